@@ -1,19 +1,38 @@
-//! The chores of this repository.
+//! `cargo xtask`: reads the arguments, runs one chore, turns its result into an exit code.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
+
+use xtask::chore::{Chore, USAGE};
+use xtask::{fuzz, root, test, tidy};
+
+/// The chore ran and found something wrong.
+const FAILED: u8 = 1;
+/// The chore did not run, because the arguments name none.
+const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
-    let steps: [&[&str]; 3] = [
-        &["fmt", "--all", "--check"],
-        &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
-        &["test", "--workspace"],
-    ];
-    for step in steps {
-        let status = Command::new("cargo").args(step).status();
-        if !status.is_ok_and(|status| status.success()) {
-            eprintln!("xtask: `cargo {}` failed", step.join(" "));
-            return ExitCode::FAILURE;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let chore = match Chore::parse(&words) {
+        Ok(chore) => chore,
+        Err(misuse) => {
+            eprintln!("xtask: {misuse}\n\n{USAGE}");
+            return ExitCode::from(MISUSED);
+        }
+    };
+    let outcome = match chore {
+        Chore::Test => test::run(&root()),
+        Chore::Tidy => tidy::run(&root()),
+        Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
+        Chore::Help => {
+            println!("{USAGE}");
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("\nxtask: {message}");
+            ExitCode::from(FAILED)
         }
     }
-    ExitCode::SUCCESS
 }

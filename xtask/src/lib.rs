@@ -1,0 +1,26 @@
+//! The chores of this repository, started by `cargo xtask`.
+//!
+//! Guarantee: a chore either does all it says or fails with a message that a person can act on; it never
+//! skips a check in silence. Errors are plain strings here, because only people read them.
+//!
+//! Where to start: [`test`] is what CI runs; [`tidy`] holds the rules about the repository itself.
+
+pub mod chore;
+pub mod fuzz;
+mod line;
+pub mod test;
+pub mod tidy;
+pub mod tools;
+
+use std::path::{Path, PathBuf};
+
+/// The folder that holds the workspace.
+///
+/// # Panics
+/// When the crate was moved out of the workspace, which cannot happen to a binary that cargo built in it.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent()
+        .expect("xtask lies in a folder of the workspace")
+        .to_path_buf()
+}

@@ -1,0 +1,112 @@
+//! A command line that can be run here and shown to a person to run it alone.
+
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+
+/// A program, its arguments, and the environment it needs on top of ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    env: Vec<(String, String)>,
+    words: Vec<String>, // Invariant: the first is the program, so there is one at least.
+}
+
+impl Line {
+    pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
+        let words = [program]
+            .iter()
+            .chain(arguments)
+            .map(|word| (*word).to_owned())
+            .collect();
+        Self {
+            env: Vec::new(),
+            words,
+        }
+    }
+
+    pub(crate) fn cargo(arguments: &[&str]) -> Self {
+        Self::new("cargo", arguments)
+    }
+
+    /// The same line with more arguments.
+    pub(crate) fn and(mut self, arguments: &[&str]) -> Self {
+        self.words.extend(arguments.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Runs it in `folder` with our own input and output; the error names the line.
+    pub(crate) fn run(&self, folder: &Path) -> Result<(), String> {
+        let status = self.command(folder).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("`{self}` failed ({status})")),
+            Err(error) => Err(format!("`{self}` did not start: {error}")),
+        }
+    }
+
+    /// What it prints on standard output when it succeeds; `None` when it fails or is not there.
+    pub(crate) fn answer(&self, folder: &Path) -> Option<String> {
+        let output = self.command(folder).output().ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn command(&self, folder: &Path) -> Command {
+        let (program, arguments) = self.words.split_first().expect("a line has a program");
+        let mut command = match program.as_str() {
+            // The cargo that started us, so that all steps use one toolchain.
+            "cargo" => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
+            other => Command::new(other),
+        };
+        command.args(arguments).current_dir(folder);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.env {
+            write!(f, "{name}={} ", quoted(value))?;
+        }
+        let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// `word` as a shell takes it for one word. Ours hold no quotes and no dollar signs.
+fn quoted(word: &str) -> String {
+    if word.contains(char::is_whitespace) {
+        format!("\"{word}\"")
+    } else {
+        word.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_as_one_would_type_it() {
+        let line = Line::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(
+            line.to_string(),
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps"
+        );
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_not_a_panic() {
+        let line = Line::new("no-such-program-as-this", &[]);
+        assert!(line.run(Path::new(".")).is_err());
+        assert_eq!(line.answer(Path::new(".")), None);
+    }
+}

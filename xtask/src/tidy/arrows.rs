@@ -1,0 +1,230 @@
+//! Which of our crates may depend on which.
+//!
+//! Guarantee: every crate of the workspace stands in the table, and depends on no other of ours than the
+//! table allows, be it for building, for running or for its tests. So the rules stay free of I/O, and a
+//! store can be changed without a look at what stands above it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Finding;
+use crate::line::Line;
+
+/// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
+const ARROWS: [(&str, &[&str]); 6] = [
+    ("ichido-core", &[]),
+    ("ichido-store", &["ichido-core"]),
+    ("ichido", &["ichido-core", "ichido-store"]),
+    ("ichido-client", &["ichido-core"]),
+    (
+        "ichido-cli",
+        &["ichido-core", "ichido-store", "ichido", "ichido-client"],
+    ),
+    // The chores check the crates from outside, so a crate that does not compile can still be tidied.
+    ("xtask", &[]),
+];
+/// What anything under `apps/` may use: the libraries, never the binary.
+const ARROWS_OF_APPS: &[&str] = &["ichido-core", "ichido-store", "ichido", "ichido-client"];
+
+/// A crate of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its manifest, from the root of the repository.
+    pub manifest: String,
+    /// The names of all it depends on, of every kind, ours and others'.
+    pub needs: Vec<String>,
+}
+
+/// The crates of the workspace at `root`, as cargo understands them.
+pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
+    let line = Line::cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let answer = line.answer(root).ok_or_else(|| format!("`{line}` failed"))?;
+    let metadata: Value = serde_json::from_str(&answer).map_err(|error| format!("`{line}`: {error}"))?;
+    read(&metadata).ok_or_else(|| format!("`{line}` answered in a form that is not known here"))
+}
+
+fn read(metadata: &Value) -> Option<Vec<Package>> {
+    let root = metadata["workspace_root"].as_str()?;
+    let packages = metadata["packages"].as_array()?.iter().map(|package| {
+        let manifest = package["manifest_path"].as_str()?;
+        let needs = package["dependencies"].as_array()?.iter();
+        Some(Package {
+            name: package["name"].as_str()?.to_owned(),
+            manifest: manifest
+                .strip_prefix(root)?
+                .trim_start_matches(['/', '\\'])
+                .replace('\\', "/"),
+            needs: needs
+                .map(|need| Some(need["name"].as_str()?.to_owned()))
+                .collect::<Option<_>>()?,
+        })
+    });
+    packages.collect()
+}
+
+/// Finds the crates that are not in the table, and those that depend against it.
+pub fn check(packages: &[Package]) -> Vec<Finding> {
+    packages
+        .iter()
+        .flat_map(|package| check_one(package, packages))
+        .collect()
+}
+
+fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
+    let Some(allowed) = allowed(package) else {
+        return vec![Finding {
+            what: format!("nothing says which crates `{}` may depend on", package.name),
+            place: package.manifest.clone(),
+            mend: "add it to the table in xtask/src/tidy/arrows.rs and to ARCHITECTURE.md".to_owned(),
+        }];
+    };
+    let is_ours = |name: &str| {
+        ARROWS.iter().any(|(ours, _)| *ours == name) || packages.iter().any(|other| other.name == name)
+    };
+    let against = package
+        .needs
+        .iter()
+        .filter(|need| is_ours(need) && **need != package.name && !allowed.contains(&need.as_str()));
+    against
+        .map(|need| Finding {
+            what: format!("`{}` depends on `{need}`, against the arrows", package.name),
+            place: package.manifest.clone(),
+            mend: format!(
+                "move what it needs below both, or pass it in; it may use {}",
+                listed(allowed)
+            ),
+        })
+        .collect()
+}
+
+fn allowed(package: &Package) -> Option<&'static [&'static str]> {
+    if package.manifest.starts_with("apps/") {
+        return Some(ARROWS_OF_APPS);
+    }
+    ARROWS
+        .iter()
+        .find(|(name, _)| *name == package.name)
+        .map(|(_, allowed)| *allowed)
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() {
+        "none of ours".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn package(name: &str, manifest: &str, needs: &[&str]) -> Package {
+        let needs = needs.iter().map(|need| (*need).to_owned()).collect();
+        Package {
+            name: name.to_owned(),
+            manifest: manifest.to_owned(),
+            needs,
+        }
+    }
+
+    #[test]
+    fn the_arrows_of_the_design_are_allowed() {
+        let house = [
+            package(
+                "ichido-core",
+                "crates/ichido-core/Cargo.toml",
+                &["sha2", "ichido-core"],
+            ),
+            package(
+                "ichido-store",
+                "crates/ichido-store/Cargo.toml",
+                &["ichido-core", "sqlx"],
+            ),
+            package(
+                "ichido",
+                "crates/ichido/Cargo.toml",
+                &["ichido-core", "ichido-store"],
+            ),
+            package(
+                "ichido-client",
+                "crates/ichido-client/Cargo.toml",
+                &["ichido-core"],
+            ),
+            package(
+                "ichido-cli",
+                "crates/ichido-cli/Cargo.toml",
+                &["ichido", "ichido-client"],
+            ),
+            package(
+                "bookmarks",
+                "apps/bookmarks/Cargo.toml",
+                &["ichido", "ichido-client", "axum"],
+            ),
+            package("xtask", "xtask/Cargo.toml", &["serde_json"]),
+        ];
+        assert_eq!(check(&house), []);
+    }
+
+    #[test]
+    fn a_dependency_against_the_arrows_is_found() {
+        let against = [
+            ("ichido-core", "crates/ichido-core/Cargo.toml", "ichido-store"),
+            ("ichido-store", "crates/ichido-store/Cargo.toml", "ichido"),
+            ("ichido-client", "crates/ichido-client/Cargo.toml", "ichido-store"),
+            ("ichido", "crates/ichido/Cargo.toml", "ichido-cli"),
+            ("bookmarks", "apps/bookmarks/Cargo.toml", "ichido-cli"),
+            ("xtask", "xtask/Cargo.toml", "ichido-core"),
+        ];
+        for (name, manifest, need) in against {
+            let findings = check(&[package(name, manifest, &[need])]);
+            assert_eq!(findings.len(), 1, "{name} on {need}");
+            assert_eq!(
+                findings[0].what,
+                format!("`{name}` depends on `{need}`, against the arrows")
+            );
+            assert_eq!(findings[0].place, manifest);
+        }
+    }
+
+    #[test]
+    fn nothing_may_depend_on_an_app() {
+        let app = package("bookmarks", "apps/bookmarks/Cargo.toml", &[]);
+        let cli = package("ichido-cli", "crates/ichido-cli/Cargo.toml", &["bookmarks"]);
+        assert_eq!(check(&[app, cli]).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_that_is_not_in_the_table_is_found() {
+        let findings = check(&[package("ichido-utils", "crates/ichido-utils/Cargo.toml", &[])]);
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].mend.starts_with("add it to the table"));
+    }
+
+    #[test]
+    fn a_dependency_counts_by_its_real_name_and_whatever_its_kind() {
+        let metadata = json!({
+            "workspace_root": "/house",
+            "packages": [{
+                "name": "ichido-core",
+                "manifest_path": "/house/crates/ichido-core/Cargo.toml",
+                "dependencies": [{ "name": "ichido-store", "rename": "harmless", "kind": "dev" }],
+            }],
+        });
+        let packages = read(&metadata).expect("well formed");
+        assert_eq!(
+            packages,
+            [package(
+                "ichido-core",
+                "crates/ichido-core/Cargo.toml",
+                &["ichido-store"]
+            )]
+        );
+        assert_eq!(check(&packages).len(), 1);
+    }
+}

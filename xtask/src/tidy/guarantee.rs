@@ -1,0 +1,202 @@
+//! Every module says what it is, and every public one what can be relied on.
+//!
+//! Guarantee: each source file of our crates opens with `//!` docs, and each public module, the crate's
+//! root among them, has a line there that begins with `Guarantee:`. Test code is left out, and a module
+//! without a single item promises nothing yet.
+
+use super::Finding;
+use super::rust::{Module, Source};
+use super::tree::Tree;
+
+const MARK: &str = "Guarantee:";
+
+/// Finds the files without docs and the public modules without a guarantee.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    tree.rust()
+        .filter(|(path, _)| is_source(path))
+        .flat_map(|(path, text)| check_file(tree, path, text))
+        .collect()
+}
+
+/// Tests explain themselves by their names.
+fn is_source(path: &str) -> bool {
+    let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+    path.contains("/src/") && !is_test
+}
+
+fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
+    let source = match Source::read(text) {
+        Ok(source) => source,
+        Err(error) => {
+            return vec![finding(
+                format!("not readable as Rust: {error}"),
+                path,
+                "make it compile",
+            )];
+        }
+    };
+    let mut findings = Vec::new();
+    if source.docs.is_empty() {
+        findings.push(finding(
+            "the file does not open with `//!` docs".to_owned(),
+            path,
+            "say in its first lines what it is for",
+        ));
+    }
+    if path.ends_with("/src/lib.rs") && !is_promised(&source) {
+        findings.push(unpromised("the crate", path));
+    }
+    let public = source.modules.iter().filter(|module| module.is_public);
+    findings.extend(public.filter_map(|module| check_module(tree, path, module)));
+    findings
+}
+
+fn check_module(tree: &Tree, declared_in: &str, module: &Module) -> Option<Finding> {
+    let name = format!("the public module `{}`", module.path.replace('/', "::"));
+    if let Some(docs) = &module.inline_docs {
+        return (!has_mark(docs)).then(|| unpromised(&name, declared_in));
+    }
+    let folder = folder_of_modules(declared_in);
+    let places = [
+        format!("{folder}/{}.rs", module.path),
+        format!("{folder}/{}/mod.rs", module.path),
+    ];
+    let Some((place, text)) = places.iter().find_map(|place| Some((place, tree.get(place)?))) else {
+        let mend = format!("put it at {}, without a `#[path]`", places[0]);
+        return Some(finding(
+            format!("{name} has no file where one would look"),
+            declared_in,
+            &mend,
+        ));
+    };
+    // A file that is not Rust is found when its turn comes.
+    let source = Source::read(text).ok()?;
+    (!is_promised(&source)).then(|| unpromised(&name, place))
+}
+
+/// Where the compiler looks for the modules that the file at `path` declares.
+fn folder_of_modules(path: &str) -> &str {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    match name {
+        "lib.rs" | "main.rs" | "mod.rs" => folder,
+        _ => path.trim_end_matches(".rs"),
+    }
+}
+
+fn is_promised(source: &Source) -> bool {
+    has_mark(&source.docs) || !source.has_items
+}
+
+fn has_mark(docs: &[String]) -> bool {
+    docs.iter().any(|line| line.starts_with(MARK))
+}
+
+fn unpromised(what: &str, place: &str) -> Finding {
+    let mend = format!("begin a line of its `//!` docs with `{MARK}` and say what callers can rely on");
+    finding(format!("{what} does not say what it guarantees"), place, &mend)
+}
+
+fn finding(what: String, place: &str, mend: &str) -> Finding {
+    Finding {
+        what,
+        place: place.to_owned(),
+        mend: mend.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIB: &str = "//! A crate.\n//!\n//! Guarantee: it holds.\n\npub mod key;\nmod inner;\n";
+    const KEY: &str = "//! Keys.\n//!\n//! Guarantee: they fit.\n\npub struct Key;\n";
+    const INNER: &str = "//! Helpers of the crate.\n\nfn help() {}\n";
+
+    fn found(lib: &str, key: &str, inner: &str) -> Vec<(String, String)> {
+        let files = [
+            ("crates/a/src/lib.rs", lib),
+            ("crates/a/src/key.rs", key),
+            ("crates/a/src/inner.rs", inner),
+        ];
+        check(&Tree::of(&files))
+            .into_iter()
+            .map(|finding| (finding.place, finding.what))
+            .collect()
+    }
+
+    fn one(place: &str, what: &str) -> Vec<(String, String)> {
+        vec![(place.to_owned(), what.to_owned())]
+    }
+
+    #[test]
+    fn a_crate_that_keeps_the_rule_passes() {
+        assert_eq!(found(LIB, KEY, INNER), []);
+    }
+
+    #[test]
+    fn a_public_module_without_a_guarantee_is_found() {
+        let key = "//! Keys. They come without any Guarantee: none.\n\npub struct Key;\n";
+        let what = "the public module `key` does not say what it guarantees";
+        assert_eq!(found(LIB, key, INNER), one("crates/a/src/key.rs", what));
+    }
+
+    #[test]
+    fn a_guarantee_in_an_ordinary_comment_does_not_count() {
+        let key = "//! Keys.\n// Guarantee: they fit.\n\npub struct Key;\n";
+        assert_eq!(found(LIB, key, INNER).len(), 1);
+    }
+
+    #[test]
+    fn a_private_module_needs_docs_alone() {
+        let what = "the file does not open with `//!` docs";
+        assert_eq!(
+            found(LIB, KEY, "fn help() {}\n"),
+            one("crates/a/src/inner.rs", what)
+        );
+    }
+
+    #[test]
+    fn a_crate_root_without_a_guarantee_is_found() {
+        let lib = "//! A crate.\n\npub mod key;\n";
+        let what = "the crate does not say what it guarantees";
+        assert_eq!(found(lib, KEY, INNER), one("crates/a/src/lib.rs", what));
+    }
+
+    #[test]
+    fn an_inline_public_module_is_held_to_it_too() {
+        let kept = format!("{LIB}pub mod limits {{ //! Guarantee: they are final.\n }}\n");
+        let broken = format!("{LIB}pub mod limits {{ pub const MAX: u8 = 1; }}\n");
+        assert_eq!(found(&kept, KEY, INNER), []);
+        let what = "the public module `limits` does not say what it guarantees";
+        assert_eq!(found(&broken, KEY, INNER), one("crates/a/src/lib.rs", what));
+    }
+
+    #[test]
+    fn a_nested_module_is_looked_for_beside_its_parent() {
+        let files = [
+            ("apps/b/src/main.rs", "//! A program.\n\nmod page;\n"),
+            (
+                "apps/b/src/page.rs",
+                "//! Pages.\n\npub mod list;\npub mod lost;\n",
+            ),
+            ("apps/b/src/page/list.rs", "//! The list.\n\nfn list() {}\n"),
+        ];
+        let findings = check(&Tree::of(&files));
+        let places: Vec<&str> = findings.iter().map(|finding| finding.place.as_str()).collect();
+        assert_eq!(places, ["apps/b/src/page/list.rs", "apps/b/src/page.rs"]);
+        assert!(findings[1].what.contains("has no file"));
+    }
+
+    #[test]
+    fn tests_and_modules_without_items_are_left_out() {
+        let lib = format!("{LIB}#[cfg(test)]\nmod tests;\n");
+        let files = [
+            ("crates/a/src/lib.rs", lib.as_str()),
+            ("crates/a/src/key.rs", "//! Not written yet.\n"),
+            ("crates/a/src/inner.rs", INNER),
+            ("crates/a/src/tests.rs", "fn helper() {}\n"),
+            ("crates/a/tests/it.rs", "fn helper() {}\n"),
+        ];
+        assert_eq!(check(&Tree::of(&files)), []);
+    }
+}

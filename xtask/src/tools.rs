@@ -1,0 +1,34 @@
+//! What the tests need beyond Rust: found, or installed, or asked for.
+//!
+//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. A database is installed only
+//! as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
+//! what to install. Nothing here starts a server.
+
+mod deny;
+mod postgres;
+
+use std::path::Path;
+
+use crate::line::Line;
+
+/// The tools that were found.
+#[derive(Debug)]
+pub struct Tools {
+    deny: Line,
+}
+
+impl Tools {
+    /// The line that runs cargo-deny with `arguments`.
+    pub(crate) fn deny(&self, arguments: &[&str]) -> Line {
+        self.deny.clone().and(arguments)
+    }
+}
+
+/// Makes sure of every tool and says which ones it found.
+pub fn ensure(root: &Path) -> Result<Tools, String> {
+    let postgres = postgres::ensure(root)?;
+    println!("PostgreSQL {} in {}", postgres.major, postgres.folder.display());
+    let deny = deny::ensure(root)?;
+    println!("cargo-deny by `{deny}`");
+    Ok(Tools { deny })
+}

@@ -1,0 +1,166 @@
+//! PostgreSQL's server binaries, with which tests start servers of their own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::line::Line;
+
+/// The oldest major version that its makers still mend.
+const MAJOR_MIN: u32 = 14;
+/// What a test needs to make a database, start it and stop it.
+const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
+/// Debian keeps each major version in a folder of its own here, off the path.
+const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
+/// Debian reads settings for new clusters from here, even before the package that owns the folder is there.
+const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.d";
+
+/// Server binaries that tests can use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Postgres {
+    pub(super) folder: PathBuf,
+    pub(super) major: u32,
+}
+
+/// Finds the binaries; as root on Debian, installs them first if need be.
+pub(super) fn ensure(root: &Path) -> Result<Postgres, String> {
+    if let Some(found) = find(root) {
+        return Ok(found);
+    }
+    if !is_root_on_debian(root) {
+        return Err(advice());
+    }
+    println!("PostgreSQL's server binaries are missing; installing them");
+    install(root).map_err(|error| format!("{error}\n{}", advice()))?;
+    find(root).ok_or_else(advice)
+}
+
+fn advice() -> String {
+    format!(
+        "the tests need PostgreSQL {MAJOR_MIN} or later: {} in one folder, on PATH or in {DEBIAN_FOLDER}/*/bin.
+Install it with `sudo apt-get install postgresql` (Debian, Ubuntu), `sudo dnf install postgresql-server`
+(Fedora) or `brew install postgresql` (macOS). No server has to run: the tests start their own.",
+        PROGRAMS.join(", ")
+    )
+}
+
+fn find(root: &Path) -> Option<Postgres> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = folders_on(&path).into_iter().chain(debian_folders());
+    choose(folders.filter(|folder| is_whole(folder)).map(|folder| {
+        let postgres = folder.join("postgres").to_string_lossy().into_owned();
+        let answer = Line::new(&postgres, &["--version"])
+            .answer(root)
+            .unwrap_or_default();
+        (folder, answer)
+    }))
+}
+
+fn folders_on(path: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .collect()
+}
+
+fn debian_folders() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(DEBIAN_FOLDER).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().join("bin")).collect()
+}
+
+/// All programs in one folder: a lone `postgres` from elsewhere would not match another's `initdb`.
+fn is_whole(folder: &Path) -> bool {
+    PROGRAMS.iter().all(|program| folder.join(program).is_file())
+}
+
+/// The newest that is new enough, of folders with what their `postgres --version` answers.
+fn choose(found: impl Iterator<Item = (PathBuf, String)>) -> Option<Postgres> {
+    let known = found.filter_map(|(folder, answer)| {
+        Some(Postgres {
+            folder,
+            major: major(&answer)?,
+        })
+    });
+    known
+        .filter(|postgres| MAJOR_MIN <= postgres.major)
+        .max_by_key(|postgres| postgres.major)
+}
+
+/// The major version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or in `… 19beta1`.
+fn major(answer: &str) -> Option<u32> {
+    let version = answer.strip_prefix("postgres (PostgreSQL) ")?;
+    let end = version
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(version.len());
+    version[..end].parse().ok()
+}
+
+fn is_root_on_debian(root: &Path) -> bool {
+    let uid = Line::new("id", &["-u"]).answer(root);
+    let has_apt = Line::new("apt-get", &["--version"]).answer(root).is_some();
+    uid.is_some_and(|uid| uid.trim() == "0") && has_apt && Path::new("/etc/debian_version").exists()
+}
+
+fn install(root: &Path) -> Result<(), String> {
+    // Debian makes and starts a database of its own when the package arrives. We want the binaries only.
+    std::fs::create_dir_all(CLUSTER_SETTINGS)
+        .and_then(|()| {
+            let settings = Path::new(CLUSTER_SETTINGS).join("ichido-tests.conf");
+            std::fs::write(settings, "create_main_cluster = false\n")
+        })
+        .map_err(|error| format!("{CLUSTER_SETTINGS}: {error}"))?;
+    let apt = |arguments: &[&str]| {
+        let line = Line::new("apt-get", &["-qq", "-o", "Acquire::Retries=3"]).and(arguments);
+        line.env("DEBIAN_FRONTEND", "noninteractive").run(root)
+    };
+    apt(&["update"])?;
+    apt(&["install", "-y", "--no-install-recommends", "postgresql"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(found: &[(&str, &str)]) -> Option<(String, u32)> {
+        let found = found
+            .iter()
+            .map(|(folder, answer)| (PathBuf::from(folder), (*answer).to_owned()));
+        choose(found).map(|postgres| (postgres.folder.display().to_string(), postgres.major))
+    }
+
+    #[test]
+    fn the_major_version_is_read_from_what_postgres_says() {
+        assert_eq!(
+            major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"),
+            Some(15)
+        );
+        assert_eq!(major("postgres (PostgreSQL) 19beta1\n"), Some(19));
+        assert_eq!(major("postgres (PostgreSQL) 17"), Some(17));
+    }
+
+    #[test]
+    fn a_program_that_only_bears_the_name_is_not_taken() {
+        for answer in [
+            "",
+            "15",
+            "postgres 15.1",
+            "postgres (Other) 15.1",
+            "postgres (PostgreSQL) devel",
+        ] {
+            assert_eq!(major(answer), None, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn the_newest_is_chosen_and_the_old_refused() {
+        let old = ("/a", "postgres (PostgreSQL) 9.6.24");
+        let new = ("/b", "postgres (PostgreSQL) 17.2");
+        let middle = ("/c", "postgres (PostgreSQL) 14.0");
+        assert_eq!(chosen(&[old, middle, new]), Some(("/b".to_owned(), 17)));
+        assert_eq!(chosen(&[old]), None);
+        assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn a_folder_that_lacks_a_program_is_not_whole() {
+        assert!(!is_whole(Path::new(env!("CARGO_MANIFEST_DIR"))));
+    }
+}

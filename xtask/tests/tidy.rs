@@ -1,0 +1,37 @@
+//! This repository keeps its own rules: one test for each.
+
+use xtask::root;
+use xtask::tidy::tree::Tree;
+use xtask::tidy::{Finding, arrows, guarantee, length, spec};
+
+fn tree() -> Tree {
+    Tree::read(&root()).expect("the repository is readable")
+}
+
+#[track_caller]
+fn assert_clean(findings: &[Finding]) {
+    let listed: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    assert!(findings.is_empty(), "\n\n{}\n", listed.join("\n\n"));
+}
+
+#[test]
+fn no_crate_depends_against_the_arrows() {
+    assert_clean(&arrows::check(
+        &arrows::packages(&root()).expect("cargo knows the workspace"),
+    ));
+}
+
+#[test]
+fn every_public_module_opens_with_its_guarantee() {
+    assert_clean(&guarantee::check(&tree()));
+}
+
+#[test]
+fn no_file_is_too_long() {
+    assert_clean(&length::check(&tree()));
+}
+
+#[test]
+fn every_test_named_in_the_specification_exists_and_runs() {
+    assert_clean(&spec::check(&tree()));
+}
