@@ -3,7 +3,7 @@
 //! Guarantee: a chore either does all it says or fails with a message that a person can act on; it never
 //! skips a check in silence. Errors are plain strings here, because only people read them.
 //!
-//! Where to start: [`test`] is what CI runs; [`tidy`] holds the rules about the repository itself.
+//! Where to start: [`mod@test`] is what CI runs; [`tidy`] holds the rules about the repository itself.
 
 pub mod chore;
 pub mod fuzz;
