@@ -14,21 +14,19 @@ pub(super) struct Source {
     pub(super) docs: Vec<String>,
     /// Whether there is anything beside the file's own docs and attributes.
     pub(super) has_items: bool,
-    /// The modules it declares, but for those that are only compiled for tests.
+    /// The modules in files of their own that it declares, but for those that are only compiled for tests.
     pub(super) modules: Vec<Module>,
     /// All functions, wherever they stand.
     pub(super) functions: Vec<Function>,
 }
 
-/// `mod name;` or `mod name { … }`.
+/// `mod name;`.
 #[derive(Debug)]
 pub(super) struct Module {
     /// Its name, after those of the inline modules around it: `outer/name`.
     pub(super) path: String,
     /// Whether it is plainly `pub`.
     pub(super) is_public: bool,
-    /// The docs inside, if its body stands in this file.
-    pub(super) inline_docs: Option<Vec<String>>,
 }
 
 /// A function and what its attributes say.
@@ -109,16 +107,13 @@ impl Source {
             prefix: format!("{path}/"),
             is_for_tests: around.is_for_tests || before.is_for_tests(),
         };
-        if !around.is_for_tests {
-            let inline_docs = body.clone().map(docs);
-            self.modules.push(Module {
+        match body {
+            Some(body) => self.walk(body, &around),
+            None if around.is_for_tests => (),
+            None => self.modules.push(Module {
                 path,
                 is_public: before.is_public,
-                inline_docs,
-            });
-        }
-        if let Some(body) = body {
-            self.walk(body, &around);
+            }),
         }
     }
 }
@@ -261,28 +256,22 @@ mod tests {
             pub mod shown;
             pub(crate) mod lent;
             mod hidden;
-            pub mod inline { //! Its docs.
-                pub mod inner; }
+            pub mod inline { pub mod inner; }
             #[cfg(test)] pub mod tests { pub mod helper; }
             #[cfg(not(test))] mod shipped;";
         let modules = read(text).modules;
-        let seen: Vec<(&str, bool, bool)> = modules
+        let seen: Vec<(&str, bool)> = modules
             .iter()
-            .map(|m| (m.path.as_str(), m.is_public, m.inline_docs.is_some()))
+            .map(|module| (module.path.as_str(), module.is_public))
             .collect();
         let expected = [
-            ("shown", true, false),
-            ("lent", false, false),
-            ("hidden", false, false),
-            ("inline", true, true),
-            ("inline/inner", true, false),
-            ("shipped", false, false),
+            ("shown", true),
+            ("lent", false),
+            ("hidden", false),
+            ("inline/inner", true),
+            ("shipped", false),
         ];
         assert_eq!(seen, expected);
-        assert_eq!(
-            modules[3].inline_docs.as_deref(),
-            Some(["Its docs.".to_owned()].as_slice())
-        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! cargo-deny: the one on the path, else a pinned one built into `target/tools`.
+//! cargo-deny: the one on the path if it is new enough, else a pinned one built into `target/tools`.
 
 use std::path::Path;
 
 use crate::line::Line;
 
-/// Pinned, so that a new release cannot turn an old commit red.
+/// Pinned, so that a new release cannot turn an old commit red. It is also the oldest that we take from the
+/// path, since an older one may not know a setting in `deny.toml`.
 const VERSION: &str = "0.20.2";
 /// Under `target`, so that `cargo clean` removes it and git does not see it.
 const FOLDER: &str = "target/tools";
@@ -12,28 +13,61 @@ const FOLDER: &str = "target/tools";
 /// The line that runs cargo-deny.
 pub(super) fn ensure(root: &Path) -> Result<Line, String> {
     let on_path = Line::cargo(&["deny"]);
-    if on_path.clone().and(&["--version"]).answer(root).is_some() {
-        return Ok(on_path);
-    }
     let ours = Line::new(&format!("{FOLDER}/bin/cargo-deny"), &[]);
-    let is_pinned = |answer: String| answer.trim() == format!("cargo-deny {VERSION}");
-    if ours
-        .clone()
-        .and(&["--version"])
-        .answer(root)
-        .is_some_and(is_pinned)
-    {
-        return Ok(ours);
+    for line in [&on_path, &ours] {
+        let answer = line.clone().and(&["--version"]).answer(root);
+        if answer.is_some_and(|answer| is_new_enough(&answer)) {
+            return Ok(line.clone());
+        }
     }
-    println!("cargo-deny is not on the path; building {VERSION} into {FOLDER} (once, a few minutes)");
+    println!("cargo-deny {VERSION} is not on the path; building it into {FOLDER} (once, a minute or two)");
     install().run(root)?;
     Ok(ours)
 }
 
 fn install() -> Line {
-    let version = ["--version", VERSION, "--root", FOLDER];
-    Line::cargo(&["install", "cargo-deny", "--locked", "--quiet", "--debug"])
-        .and(&version)
+    Line::cargo(&["install", "cargo-deny", "--locked", "--quiet", "--force", "--debug"])
+        .and(&["--version", VERSION, "--root", FOLDER])
         // It checks some tens of crates, so the time that counts is the time to build it.
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
+}
+
+/// Whether `cargo-deny 0.20.2` is the pinned version or a later one.
+fn is_new_enough(answer: &str) -> bool {
+    let found = answer.trim().strip_prefix("cargo-deny ").and_then(numbers);
+    found.is_some_and(|found| numbers(VERSION) <= Some(found))
+}
+
+fn numbers(version: &str) -> Option<Vec<u32>> {
+    version.split('.').map(|part| part.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pinned_version_and_later_ones_are_taken() {
+        for answer in [
+            "cargo-deny 0.20.2\n",
+            "cargo-deny 0.20.10",
+            "cargo-deny 0.21.0",
+            "cargo-deny 1.0.0",
+        ] {
+            assert!(is_new_enough(answer), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn older_and_unknown_ones_are_not() {
+        for answer in [
+            "cargo-deny 0.20.1",
+            "cargo-deny 0.9.99",
+            "cargo-deny",
+            "cargo-deny next",
+            "",
+        ] {
+            assert!(!is_new_enough(answer), "{answer:?}");
+        }
+    }
 }
