@@ -1,0 +1,105 @@
+//! Why a text is refused, and where.
+
+use super::{DEPTH_MAX, GROWTH_MAX, NUMBER_DIGITS_MAX};
+
+/// A text that is refused. It names no content of the text, so it may be logged and sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault} (at byte {position})")]
+pub struct JsonError {
+    /// Offset in bytes from the start of the text.
+    pub position: usize,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// The reason a text is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The text is longer than the caller allows.
+    #[error("the text is longer than {bytes_max} bytes")]
+    TooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The text holds no value.
+    #[error("the text is empty")]
+    Empty,
+    /// The text begins with U+FEFF.
+    #[error("the text begins with a byte order mark; send plain UTF-8")]
+    ByteOrderMark,
+    /// The bytes are not UTF-8.
+    #[error("the text is not valid UTF-8")]
+    NotUtf8,
+    /// The text ends inside a value.
+    #[error("the text ends in the middle of a value")]
+    UnexpectedEnd,
+    /// Something follows the value.
+    #[error("something follows the end of the value")]
+    TrailingContent,
+    /// No value begins here.
+    #[error("expected a value")]
+    ExpectedValue,
+    /// No member name begins here.
+    #[error("expected a member name in double quotes")]
+    ExpectedName,
+    /// A member name is not followed by a colon.
+    #[error("expected `:` after the member name")]
+    ExpectedColon,
+    /// An array goes on in an unknown way.
+    #[error("expected `,` or `]` after the array element")]
+    ExpectedCommaOrBracket,
+    /// An object goes on in an unknown way.
+    #[error("expected `,` or `}}` after the member")]
+    ExpectedCommaOrBrace,
+    /// More arrays and objects inside each other than [`DEPTH_MAX`].
+    #[error("more than {DEPTH_MAX} arrays and objects inside each other")]
+    TooDeep,
+    /// A name stands a second time in its object.
+    #[error("this member name repeats an earlier one of the same object")]
+    DuplicateMember,
+    /// A control character stands unescaped in a string.
+    #[error("a control character in a string must be written as an escape")]
+    ControlCharacter,
+    /// A backslash is not followed by one of the escapes of JSON.
+    #[error("this is not an escape of JSON")]
+    BadEscape,
+    /// One half of a surrogate pair without the other.
+    #[error("this escape is half of a surrogate pair, and the other half is missing")]
+    LoneSurrogate,
+    /// A number with zeros before its first digit.
+    #[error("a number must not begin with a zero followed by digits")]
+    LeadingZero,
+    /// A sign, a point or an exponent without the digits it needs.
+    #[error("a digit is missing in this number")]
+    ExpectedDigit,
+    /// `NaN`, `Infinity` or `-Infinity`.
+    #[error("NaN and Infinity are not numbers of JSON")]
+    NotFinite,
+    /// An exponent, where the form allows none.
+    #[error("an exponent is not allowed here; write the number in plain digits")]
+    Exponent,
+    /// The exact form of a number has more digits than [`NUMBER_DIGITS_MAX`].
+    #[error("this number has more than {NUMBER_DIGITS_MAX} digits when written in full")]
+    NumberTooLong,
+    /// A number beyond the greatest double, where the form wants doubles.
+    #[error("this number is too large for a double")]
+    NumberTooLarge,
+    /// Two names of an object that differ as written are equal in Normalization Form C.
+    #[error("this member name equals an earlier one of the same object once both are in NFC")]
+    DuplicateAfterNfc,
+    /// The canonical form outgrows [`GROWTH_MAX`] times the bound on the text.
+    #[error(
+        "the text grows to more than {GROWTH_MAX} times its allowed size when numbers are written in full"
+    )]
+    GrowsTooLong,
+}
+
+impl Fault {
+    /// This fault at `position`.
+    pub(super) fn at<T>(self, position: usize) -> Result<T, JsonError> {
+        Err(JsonError {
+            position,
+            fault: self,
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! The strict reader: the grammar of RFC 8259, every doubt refused where it stands.
+//!
+//! Guarantee: a text that passes has one value, whatever library reads it after us. The tape it leaves
+//! holds the members of every object sorted and without repeats.
+
+use super::tape::{Node, Span, Tape};
+use super::{DEPTH_MAX, Fault, JsonError, names, number, string};
+
+/// Reads one value that takes the whole text.
+pub(super) fn read(text: &str) -> Result<Tape, JsonError> {
+    let mut reader = Reader {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        tape: Tape::default(),
+        names: Vec::new(),
+    };
+    reader.value(0)?;
+    reader.skip_space();
+    match reader.peek() {
+        None => Ok(reader.tape),
+        Some(_) => Fault::TrailingContent.at(reader.at),
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    /// The next byte to read.
+    at: usize,
+    tape: Tape,
+    /// The names met so far of every object that is still open, the outermost first.
+    names: Vec<u32>,
+}
+
+impl Reader<'_> {
+    /// Reads a value that stands inside `depth` arrays and objects.
+    fn value(&mut self, depth: usize) -> Result<(), JsonError> {
+        self.skip_space();
+        match self.peek() {
+            Some(b'"') => self.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b't') => self.literal("true", Node::Bool(true)),
+            Some(b'f') => self.literal("false", Node::Bool(false)),
+            Some(b'n') => self.literal("null", Node::Null),
+            Some(b'N' | b'I') if number::is_not_finite(&self.bytes[self.at..]) => {
+                Fault::NotFinite.at(self.at)
+            }
+            Some(b'.') => Fault::ExpectedDigit.at(self.at),
+            Some(_) => Fault::ExpectedValue.at(self.at),
+            None if depth == 0 => Fault::Empty.at(self.at),
+            None => Fault::UnexpectedEnd.at(self.at),
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<(), JsonError> {
+        let array = self.open(depth)?;
+        self.skip_space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            self.tape.close_array(array);
+            return Ok(());
+        }
+        loop {
+            self.value(depth + 1)?;
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => break,
+                Some(_) => return Fault::ExpectedCommaOrBracket.at(self.at),
+                None => return Fault::UnexpectedEnd.at(self.at),
+            }
+        }
+        self.at += 1;
+        self.tape.close_array(array);
+        Ok(())
+    }
+
+    fn object(&mut self, depth: usize) -> Result<(), JsonError> {
+        let object = self.open(depth)?;
+        let names_start = self.names.len();
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            self.tape.close_object(object, &[]);
+            return Ok(());
+        }
+        loop {
+            self.member(depth)?;
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                Some(_) => return Fault::ExpectedCommaOrBrace.at(self.at),
+                None => return Fault::UnexpectedEnd.at(self.at),
+            }
+        }
+        self.at += 1;
+        let names = &mut self.names[names_start..];
+        if let Err(repeat) = names::sort(self.text, &self.tape, names) {
+            return Fault::DuplicateMember.at(self.tape.position(repeat));
+        }
+        self.tape.close_object(object, names);
+        self.names.truncate(names_start);
+        Ok(())
+    }
+
+    fn member(&mut self, depth: usize) -> Result<(), JsonError> {
+        self.skip_space();
+        match self.peek() {
+            Some(b'"') => {
+                let name = self.string()?;
+                self.names.push(name);
+            }
+            Some(_) => return Fault::ExpectedName.at(self.at),
+            None => return Fault::UnexpectedEnd.at(self.at),
+        }
+        self.skip_space();
+        match self.peek() {
+            Some(b':') => self.at += 1,
+            Some(_) => return Fault::ExpectedColon.at(self.at),
+            None => return Fault::UnexpectedEnd.at(self.at),
+        }
+        self.value(depth + 1)
+    }
+
+    /// Steps over an opening bracket, and keeps a place on the tape for what it opens.
+    fn open(&mut self, depth: usize) -> Result<u32, JsonError> {
+        if depth == DEPTH_MAX {
+            return Fault::TooDeep.at(self.at);
+        }
+        self.at += 1;
+        Ok(self.tape.push(Node::Null))
+    }
+
+    fn string(&mut self) -> Result<u32, JsonError> {
+        let start = self.at;
+        let (end, shape) = string::scan(self.bytes, start)?;
+        self.at = end;
+        Ok(self.tape.push(Node::String {
+            span: Span::new(start, end),
+            shape,
+        }))
+    }
+
+    fn number(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        let (end, normal) = number::scan(self.bytes, start)?;
+        self.at = end;
+        self.tape.push(Node::Number {
+            span: Span::new(start, end),
+            normal,
+        });
+        Ok(())
+    }
+
+    fn literal(&mut self, word: &str, node: Node) -> Result<(), JsonError> {
+        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
+            return Fault::ExpectedValue.at(self.at);
+        }
+        self.at += word.len();
+        self.tape.push(node);
+        Ok(())
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+}

@@ -1,0 +1,145 @@
+//! The tape: every value of a document in the order of the text, by position.
+//!
+//! Guarantee: only the reader writes it, and only for a text that is well formed. So a span lies on
+//! character boundaries, a string's span includes its quotes, and a member's value follows its name.
+//!
+//! A node takes 12 bytes and stands for at least two bytes of text (`0,`), which bounds the tape by a small
+//! multiple of the text.
+
+use super::string::Text;
+
+/// Positions and values of one document.
+#[derive(Clone, Default)]
+pub(super) struct Tape {
+    pub(super) nodes: Vec<Node>,
+    /// For each object how many members it has, then their names (as nodes) in canonical order.
+    orders: Vec<u32>,
+}
+
+/// One value, or one member name.
+#[derive(Clone, Copy)]
+pub(super) enum Node {
+    Null,
+    Bool(bool),
+    Number {
+        span: Span,
+        /// Whether the spelling is already that of the exact form.
+        normal: bool,
+    },
+    String {
+        span: Span,
+        shape: Shape,
+    },
+    Array {
+        /// The node after the last element.
+        after: u32,
+    },
+    Object {
+        /// The node after the last member.
+        after: u32,
+        /// Where its names stand in `orders`.
+        order: u32,
+    },
+}
+
+/// A piece of the text, by its byte offsets.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// How a string is spelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Without escapes, which is also its canonical spelling.
+    Plain,
+    /// With escapes, each of them canonical.
+    EscapedNormal,
+    /// With an escape that the canonical form spells otherwise.
+    Escaped,
+}
+
+impl Tape {
+    /// Appends a node and says where it stands.
+    pub(super) fn push(&mut self, node: Node) -> u32 {
+        let at = narrow(self.nodes.len());
+        self.nodes.push(node);
+        at
+    }
+
+    pub(super) fn node(&self, at: u32) -> Node {
+        self.nodes[at as usize]
+    }
+
+    /// The node after the value at `at` and all it holds.
+    pub(super) fn after(&self, at: u32) -> u32 {
+        match self.node(at) {
+            Node::Array { after } | Node::Object { after, .. } => after,
+            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } => at + 1,
+        }
+    }
+
+    /// The string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
+    pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> Text<'a> {
+        match self.node(at) {
+            Node::String { span, shape } => Text::new(span.of(text), shape),
+            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::Array { .. } | Node::Object { .. } => {
+                Text::default()
+            }
+        }
+    }
+
+    /// Where in the text the string or number at `at` begins.
+    pub(super) fn position(&self, at: u32) -> usize {
+        match self.node(at) {
+            Node::String { span, .. } | Node::Number { span, .. } => span.start as usize,
+            Node::Null | Node::Bool(_) | Node::Array { .. } | Node::Object { .. } => 0,
+        }
+    }
+
+    /// Ends the array at `at` after the last node pushed.
+    pub(super) fn close_array(&mut self, at: u32) {
+        self.nodes[at as usize] = Node::Array {
+            after: narrow(self.nodes.len()),
+        };
+    }
+
+    /// Ends the object at `at` after the last node pushed; `names` are its members in canonical order.
+    pub(super) fn close_object(&mut self, at: u32, names: &[u32]) {
+        let order = narrow(self.orders.len());
+        self.orders.push(narrow(names.len()));
+        self.orders.extend_from_slice(names);
+        self.nodes[at as usize] = Node::Object {
+            after: narrow(self.nodes.len()),
+            order,
+        };
+    }
+
+    /// The names of the object whose `order` is given, in canonical order.
+    pub(super) fn names(&self, order: u32) -> &[u32] {
+        let order = order as usize;
+        let count = self.orders[order] as usize;
+        &self.orders[order + 1..][..count]
+    }
+}
+
+impl Span {
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        Self {
+            start: narrow(start),
+            end: narrow(end),
+        }
+    }
+
+    pub(super) fn of(self, text: &str) -> &str {
+        &text[self.start as usize..self.end as usize]
+    }
+}
+
+/// An offset as the tape stores it. A text has at most `u32::MAX` bytes and fewer nodes and names than
+/// bytes, so nothing is lost.
+fn narrow(offset: usize) -> u32 {
+    debug_assert!(u32::try_from(offset).is_ok());
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}

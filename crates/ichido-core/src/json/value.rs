@@ -1,0 +1,180 @@
+//! Looking into a document: one value, and the way from it to others.
+
+use std::borrow::Cow;
+use std::{fmt, iter};
+
+use super::tape::{Node, Tape};
+use super::{Document, names, string};
+
+/// One value of a document, by its place on the tape.
+#[derive(Clone, Copy)]
+pub struct Value<'d, 'a> {
+    document: &'d Document<'a>,
+    node: u32,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number, of any size.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl<'d, 'a> Value<'d, 'a> {
+    /// What this value is.
+    pub fn kind(self) -> Kind {
+        match self.node() {
+            Node::Null => Kind::Null,
+            Node::Bool(_) => Kind::Bool,
+            Node::Number { .. } => Kind::Number,
+            Node::String { .. } => Kind::String,
+            Node::Array { .. } => Kind::Array,
+            Node::Object { .. } => Kind::Object,
+        }
+    }
+
+    /// The text of a string, its escapes resolved; borrowed from the document when there are none.
+    pub fn as_str(self) -> Option<Cow<'a, str>> {
+        matches!(self.node(), Node::String { .. }).then(|| self.document.text_at(self.node).decode())
+    }
+
+    /// The truth of a boolean.
+    pub fn as_bool(self) -> Option<bool> {
+        match self.node() {
+            Node::Bool(truth) => Some(truth),
+            Node::Null
+            | Node::Number { .. }
+            | Node::String { .. }
+            | Node::Array { .. }
+            | Node::Object { .. } => None,
+        }
+    }
+
+    /// A number as it is written in the text.
+    pub fn as_number_text(self) -> Option<&'a str> {
+        match self.node() {
+            Node::Number { span, .. } => Some(span.of(self.document.text)),
+            Node::Null | Node::Bool(_) | Node::String { .. } | Node::Array { .. } | Node::Object { .. } => {
+                None
+            }
+        }
+    }
+
+    /// The member of an object by its unescaped name.
+    pub fn get(self, name: &str) -> Option<Self> {
+        let names = self.names();
+        let place =
+            names.binary_search_by(|&other| names::compare(&self.document.text_at(other).decode(), name));
+        place.ok().map(|index| self.member(names[index]))
+    }
+
+    /// The elements of an array; nothing for any other value.
+    pub fn elements(self) -> impl Iterator<Item = Self> + use<'d, 'a> {
+        self.nodes_inside(Kind::Array, Tape::after)
+            .map(move |node| Self { node, ..self })
+    }
+
+    /// The members of an object in the order of the text; nothing for any other value.
+    pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Self)> + use<'d, 'a> {
+        // A name is followed by its value, and that by the next name.
+        self.nodes_inside(Kind::Object, |tape, name| tape.after(name + 1))
+            .map(move |name| (self.document.text_at(name).decode(), self.member(name)))
+    }
+
+    pub(super) fn root(document: &'d Document<'a>) -> Self {
+        Self { document, node: 0 }
+    }
+
+    /// The member or element that a step of a pointer leads to.
+    pub(super) fn step(self, token: &str) -> Option<Self> {
+        match self.node() {
+            Node::Object { .. } => self.get(token),
+            Node::Array { .. } => self.elements().nth(array_index(token)?),
+            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } => None,
+        }
+    }
+
+    /// As [`Value::step`], with names compared in Normalization Form C.
+    pub(super) fn step_nfc(self, token: &str) -> Option<Self> {
+        match self.node() {
+            Node::Object { .. } => {
+                let token = string::nfc(token.into());
+                let named = |&&name: &&u32| string::nfc(self.document.text_at(name).decode()) == token;
+                self.names().iter().find(named).map(|&name| self.member(name))
+            }
+            Node::Array { .. } => self.step(token),
+            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } => None,
+        }
+    }
+
+    /// The node of the name, for the value of a member.
+    pub(super) fn name_node(self) -> Option<u32> {
+        self.node.checked_sub(1)
+    }
+
+    fn node(self) -> Node {
+        self.document.tape.node(self.node)
+    }
+
+    /// The nodes inside a value of kind `kind`, from its first on, each found from the last by `next`.
+    fn nodes_inside(
+        self,
+        kind: Kind,
+        next: fn(&Tape, u32) -> u32,
+    ) -> impl Iterator<Item = u32> + use<'d, 'a> {
+        let tape = &self.document.tape;
+        let end = if self.kind() == kind {
+            tape.after(self.node)
+        } else {
+            0
+        };
+        let inside = move |&node: &u32| node < end;
+        iter::successors(Some(self.node + 1).filter(inside), move |&node| {
+            Some(next(tape, node)).filter(inside)
+        })
+    }
+
+    /// The names of an object in canonical order; nothing for any other value.
+    fn names(self) -> &'d [u32] {
+        match self.node() {
+            Node::Object { order, .. } => self.document.tape.names(order),
+            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } | Node::Array { .. } => {
+                &[]
+            }
+        }
+    }
+
+    /// The value of the member whose name is the node `name`.
+    fn member(self, name: u32) -> Self {
+        Self {
+            node: name + 1,
+            ..self
+        }
+    }
+}
+
+/// Shows the kind only: a body may hold secrets, and debug output ends in logs.
+impl fmt::Debug for Value<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Value").field(&self.kind()).finish()
+    }
+}
+
+/// An array index as RFC 6901 writes it: digits without a leading zero.
+fn array_index(token: &str) -> Option<usize> {
+    match token.as_bytes() {
+        [b'0'] => Some(0),
+        [b'1'..=b'9', ..] if token.bytes().all(|byte| byte.is_ascii_digit()) => token.parse().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! The canonical writer: one spelling for every value.
+//!
+//! Guarantee: what it writes is JSON that reads as the same value, and writing that again in the same form
+//! changes nothing.
+
+use std::borrow::Cow;
+
+use super::tape::{Node, Shape, Span};
+use super::{Document, Fault, Form, GROWTH_MAX, JsonError, Kind, NUMBER_DIGITS_MAX, Numbers, Unicode, Value};
+use super::{names, number, string};
+
+/// The canonical bytes of `document` in `form`.
+pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>, JsonError> {
+    let mut writer = Writer {
+        document,
+        form,
+        left_out: left_out(document, form),
+        out: Vec::with_capacity(document.text.len()),
+        out_bytes_max: document
+            .bytes_max
+            .saturating_mul(GROWTH_MAX)
+            .saturating_add(NUMBER_DIGITS_MAX),
+    };
+    writer.value(0)?;
+    Ok(writer.out)
+}
+
+/// The names of the members that `form` leaves out, as nodes in rising order.
+fn left_out(document: &Document<'_>, form: &Form) -> Vec<u32> {
+    let step = match form.unicode {
+        Unicode::AsWritten => Value::step,
+        Unicode::Nfc => Value::step_nfc,
+    };
+    let mut names: Vec<u32> = form
+        .leave_out
+        .iter()
+        .filter_map(|pointer| {
+            let (last, way) = pointer.split_last()?;
+            let holder = way
+                .iter()
+                .try_fold(document.root(), |value, token| step(value, token))?;
+            // An element of an array has no name to leave out.
+            if holder.kind() == Kind::Object {
+                step(holder, last)?.name_node()
+            } else {
+                None
+            }
+        })
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+struct Writer<'d, 'a> {
+    document: &'d Document<'a>,
+    form: &'d Form,
+    /// Names of members that are not written, in rising order.
+    left_out: Vec<u32>,
+    out: Vec<u8>,
+    out_bytes_max: usize,
+}
+
+impl Writer<'_, '_> {
+    fn value(&mut self, node: u32) -> Result<(), JsonError> {
+        match self.document.tape.node(node) {
+            Node::Null => self.out.extend_from_slice(b"null"),
+            Node::Bool(true) => self.out.extend_from_slice(b"true"),
+            Node::Bool(false) => self.out.extend_from_slice(b"false"),
+            Node::Number { span, normal } => return self.number(span, normal),
+            Node::String { span, shape } => self.string(node, span, shape),
+            Node::Array { after } => return self.array(node, after),
+            Node::Object { order, .. } => return self.object(order),
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, node: u32, after: u32) -> Result<(), JsonError> {
+        self.out.push(b'[');
+        let mut element = node + 1;
+        while element < after {
+            if element != node + 1 {
+                self.out.push(b',');
+            }
+            self.value(element)?;
+            element = self.document.tape.after(element);
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+
+    fn object(&mut self, order: u32) -> Result<(), JsonError> {
+        let names = self.document.tape.names(order);
+        match self.form.unicode {
+            Unicode::AsWritten => self.members(names),
+            Unicode::Nfc => {
+                let names = self.sorted_in_nfc(names)?;
+                self.members(&names)
+            }
+        }
+    }
+
+    fn members(&mut self, names: &[u32]) -> Result<(), JsonError> {
+        self.out.push(b'{');
+        let mut is_first = true;
+        for &name in names {
+            if self.left_out.binary_search(&name).is_ok() {
+                continue;
+            }
+            if !is_first {
+                self.out.push(b',');
+            }
+            is_first = false;
+            self.value(name)?;
+            self.out.push(b':');
+            self.value(name + 1)?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// `names`, which are sorted as written, in the order of their normal form.
+    fn sorted_in_nfc<'n>(&self, names: &'n [u32]) -> Result<Cow<'n, [u32]>, JsonError> {
+        let document = self.document;
+        let is_ascii = |&name: &u32| {
+            let name = document.text_at(name);
+            !name.is_escaped() && name.raw().is_ascii()
+        };
+        if names.iter().all(is_ascii) {
+            return Ok(Cow::Borrowed(names));
+        }
+        let mut sorted = names.to_vec();
+        match names::sort_as(&mut sorted, |name| string::nfc(document.text_at(name).decode())) {
+            Ok(()) => Ok(Cow::Owned(sorted)),
+            Err(repeat) => Fault::DuplicateAfterNfc.at(document.tape.position(repeat)),
+        }
+    }
+
+    fn string(&mut self, node: u32, span: Span, shape: Shape) {
+        let spelling = span.of(self.document.text);
+        let is_canonical = match self.form.unicode {
+            Unicode::AsWritten => shape != Shape::Escaped,
+            Unicode::Nfc => shape != Shape::Escaped && spelling.is_ascii(),
+        };
+        if is_canonical {
+            self.out.extend_from_slice(spelling.as_bytes());
+            return;
+        }
+        let text = self.document.text_at(node).decode();
+        match self.form.unicode {
+            Unicode::AsWritten => string::write(&text, &mut self.out),
+            Unicode::Nfc => string::write(&string::nfc(text), &mut self.out),
+        }
+    }
+
+    fn number(&mut self, span: Span, normal: bool) -> Result<(), JsonError> {
+        let text = span.of(self.document.text);
+        let position = span.start as usize;
+        match self.form.numbers {
+            Numbers::Exact | Numbers::ExactNoExponent if normal => {
+                self.out.extend_from_slice(text.as_bytes());
+                return Ok(());
+            }
+            Numbers::Double if normal && number::is_short_integer(text) => {
+                self.out.extend_from_slice(text.as_bytes());
+                return Ok(());
+            }
+            Numbers::Exact => number::write_exact(text, position, &mut self.out)?,
+            Numbers::ExactNoExponent => {
+                number::refuse_exponent(text, position)?;
+                number::write_exact(text, position, &mut self.out)?;
+            }
+            Numbers::Double => number::write_double(text, position, &mut self.out)?,
+        }
+        if self.out_bytes_max < self.out.len() {
+            return Fault::GrowsTooLong.at(position);
+        }
+        Ok(())
+    }
+}
