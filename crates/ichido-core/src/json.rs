@@ -33,7 +33,9 @@
 //! Where to start: `reader` for what is accepted, `writer` for what is written, `number` and `string` for
 //! the spelling of each.
 
+mod decimal;
 mod error;
+mod escape;
 mod names;
 mod number;
 mod pointer;
