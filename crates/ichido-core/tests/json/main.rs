@@ -1,0 +1,73 @@
+//! JSON, chapter by chapter: what is refused and where, and the one spelling of what is not.
+
+mod growth;
+mod lookup;
+mod members;
+mod numbers;
+mod properties;
+mod refusals;
+mod rfc8785;
+mod strings;
+
+use ichido_core::json::{Document, Fault, Form, JsonError, Numbers, Pointer, Unicode};
+
+const BYTES_MAX: usize = 1 << 20;
+
+const NO_EXPONENT: Form = Form {
+    numbers: Numbers::ExactNoExponent,
+    unicode: Unicode::AsWritten,
+    leave_out: Vec::new(),
+};
+const DOUBLE: Form = Form {
+    numbers: Numbers::Double,
+    unicode: Unicode::AsWritten,
+    leave_out: Vec::new(),
+};
+const NFC: Form = Form {
+    numbers: Numbers::Exact,
+    unicode: Unicode::Nfc,
+    leave_out: Vec::new(),
+};
+
+fn try_canonical(text: &[u8], form: &Form) -> Result<String, JsonError> {
+    let bytes = Document::parse(text, BYTES_MAX)?.canonical(form)?;
+    Ok(String::from_utf8(bytes).expect("canonical JSON is UTF-8"))
+}
+
+#[track_caller]
+fn canonical_in(form: &Form, text: &str) -> String {
+    try_canonical(text.as_bytes(), form).unwrap_or_else(|error| panic!("{text:.80}: {error}"))
+}
+
+#[track_caller]
+fn canonical(text: &str) -> String {
+    canonical_in(&Form::default(), text)
+}
+
+/// Checks that `text` is refused by the reader, or in the default form, for `fault` at `position`.
+#[track_caller]
+fn refused(text: impl AsRef<[u8]>, position: usize, fault: Fault) {
+    refused_in(&Form::default(), text, position, fault);
+}
+
+#[track_caller]
+fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: Fault) {
+    let text = text.as_ref();
+    let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
+    assert_eq!(
+        try_canonical(text, form),
+        Err(JsonError { position, fault }),
+        "{shown}"
+    );
+}
+
+fn leaving_out(pointers: &[&str]) -> Form {
+    let leave_out = pointers
+        .iter()
+        .map(|text| Pointer::parse(text).unwrap())
+        .collect();
+    Form {
+        leave_out,
+        ..Form::default()
+    }
+}
