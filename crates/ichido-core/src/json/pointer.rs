@@ -9,7 +9,7 @@ use super::DEPTH_MAX;
 /// The empty pointer, which RFC 6901 takes for the whole document, is refused: here a pointer always names
 /// something inside a document, and a digest over nothing must not be a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pointer(Vec<String>); // Invariant: 1..=DEPTH_MAX tokens, unescaped, of at most BYTES_MAX bytes in all.
+pub struct Pointer(Vec<String>); // Invariant: 1..=DEPTH_MAX tokens, unescaped, BYTES_MAX bytes at most.
 
 /// Why a text is not a [`Pointer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -22,6 +22,8 @@ pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>,
             .saturating_add(NUMBER_DIGITS_MAX),
     };
     writer.value(0)?;
+    // Once more at the end, so that refusal depends on the form alone, not on which numbers were spelled anew.
+    writer.check_growth(document.text.len())?;
     Ok(writer.out)
 }
 
@@ -171,6 +173,10 @@ impl Writer<'_, '_> {
             }
             Numbers::Double => number::write_double(text, position, &mut self.out)?,
         }
+        self.check_growth(position)
+    }
+
+    fn check_growth(&self, position: usize) -> Result<(), JsonError> {
         if self.out_bytes_max < self.out.len() {
             return Fault::GrowsTooLong.at(position);
         }

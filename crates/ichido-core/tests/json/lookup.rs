@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use ichido_core::json::{DEPTH_MAX, Document, Kind, Pointer, PointerError};
+use ichido_core::json::{DEPTH_MAX, Document, Kind, Pointer, PointerError, Value};
 
 fn document(text: &str) -> Document<'_> {
-    Document::parse(text.as_bytes(), 1 << 16).unwrap()
+    Document::parse(text.as_bytes(), 1 << 16).expect("the test writes JSON")
 }
 
 fn pointer(text: &str) -> Pointer {
-    Pointer::parse(text).unwrap()
+    Pointer::parse(text).expect("the test writes a pointer")
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_string_outlives_the_document_it_was_read_from() {
     let key = document(&text)
         .root()
         .get("idempotency_key")
-        .and_then(|value| value.as_str());
+        .and_then(Value::as_str);
     assert!(matches!(key, Some(Cow::Borrowed("k-1"))));
 }
 
@@ -67,28 +67,28 @@ fn members_come_in_the_order_of_the_text() {
 #[test]
 fn elements_step_over_what_they_hold() {
     let document = document(r#"[[1,[2,{"a":[3]}]],{"b":[4]},5]"#);
-    let kinds: Vec<_> = document.root().elements().map(|value| value.kind()).collect();
+    let kinds: Vec<_> = document.root().elements().map(Value::kind).collect();
     assert_eq!(kinds, [Kind::Array, Kind::Object, Kind::Number]);
 }
 
 #[test]
 fn a_member_is_found_by_its_unescaped_name() {
-    let text: String = (0..100)
-        .map(|number| format!("\"n{}\":{number},", number * 37 % 100))
+    let members: Vec<String> = (0..100)
+        .map(|number| format!("\"n{}\":{number}", number * 37 % 100))
         .collect();
-    let text = format!("{{{text}\"\\u00e9\":true,\"\u{ffff}\":false,\"😀\":null}}");
+    let text = format!(
+        "{{{},\"\\u00e9\":true,\"\u{ffff}\":false,\"😀\":null}}",
+        members.join(",")
+    );
     let document = document(&text);
     let root = document.root();
     for number in 0..100 {
         let value = root.get(&format!("n{}", number * 37 % 100)).unwrap();
         assert_eq!(value.as_number_text(), Some(number.to_string().as_str()));
     }
-    assert_eq!(root.get("é").and_then(|value| value.as_bool()), Some(true));
-    assert_eq!(
-        root.get("\u{ffff}").and_then(|value| value.as_bool()),
-        Some(false)
-    );
-    assert_eq!(root.get("😀").map(|value| value.kind()), Some(Kind::Null));
+    assert_eq!(root.get("é").and_then(Value::as_bool), Some(true));
+    assert_eq!(root.get("\u{ffff}").and_then(Value::as_bool), Some(false));
+    assert_eq!(root.get("😀").map(Value::kind), Some(Kind::Null));
     assert!(root.get("n100").is_none());
 }
 
@@ -98,11 +98,7 @@ fn a_pointer_leads_through_members_and_elements() {
     let document = document(
         r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#,
     );
-    let number = |text: &str| {
-        document
-            .at(&pointer(text))
-            .and_then(|value| value.as_number_text())
-    };
+    let number = |text: &str| document.at(&pointer(text)).and_then(Value::as_number_text);
     for (text, expected) in [
         ("/", "0"),
         ("/a~1b", "1"),
@@ -116,12 +112,9 @@ fn a_pointer_leads_through_members_and_elements() {
     ] {
         assert_eq!(number(text), Some(expected), "{text}");
     }
+    assert_eq!(document.at(&pointer("/foo")).map(Value::kind), Some(Kind::Array));
     assert_eq!(
-        document.at(&pointer("/foo")).map(|value| value.kind()),
-        Some(Kind::Array)
-    );
-    assert_eq!(
-        document.at(&pointer("/foo/0")).and_then(|value| value.as_str()),
+        document.at(&pointer("/foo/0")).and_then(Value::as_str),
         Some("bar".into())
     );
     for text in [
@@ -145,9 +138,7 @@ fn a_pointer_is_written_as_it_is_read() {
     }
     let twice = document(r#"{"~1":1,"/":2}"#);
     assert_eq!(
-        twice
-            .at(&pointer("/~01"))
-            .and_then(|value| value.as_number_text()),
+        twice.at(&pointer("/~01")).and_then(Value::as_number_text),
         Some("1")
     );
 }

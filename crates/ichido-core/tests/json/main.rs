@@ -64,7 +64,7 @@ fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: Fault
 fn leaving_out(pointers: &[&str]) -> Form {
     let leave_out = pointers
         .iter()
-        .map(|text| Pointer::parse(text).unwrap())
+        .map(|text| Pointer::parse(text).expect("the test names a member"))
         .collect();
     Form {
         leave_out,

@@ -24,12 +24,11 @@ fn duplicates_are_found_behind_escapes() {
 #[test]
 fn the_first_name_that_repeats_is_the_one_named() {
     refused(r#"{"b":1,"a":2,"b":3,"a":4,"b":5}"#, 13, Fault::DuplicateMember);
-    let mut text = String::from("{");
-    for number in 0..200 {
-        text += &format!("\"{:03}\":0,", number * 7 % 200);
-    }
-    let position = text.len();
-    text += "\"150\":0,\"007\":0}";
+    let members: Vec<String> = (0..200)
+        .map(|number| format!("\"{:03}\":0,", number * 7 % 200))
+        .collect();
+    let text = format!("{{{}\"150\":0,\"007\":0}}", members.concat());
+    let position = 1 + members.concat().len();
     refused(text, position, Fault::DuplicateMember);
 }
 

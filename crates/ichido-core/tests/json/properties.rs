@@ -3,7 +3,7 @@
 mod model;
 mod spelling;
 
-use ichido_core::json::{Document, Form, Numbers, Unicode};
+use ichido_core::json::{Document, Form, Numbers, Unicode, Value};
 use proptest::prelude::*;
 
 use crate::{BYTES_MAX, DOUBLE, canonical, canonical_in, try_canonical};
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_documents_never_panic(model in model(), mut dice in dice(), at in any::<prop::sample::Index>(), byte: u8) {
+    fn damaged_documents_never_panic(model in model(), mut dice in dice(), at: prop::sample::Index, byte: u8) {
         let mut text = model.spell(&mut dice).into_bytes();
         let at = at.index(text.len());
         text[at] = byte;
@@ -90,28 +90,34 @@ proptest! {
     }
 
     #[test]
-    fn doubles_are_spelled_as_ecmascript_does(digits in 0_u64..10_000_000_000_000_000_000, exponent in -45_i32..30, cut in 0_u32..20) {
-        let text = format!("{}e{exponent}", digits / 10_u64.pow(cut.min(19)));
+    fn doubles_are_spelled_as_ecmascript_does(digits in "[0-9]{1,20}", exponent in -45_i32..30) {
+        let text = format!("{}e{exponent}", digits.parse::<u128>().unwrap());
         let double: f64 = text.parse().unwrap();
         prop_assert_eq!(canonical_in(&DOUBLE, &text), ryu_js::Buffer::new().format(double).to_owned());
     }
 
     #[test]
-    fn members_are_in_the_order_of_their_utf16(names in prop::collection::hash_set(name(), 0..30), mut dice in dice()) {
+    fn members_are_in_the_order_of_their_utf16(
+        names in prop::collection::hash_set(name(), 0..30),
+        mut dice in dice(),
+    ) {
         let model = Model::Object(names.into_iter().map(|name| (name, Model::Null)).collect());
         let text = canonical(&model.spell(&mut dice));
         let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
-        let units: Vec<Vec<u16>> = document.root().members().map(|(name, _)| name.encode_utf16().collect()).collect();
+        let units = document.root().members().map(|(name, _)| name.encode_utf16().collect::<Vec<u16>>());
         prop_assert!(units.is_sorted(), "{}", text);
     }
 
     #[test]
-    fn every_member_is_found_with_its_text(members in prop::collection::btree_map(name(), name(), 0..30), mut dice in dice()) {
+    fn every_member_is_found_with_its_text(
+        members in prop::collection::btree_map(name(), name(), 0..30),
+        mut dice in dice(),
+    ) {
         let strings = members.iter().map(|(name, text)| (name.clone(), Model::String(text.clone())));
         let text = Model::Object(strings.collect()).spell(&mut dice);
         let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
         for (name, text) in &members {
-            prop_assert_eq!(document.root().get(name).and_then(|value| value.as_str()), Some(text.into()));
+            prop_assert_eq!(document.root().get(name).and_then(Value::as_str), Some(text.into()));
         }
         prop_assert_eq!(document.root().members().count(), members.len());
     }

@@ -106,7 +106,7 @@ fn decimal() -> impl Strategy<Value = Decimal> {
 
 /// Text for names and strings, with the characters that escapes and sorting care about.
 pub(super) fn name() -> impl Strategy<Value = String> {
-    let special = prop::sample::select("\0\u{8}\t\n\u{b}\u{c}\r\u{1f} \"/\\ab\u{7f}\u{80}é\u{7ff}\u{800}\u{d7ff}\u{e000}\u{fb33}\u{ffff}\u{10000}😀\u{10ffff}".chars().collect::<Vec<_>>());
+    let special = prop::sample::select(SPECIAL);
     prop_oneof![
         "[ab]{0,2}",
         "[a-z_]{1,12}",
@@ -114,3 +114,33 @@ pub(super) fn name() -> impl Strategy<Value = String> {
         prop::collection::vec(special, 0..8).prop_map(String::from_iter),
     ]
 }
+
+/// Control characters, what must or may be escaped, and the edges of the lengths of UTF-8 and UTF-16.
+const SPECIAL: &[char] = &[
+    '\0',
+    '\u{8}',
+    '\t',
+    '\n',
+    '\u{b}',
+    '\u{c}',
+    '\r',
+    '\u{1f}',
+    ' ',
+    '"',
+    '/',
+    '\\',
+    'a',
+    'b',
+    '\u{7f}',
+    '\u{80}',
+    'é',
+    '\u{7ff}',
+    '\u{800}',
+    '\u{d7ff}',
+    '\u{e000}',
+    '\u{fb33}',
+    '\u{ffff}',
+    '\u{10000}',
+    '😀',
+    '\u{10ffff}',
+];

@@ -101,11 +101,12 @@ fn spell_string(text: &str, dice: &mut Dice, out: &mut String) {
             Some(short) if dice.flip() => out.push_str(short),
             _ if must_escape || dice.throw(6) == 0 => {
                 for unit in char.encode_utf16(&mut [0; 2]) {
-                    out.push_str(&if dice.flip() {
+                    let escape = if dice.flip() {
                         format!("\\u{unit:04x}")
                     } else {
                         format!("\\u{unit:04X}")
-                    });
+                    };
+                    out.push_str(&escape);
                 }
             }
             _ => out.push(char),
@@ -116,7 +117,8 @@ fn spell_string(text: &str, dice: &mut Dice, out: &mut String) {
 
 /// Spells a number with the point anywhere, zeros to spare, and the exponent that makes it right again.
 fn spell_number(number: &Decimal, dice: &mut Dice, out: &mut String) {
-    if number.digits.is_empty() {
+    let digits = &number.digits;
+    if digits.is_empty() {
         out.push_str(dice.pick(&[
             "0",
             "-0",
@@ -128,37 +130,32 @@ fn spell_number(number: &Decimal, dice: &mut Dice, out: &mut String) {
         ]));
         return;
     }
-    let digits = &number.digits;
     let count = i32::try_from(digits.len()).expect("digits are few");
-    // Where the point would stand without an exponent, or somewhere near the digits.
+    // Where the point stands when there is no exponent.
     let plain = number.exponent + count;
     let point = match dice.throw(3) {
         0 if plain.abs() < 100 => plain,
         _ => i32::try_from(dice.throw(digits.len() + 7)).expect("a throw is small") - 3,
     };
-    out.push_str(if number.negative { "-" } else { "" });
+    let sign = if number.negative { "-" } else { "" };
     let spare = "0".repeat(dice.throw(3));
-    let zeros = |count: i32| "0".repeat(usize::try_from(count).expect("the point is outside the digits"));
-    if point <= 0 {
-        *out += &format!("0.{}{digits}{spare}", zeros(-point));
-    } else if count <= point {
-        *out += &format!("{digits}{}", zeros(point - count));
-        if !spare.is_empty() {
-            *out += &format!(".{spare}");
-        }
+    let size = usize::try_from(point.unsigned_abs()).expect("the point is near");
+    let mantissa = if point <= 0 {
+        format!("0.{}{digits}{spare}", "0".repeat(size))
+    } else if point < count {
+        format!("{}.{}{spare}", &digits[..size], &digits[size..])
+    } else if spare.is_empty() {
+        format!("{digits:0<size$}")
     } else {
-        let (whole, fraction) =
-            digits.split_at(usize::try_from(point).expect("the point is inside the digits"));
-        *out += &format!("{whole}.{fraction}{spare}");
-    }
-    let exponent = plain - point;
-    if exponent != 0 || dice.throw(4) == 0 {
-        let sign = if exponent < 0 { "-" } else { dice.pick(&["", "+"]) };
-        *out += &format!(
-            "{}{sign}{}{}",
-            dice.pick(&["e", "E"]),
-            dice.pick(&["", "", "0"]),
-            exponent.abs()
-        );
-    }
+        format!("{digits:0<size$}.{spare}")
+    };
+    let exponent = match plain - point {
+        0 if dice.flip() => String::new(),
+        exponent => {
+            let sign = if exponent < 0 { "-" } else { dice.pick(&["", "+"]) };
+            let zeros = dice.pick(&["", "", "0"]);
+            format!("{}{sign}{zeros}{}", dice.pick(&["e", "E"]), exponent.abs())
+        }
+    };
+    out.extend([sign, &mantissa, &exponent]);
 }
