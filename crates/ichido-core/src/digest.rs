@@ -1,1 +1,164 @@
-//! Not written yet.
+//! The digest: what was asked, as one short name for its meaning (SPEC C9, D1, D10).
+//!
+//! Guarantee: two JSON bodies have the same digest exactly when they mean the same after the fields that
+//! are left out, and bodies of any other type exactly when their bytes are equal. The digest is taken
+//! of the body alone; who asked and where is the business of [`crate::fingerprint`], and the two are
+//! different types so that they are never compared with each other. What is stored and sent stays the
+//! caller's bytes: the canonical form lives only as long as the hashing.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::json::{Document, Form, JsonError};
+
+/// `sha256:` and 64 hex digits: the digest of a request's body or of a result.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// How a digest's text begins; it names the algorithm, so that another can follow it one day.
+    pub const PREFIX: &'static str = "sha256:";
+
+    /// The digest of a JSON text in canonical form.
+    pub fn of_json(body: &[u8], rules: &BodyRules) -> Result<Self, JsonError> {
+        let document = Document::parse(body, rules.bytes_max)?;
+        Ok(Self::of_bytes(&document.canonical(&rules.form)?))
+    }
+
+    /// The digest of bytes as they are.
+    pub fn of_bytes(body: &[u8]) -> Self {
+        Self(sha256(body))
+    }
+
+    /// The digest of a body of the given media type: canonical for JSON, by its bytes for all else.
+    ///
+    /// An empty body has no JSON value; it counts as bytes whatever its type says.
+    pub fn of_body(media_type: &str, body: &[u8], rules: &BodyRules) -> Result<Self, JsonError> {
+        if is_json(media_type) && !body.is_empty() {
+            Self::of_json(body, rules)
+        } else {
+            Ok(Self::of_bytes(body))
+        }
+    }
+
+    /// Reads back what [`std::fmt::Display`] wrote; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        unhex(text.strip_prefix(Self::PREFIX)?).map(Self)
+    }
+
+    /// The 32 bytes, as a column holds them.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// A digest that a column held.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", Self::PREFIX, hex(&self.0))
+    }
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// How a body is brought to its canonical form before it is hashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyRules {
+    /// Numbers, Unicode and the fields left out, such as `/trace_id` and `/idempotency_key`.
+    pub form: Form,
+    /// JSON bodies over this size are refused; the shell has its own bound for reading a body at all.
+    pub bytes_max: usize,
+}
+
+impl BodyRules {
+    /// 1 MiB: the largest JSON body that is brought to canonical form unless a route says otherwise.
+    pub const BYTES_MAX_DEFAULT: usize = 1 << 20;
+}
+
+impl Default for BodyRules {
+    fn default() -> Self {
+        Self {
+            form: Form::default(),
+            bytes_max: Self::BYTES_MAX_DEFAULT,
+        }
+    }
+}
+
+/// Whether a media type means JSON: `application/json`, `text/json`, or any type with the suffix `+json`.
+pub fn is_json(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    let Some((kind, subtype)) = essence.split_once('/') else {
+        return false;
+    };
+    let plain = subtype.eq_ignore_ascii_case("json")
+        && (kind.eq_ignore_ascii_case("application") || kind.eq_ignore_ascii_case("text"));
+    let suffix = subtype
+        .rsplit_once('+')
+        .is_some_and(|(_, suffix)| suffix.eq_ignore_ascii_case("json"));
+    plain || suffix
+}
+
+/// A hash over several parts, each with its length before it, so that no byte can move across a border.
+pub(crate) struct Hasher(Sha256);
+
+impl Hasher {
+    /// `domain` names what is hashed and its version: hashes of two kinds are never equal.
+    pub(crate) fn new(domain: &str) -> Self {
+        let mut hasher = Self(Sha256::new());
+        hasher.part(domain.as_bytes());
+        hasher
+    }
+
+    pub(crate) fn part(&mut self, bytes: &[u8]) {
+        let len = bytes.len() as u64;
+        self.0.update(len.to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 0xf)]);
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
+        .collect()
+}
+
+/// 64 lower-case hex digits back to bytes; upper case is refused, so that one digest has one text.
+pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
+    let nibble = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+        return None;
+    };
+    let mut bytes = [0; 32];
+    if pairs.len() != bytes.len() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = nibble(*high)? << 4 | nibble(*low)?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests;

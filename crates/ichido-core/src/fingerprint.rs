@@ -1,1 +1,94 @@
-//! Not written yet.
+//! The fingerprint: is this the same request as the one that used the key first? (SPEC C3)
+//!
+//! Guarantee: two requests have the same fingerprint exactly when operation, identity, method, path,
+//! query, media type and body digest are all equal; moving a byte from one part to its neighbour changes it.
+//! Admission compares fingerprints; the audit and the sender show the [`Digest`]. They are two types.
+
+use crate::digest::{Digest, Hasher, hex, is_json, unhex};
+
+/// The version of the scheme, which is part of the hash and of the text: a later scheme never matches by chance.
+const VERSION: &str = "v1";
+
+/// `v1:` and 64 hex digits: everything that makes a request this request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+/// What a fingerprint is taken of.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestParts<'a> {
+    /// The operation's name, such as `bookmarks.create`.
+    pub operation: &'a str,
+    /// Who asks: a stable name of the caller, never the bytes of a token, which change when it is renewed.
+    pub identity: &'a str,
+    /// The HTTP method; case matters, as in HTTP.
+    pub method: &'a str,
+    /// The concrete path, not the route's pattern.
+    pub path: &'a str,
+    /// The query without its question mark; empty when there is none.
+    pub query: &'a str,
+    /// The value of `Content-Type`; empty when there is none.
+    pub media_type: &'a str,
+    /// The digest of the body.
+    pub digest: Digest,
+}
+
+impl Fingerprint {
+    /// Takes the fingerprint of a request.
+    pub fn of(parts: &RequestParts<'_>) -> Self {
+        let mut hasher = Hasher::new("ichido/fingerprint/1");
+        hasher.part(parts.operation.as_bytes());
+        hasher.part(parts.identity.as_bytes());
+        hasher.part(parts.method.as_bytes());
+        hasher.part(parts.path.as_bytes());
+        hasher.part(parts.query.as_bytes());
+        hasher.part(normal_media_type(parts.media_type).as_bytes());
+        hasher.part(parts.digest.as_bytes());
+        Self(hasher.finish())
+    }
+
+    /// Reads back what [`std::fmt::Display`] wrote; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (version, digits) = text.split_once(':')?;
+        (version == VERSION).then(|| unhex(digits).map(Self))?
+    }
+
+    /// The 32 bytes, as a column holds them.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// A fingerprint that a column held.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{VERSION}:{}", hex(&self.0))
+    }
+}
+
+impl std::fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// One spelling for media types that mean the same: type and subtype in lower case; JSON without its
+/// parameters, which it does not have; others with theirs, because a charset changes what bytes mean.
+fn normal_media_type(media_type: &str) -> String {
+    let (essence, parameters) = match media_type.split_once(';') {
+        Some((essence, parameters)) => (essence, parameters.trim()),
+        None => (media_type, ""),
+    };
+    let essence = essence.trim().to_ascii_lowercase();
+    if is_json(&essence) || parameters.is_empty() {
+        essence
+    } else {
+        format!("{essence};{parameters}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,314 @@
-//! Not written yet.
+//! What an answer, or the lack of one, says about the effect (SPEC A8, B1, D7–D9, F2).
+//!
+//! Guarantee: every HTTP answer, network fault and named service error gets one [`Verdict`]: an error code,
+//! what is known of the effect, and what to do. The table is data: a destination puts rows of its own before
+//! it. Nothing is taken for a success that does not prove to be one, and doubt is called
+//! [`Effect::Unknown`], never guessed away.
+//!
+//! Start at [`Table::judge`]; the rows stand in `verdict/tables.rs`.
+
+mod answer;
+mod hint;
+mod tables;
+
+pub use answer::{Answer, BODY_BYTES_MAX, Echo, NetworkFault, Seen};
+pub use hint::{hint_of, retry_after};
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::retry::{Safety, may_repeat};
+use crate::time::Timestamp;
+
+/// What is known of the effect of a call, or of all the calls made for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// It is proved that nothing happened.
+    NotDone,
+    /// It is proved that the work was done.
+    Done,
+    /// Neither is proved.
+    Unknown,
+}
+
+impl Effect {
+    /// What is known after a further try: done once is done, and a doubt stays until something settles it.
+    #[must_use]
+    pub fn after(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Done, _) | (_, Self::Done) => Self::Done,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::NotDone, Self::NotDone) => Self::NotDone,
+        }
+    }
+}
+
+/// Why a try failed, as metrics, dead letters and the API name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// No answer, or the receiver says that time ran out (408, 425).
+    NetworkTimeout,
+    /// The receiver failed.
+    Broker5xx,
+    /// Too fast: the same call later is welcome.
+    RateLimited,
+    /// Something that no row knows.
+    Unknown,
+    /// The call is wrong as it stands.
+    BadRequest,
+    /// Not allowed, or not known who asks.
+    Unauthorized,
+    /// The receiver has processed this key before: a success.
+    ConflictProcessed,
+    /// The receiver is still at it under this key.
+    InProgress,
+    /// The money or the quota is spent; waiting a little does not help.
+    QuotaSpent,
+    /// An answer came, and is not what was asked for (a model's text that is no JSON).
+    AnswerUnusable,
+    /// The answer does not carry our key back though the receiver promised it, or carries another.
+    KeyNotEchoed,
+}
+
+impl ErrorCode {
+    /// The stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NetworkTimeout => "NETWORK_TIMEOUT",
+            Self::Broker5xx => "BROKER_5XX",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::Unknown => "UNKNOWN",
+            Self::BadRequest => "BAD_REQUEST",
+            Self::Unauthorized => "UNAUTHORIZED",
+            Self::ConflictProcessed => "CONFLICT_PROCESSED",
+            Self::InProgress => "IN_PROGRESS",
+            Self::QuotaSpent => "QUOTA_SPENT",
+            Self::AnswerUnusable => "ANSWER_UNUSABLE",
+            Self::KeyNotEchoed => "KEY_NOT_ECHOED",
+        }
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a row advises, before it is weighed whether a repetition is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// It worked.
+    Accept,
+    /// It worked before: the receiver knows our key. Counts only where the answer is tied to our key.
+    AcceptAsProcessed,
+    /// Try again later.
+    Retry,
+    /// Ask again for a usable answer, out of a budget of its own (SPEC B1).
+    RetryAnswer,
+    /// No retry can mend it.
+    GiveUp,
+    /// The effect must be asked after, or decided by a person.
+    AskAfter,
+}
+
+/// One line of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it is about.
+    pub when: When,
+    /// `None` for a success.
+    pub code: Option<ErrorCode>,
+    /// What it says of the effect of this one call.
+    pub effect: Effect,
+    /// What to do.
+    pub advice: Advice,
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Exactly this status.
+    Status(u16),
+    /// A status from the first to the second, both included.
+    StatusFrom(u16, u16),
+    /// An error that the service names so, whatever the status.
+    Name(Cow<'static, str>),
+    /// This status with this name.
+    StatusAndName(u16, Cow<'static, str>),
+    /// An idempotency layer's "still in flight" (SPEC C6): 202 and `Idempotency-Status: processing`.
+    InFlight,
+    /// The request never reached the receiver.
+    NeverSent,
+    /// The request may have reached the receiver, and no whole answer came back.
+    Lost,
+    /// An answer that is not what was asked for.
+    UnusableAnswer,
+    /// Whatever no earlier row took.
+    Anything,
+}
+
+/// What one try came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Why it failed; `None` for a success.
+    pub code: Option<ErrorCode>,
+    /// What is known of the effect of this one try.
+    pub effect: Effect,
+    /// What the table advises.
+    pub advice: Advice,
+    /// How long the server asked us to wait.
+    pub hint: Option<Duration>,
+}
+
+/// What happens next, once safety is weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Finished, by this answer.
+    Sent,
+    /// Finished earlier: the result is `sha256:from-conflict` (SPEC D7).
+    SentBefore,
+    /// Try again, no sooner than the hint.
+    Retry,
+    /// Ask again for a usable answer, out of its own budget.
+    RetryAnswer,
+    /// Dead letter.
+    Dead,
+    /// Nobody knows, and repeating could do it twice: reconcile, else park (SPEC F2).
+    AskAfter,
+}
+
+impl Verdict {
+    /// Weighs the advice against what a repetition could do (SPEC D9, F2).
+    ///
+    /// `effect_so_far` is what was known before this try: a clean refusal now says nothing of an earlier
+    /// try that was lost.
+    pub fn next(&self, safety: Safety, effect_so_far: Effect) -> Next {
+        match self.advice {
+            Advice::Accept => Next::Sent,
+            Advice::AcceptAsProcessed => Next::SentBefore,
+            Advice::Retry if may_repeat(safety, effect_so_far.after(self.effect)).is_ok() => Next::Retry,
+            Advice::Retry | Advice::AskAfter => Next::AskAfter,
+            Advice::RetryAnswer if safety == Safety::Repeatable => Next::RetryAnswer,
+            Advice::RetryAnswer | Advice::GiveUp => Next::Dead,
+        }
+    }
+}
+
+/// How one destination's answers are read: its own rows first, then the rows of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The destination's own rows; the first that fits wins.
+    pub own: Vec<Row>,
+    /// The rows of its kind, in layers.
+    base: &'static [&'static [Row]],
+    /// Whether the destination promises to carry our key back in its answer (SPEC D8).
+    pub promises_echo: bool,
+}
+
+impl Table {
+    /// An HTTP destination of the outbox (SPEC D9): unknown errors are retried.
+    pub const fn http() -> Self {
+        Self {
+            own: Vec::new(),
+            base: &[tables::HTTP],
+            promises_echo: false,
+        }
+    }
+
+    /// A client at the origin of a request (SPEC A8).
+    pub const fn client() -> Self {
+        Self {
+            own: Vec::new(),
+            base: &[tables::CLIENT, tables::HTTP],
+            promises_echo: false,
+        }
+    }
+
+    /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.
+    pub const fn llm() -> Self {
+        Self {
+            own: Vec::new(),
+            base: &[tables::LLM],
+            promises_echo: false,
+        }
+    }
+
+    /// What a try came to, given what was seen of it.
+    pub fn judge(&self, seen: &Seen<'_>, now: Timestamp) -> Verdict {
+        let names = seen.names();
+        let hint = match seen {
+            Seen::Answer(answer) => hint_of(answer.headers.iter().copied(), now),
+            Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => None,
+        };
+        let base = self.base.iter().copied().flatten();
+        let row = self
+            .own
+            .iter()
+            .chain(base)
+            .find(|row| row.when.fits(seen, &names));
+        // Every base table ends with `Anything`; this is what it would say if one did not.
+        let (code, effect, advice) = row.map_or(
+            (Some(ErrorCode::Unknown), Effect::Unknown, Advice::AskAfter),
+            |row| (row.code, row.effect, row.advice),
+        );
+        self.check_echo(
+            seen,
+            Verdict {
+                code,
+                effect,
+                advice,
+                hint,
+            },
+        )
+    }
+
+    /// A success counts only when it is about our call (SPEC D7, D8).
+    fn check_echo(&self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
+        let Seen::Answer(answer) = seen else {
+            return verdict;
+        };
+        match (verdict.advice, answer.echo) {
+            (Advice::Accept, Echo::Other) => verdict.doubted(Advice::AskAfter),
+            (Advice::Accept, Echo::Absent) if self.promises_echo => verdict.doubted(Advice::AskAfter),
+            // Processed, but not for us: one of the conflicts that are final.
+            (Advice::AcceptAsProcessed, Echo::Other | Echo::Absent) => verdict.doubted(Advice::GiveUp),
+            _ => verdict,
+        }
+    }
+}
+
+impl Verdict {
+    fn doubted(self, advice: Advice) -> Self {
+        Self {
+            code: Some(ErrorCode::KeyNotEchoed),
+            effect: Effect::Unknown,
+            advice,
+            ..self
+        }
+    }
+}
+
+impl When {
+    fn fits(&self, seen: &Seen<'_>, names: &[Cow<'_, str>]) -> bool {
+        let status = match seen {
+            Seen::Answer(answer) => Some(answer.status),
+            Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => None,
+        };
+        let is_called = |name: &str| names.iter().any(|found| found == name);
+        match self {
+            Self::Status(wanted) => status == Some(*wanted),
+            Self::StatusFrom(first, last) => status.is_some_and(|status| (*first..=*last).contains(&status)),
+            Self::Name(name) => is_called(name),
+            Self::StatusAndName(wanted, name) => status == Some(*wanted) && is_called(name),
+            Self::InFlight => matches!(seen, Seen::Answer(answer) if answer.says_in_flight()),
+            Self::NeverSent => matches!(seen, Seen::Network(fault) if !fault.may_have_arrived()),
+            Self::Lost => matches!(seen, Seen::Network(fault) if fault.may_have_arrived()),
+            Self::UnusableAnswer => matches!(seen, Seen::UnusableAnswer),
+            Self::Anything => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! The gate before every repetition: could it do the work twice? (SPEC C4, F2)
+
+use crate::verdict::{Effect, Seen};
+
+/// Why a repetition of this call would be harmless, if it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// The call carries an idempotency key that the receiver honours and still remembers.
+    Keyed,
+    /// Doing it twice is declared harmless: a read, or work that may be paid for twice, such as a model's answer.
+    Repeatable,
+    /// Neither: only proof that nothing was done makes a repetition safe.
+    Neither,
+}
+
+/// The repetition is refused, because the effect may be there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RepeatRefused {
+    /// Nobody knows whether the work was done, and no key would stop it from being done again.
+    #[error(
+        "not tried again: the call changes state, carries no idempotency key that the receiver honours, and may already have taken effect; send a key, or ask the receiver what happened"
+    )]
+    EffectUnknown,
+    /// The work was done.
+    #[error("not tried again: the work was done")]
+    EffectDone,
+}
+
+/// May a call be sent again, given what is known of its effect so far?
+pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
+    match (effect, safety) {
+        (Effect::NotDone, _) | (Effect::Unknown, Safety::Keyed | Safety::Repeatable) => Ok(()),
+        (Effect::Unknown, Safety::Neither) => Err(RepeatRefused::EffectUnknown),
+        (Effect::Done, _) => Err(RepeatRefused::EffectDone),
+    }
+}
+
+/// May a hop that does not own idempotency (a BFF, a gateway) send a request again by itself? (SPEC C4)
+///
+/// It may repeat POST alone, with a key, after a network fault or a 502, 503 or 504. Everything else is
+/// the origin's decision: the hop passes the answer on.
+pub fn hop_may_repeat(method: &str, has_key: bool, seen: &Seen<'_>) -> bool {
+    let passing = match seen {
+        Seen::Network(_) => true,
+        Seen::Answer(answer) => matches!(answer.status, 502..=504),
+        Seen::Named(_) | Seen::UnusableAnswer => false,
+    };
+    method == "POST" && has_key && passing
+}

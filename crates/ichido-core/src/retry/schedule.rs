@@ -1,0 +1,240 @@
+//! Schedules: how long to wait after the n-th failure.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// The longest wait that any schedule or hint can ask for: 30 days, so that sums of waits stay far from overflow.
+pub const WAIT_MAX: Duration = Duration::from_hours(30 * 24);
+
+/// How often to try, and how long to wait in between.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retry {
+    /// The waits before jitter.
+    pub schedule: Schedule,
+    /// How the waits are spread.
+    pub jitter: Jitter,
+    /// Tries allowed, the first one included.
+    pub tries: NonZeroU32,
+}
+
+/// The waits, before jitter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Schedule {
+    /// `base × factor^(n − 1)` after failure n, at most `cap`.
+    Exponential {
+        /// The wait after the first failure.
+        base: Duration,
+        /// What each wait is multiplied by to give the next.
+        factor: u32,
+        /// The longest wait.
+        cap: Duration,
+    },
+    /// These waits in order; the last one again when they run out.
+    List(Vec<Duration>),
+}
+
+/// How a wait `d` is spread, so that those who failed together do not come back together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Jitter {
+    /// `d` itself.
+    None,
+    /// Uniform in `d × (1 − share) … d × (1 + share)`.
+    PlusMinus(f64),
+    /// Uniform in `d … d × (1 + share)`.
+    Add(f64),
+    /// Uniform in `0 … d`.
+    Full,
+}
+
+/// Why a schedule cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// A list without a wait.
+    #[error("the list of waits is empty; give at least one")]
+    EmptyList,
+    /// A factor of zero would make the second wait none at all.
+    #[error("the factor is 0; 1 keeps the wait, 2 doubles it")]
+    FactorZero,
+    /// A share that is negative, over 1 or not a number.
+    #[error("the jitter's share is not between 0 and 1")]
+    ShareOutOfRange,
+    /// A wait over 30 days.
+    #[error("a wait is longer than 30 days")]
+    WaitTooLong,
+}
+
+/// The next try would come after the deadline; it is better to say so now than to wait in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the next try would come after the deadline")]
+pub struct TooLate {
+    /// When the next try would have been: what to tell the caller as the time to come back.
+    pub come_back_at: Timestamp,
+}
+
+const fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+const fn tries(count: u32) -> NonZeroU32 {
+    match NonZeroU32::new(count) {
+        Some(count) => count,
+        None => NonZeroU32::MIN,
+    }
+}
+
+impl Retry {
+    /// A client's own retries (SPEC A9): 1 s, 2 s, 4 s … plus 0 to 10 %, 3 tries in all.
+    pub const CLIENT: Self = Self {
+        schedule: Schedule::Exponential {
+            base: secs(1),
+            factor: 2,
+            cap: secs(60),
+        },
+        jitter: Jitter::Add(0.1),
+        tries: tries(3),
+    };
+
+    /// Calls to a model (SPEC B2, B3): 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first try.
+    pub const LLM: Self = Self {
+        schedule: Schedule::Exponential {
+            base: secs(2),
+            factor: 2,
+            cap: secs(20),
+        },
+        jitter: Jitter::Add(0.5),
+        tries: tries(5),
+    };
+
+    /// The outbox (SPEC D5): 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first try.
+    pub const OUTBOX: Self = Self {
+        schedule: Schedule::Exponential {
+            base: secs(2),
+            factor: 2,
+            cap: secs(256),
+        },
+        jitter: Jitter::PlusMinus(0.1),
+        tries: tries(9),
+    };
+
+    /// Background jobs (SPEC A10): `2^n × 60 s` after failure n, up to a day; 3 tries unless the job says otherwise.
+    pub const JOB: Self = Self {
+        schedule: Schedule::Exponential {
+            base: secs(120),
+            factor: 2,
+            cap: secs(24 * 60 * 60),
+        },
+        jitter: Jitter::None,
+        tries: tries(3),
+    };
+
+    /// Checks numbers that came from a file or a caller.
+    pub fn checked(self) -> Result<Self, ScheduleError> {
+        let longest = match &self.schedule {
+            Schedule::Exponential { factor: 0, .. } => return Err(ScheduleError::FactorZero),
+            Schedule::Exponential { cap, .. } => *cap,
+            Schedule::List(waits) => *waits.iter().max().ok_or(ScheduleError::EmptyList)?,
+        };
+        if WAIT_MAX < longest {
+            return Err(ScheduleError::WaitTooLong);
+        }
+        match self.jitter {
+            Jitter::PlusMinus(share) | Jitter::Add(share) if !(0.0..=1.0).contains(&share) => {
+                Err(ScheduleError::ShareOutOfRange)
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether a further try is left after `failures` failed ones. Failure n is final when n ≥ tries (SPEC E1).
+    pub fn may_try_again(&self, failures: u32) -> bool {
+        failures < self.tries.get()
+    }
+
+    /// How long to wait after failure `failure`, counted from 1.
+    ///
+    /// `dice` is uniform in [0, 1) and drawn by the caller. `hint` is what the server asked for: a floor, with
+    /// the jitter above it, because those who were told the same moment must not all come at that moment.
+    pub fn wait(&self, failure: NonZeroU32, dice: f64, hint: Option<Duration>) -> Duration {
+        let dice = if dice.is_finite() {
+            dice.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        let own = self.jitter.spread(self.schedule.wait(failure), dice);
+        match hint {
+            Some(hint) => own.max(self.jitter.above(hint.min(WAIT_MAX), dice)),
+            None => own,
+        }
+    }
+
+    /// The waits without jitter of all the retries there may be: what a plan adds up.
+    pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
+        (1..self.tries.get())
+            .filter_map(NonZeroU32::new)
+            .map(|failure| self.schedule.wait(failure))
+    }
+
+    /// The longest time that may pass from the first try to the last: a key must be kept at least this long.
+    pub fn horizon(&self) -> Duration {
+        self.waits().fold(Duration::ZERO, |sum, wait| {
+            sum.saturating_add(self.jitter.spread(wait, 1.0))
+        })
+    }
+
+    /// The moment of the next try, or that it lies beyond the deadline.
+    pub fn due(now: Timestamp, wait: Duration, deadline: Option<Timestamp>) -> Result<Timestamp, TooLate> {
+        let due = now.plus(wait);
+        match deadline {
+            Some(deadline) if deadline <= due => Err(TooLate { come_back_at: due }),
+            _ => Ok(due),
+        }
+    }
+}
+
+impl Schedule {
+    /// The wait after failure `failure` (from 1), before jitter.
+    pub fn wait(&self, failure: NonZeroU32) -> Duration {
+        let steps = failure.get() - 1;
+        match self {
+            Self::Exponential { base, factor, cap } => {
+                let times = factor.saturating_pow(steps);
+                base.saturating_mul(times).min(*cap).min(WAIT_MAX)
+            }
+            Self::List(waits) => {
+                let step = usize::try_from(steps).unwrap_or(usize::MAX);
+                let wait = waits.get(step).or(waits.last()).copied().unwrap_or_default();
+                wait.min(WAIT_MAX)
+            }
+        }
+    }
+}
+
+impl Jitter {
+    /// How far above a server's hint to spread when the schedule itself spreads downwards only.
+    const HINT_SHARE_OF_FULL: f64 = 0.5;
+
+    fn spread(self, wait: Duration, dice: f64) -> Duration {
+        match self {
+            Self::None => wait,
+            Self::PlusMinus(share) => times(wait, 1.0 - share + 2.0 * share * dice),
+            Self::Add(share) => times(wait, 1.0 + share * dice),
+            Self::Full => times(wait, dice),
+        }
+    }
+
+    fn above(self, hint: Duration, dice: f64) -> Duration {
+        let share = match self {
+            Self::None => 0.0,
+            Self::PlusMinus(share) | Self::Add(share) => share,
+            Self::Full => Self::HINT_SHARE_OF_FULL,
+        };
+        times(hint, 1.0 + share * dice).max(hint)
+    }
+}
+
+/// `wait × by`, for any `by`: a share from a broken file must not panic in the middle of a retry.
+fn times(wait: Duration, by: f64) -> Duration {
+    Duration::try_from_secs_f64(wait.as_secs_f64() * by.max(0.0)).unwrap_or(wait)
+}

@@ -1,0 +1,343 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::time::Timestamp;
+use crate::verdict::{Answer, Echo, Effect, NetworkFault, Seen};
+
+fn nth(failure: u32) -> NonZeroU32 {
+    NonZeroU32::new(failure).unwrap()
+}
+
+fn wait_secs(retry: &Retry, failure: u32, dice: f64) -> f64 {
+    retry.wait(nth(failure), dice, None).as_secs_f64()
+}
+
+/// Least and greatest wait after each failure, in seconds.
+fn ranges(retry: &Retry, failures: u32) -> Vec<(f64, f64)> {
+    (1..=failures)
+        .map(|n| (wait_secs(retry, n, 0.0), wait_secs(retry, n, 1.0)))
+        .collect()
+}
+
+fn assert_ranges(retry: &Retry, expected: &[(f64, f64)]) {
+    let found = ranges(retry, u32::try_from(expected.len()).unwrap());
+    for (n, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(
+            near(found.0, expected.0) && near(found.1, expected.1),
+            "failure {}: {found:?}, expected {expected:?}",
+            n + 1
+        );
+    }
+}
+
+#[test]
+fn the_client_waits_1_2_4_seconds_and_up_to_a_tenth_more_in_3_tries() {
+    assert_ranges(&Retry::CLIENT, &[(1.0, 1.1), (2.0, 2.2), (4.0, 4.4)]);
+    assert!(Retry::CLIENT.may_try_again(2) && !Retry::CLIENT.may_try_again(3));
+}
+
+#[test]
+fn the_llm_waits_double_from_2_up_to_20_seconds_and_half_as_much_more() {
+    assert_ranges(
+        &Retry::LLM,
+        &[
+            (2.0, 3.0),
+            (4.0, 6.0),
+            (8.0, 12.0),
+            (16.0, 24.0),
+            (20.0, 30.0),
+            (20.0, 30.0),
+        ],
+    );
+    assert!(
+        Retry::LLM.may_try_again(4) && !Retry::LLM.may_try_again(5),
+        "4 retries after the first try"
+    );
+}
+
+#[test]
+fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
+    let expected: Vec<_> = (1..=8)
+        .map(|n| f64::from(1_u32 << n))
+        .map(|d| (0.9 * d, 1.1 * d))
+        .collect();
+    assert_ranges(&Retry::OUTBOX, &expected);
+    assert!(Retry::OUTBOX.may_try_again(8) && !Retry::OUTBOX.may_try_again(9));
+    assert_eq!(Retry::OUTBOX.waits().sum::<Duration>(), Duration::from_secs(510));
+    assert_eq!(Retry::OUTBOX.horizon(), Duration::from_secs(561));
+}
+
+#[test]
+fn a_job_waits_two_to_the_nth_minutes_after_failure_n() {
+    assert_ranges(&Retry::JOB, &[(120.0, 120.0), (240.0, 240.0), (480.0, 480.0)]);
+    let job = Retry {
+        tries: nth(5),
+        ..Retry::JOB
+    };
+    assert!(
+        job.may_try_again(4) && !job.may_try_again(5),
+        "failure n is final when n reaches the tries allowed"
+    );
+}
+
+#[test]
+fn a_list_gives_its_waits_in_order_and_then_the_last() {
+    let waits = [5, 300, 1_800].map(Duration::from_secs).to_vec();
+    let retry = Retry {
+        schedule: Schedule::List(waits),
+        jitter: Jitter::None,
+        tries: nth(6),
+    };
+    assert_ranges(
+        &retry,
+        &[(5.0, 5.0), (300.0, 300.0), (1_800.0, 1_800.0), (1_800.0, 1_800.0)],
+    );
+}
+
+#[test]
+fn full_jitter_spreads_from_nothing_to_the_wait() {
+    let retry = Retry {
+        jitter: Jitter::Full,
+        ..Retry::OUTBOX
+    };
+    assert_ranges(&retry, &[(0.0, 2.0), (0.0, 4.0)]);
+}
+
+#[test]
+fn a_servers_hint_is_a_floor_with_jitter_above_it() {
+    let hint = Some(Duration::from_secs(100));
+    for (name, retry, most) in [
+        ("client", Retry::CLIENT, 110.0),
+        ("llm", Retry::LLM, 150.0),
+        ("outbox", Retry::OUTBOX, 110.0),
+        (
+            "job",
+            Retry {
+                schedule: Schedule::List(vec![Duration::ZERO]),
+                ..Retry::JOB
+            },
+            100.0,
+        ),
+        (
+            "full",
+            Retry {
+                jitter: Jitter::Full,
+                ..Retry::CLIENT
+            },
+            150.0,
+        ),
+    ] {
+        assert_eq!(retry.wait(nth(1), 0.0, hint), Duration::from_secs(100), "{name}");
+        assert!(
+            (retry.wait(nth(1), 1.0, hint).as_secs_f64() - most).abs() < 1e-6,
+            "{name}"
+        );
+    }
+    let short = Some(Duration::from_secs(1));
+    assert!(
+        Retry::OUTBOX.wait(nth(8), 0.0, short) >= Duration::from_secs(230),
+        "the schedule still holds"
+    );
+}
+
+#[test]
+fn numbers_that_make_no_schedule_are_refused() {
+    let day = Duration::from_secs(86_400);
+    let exponential = |factor, cap| Schedule::Exponential {
+        base: Duration::from_secs(1),
+        factor,
+        cap,
+    };
+    let cases = [
+        (exponential(0, day), Jitter::None, ScheduleError::FactorZero),
+        (exponential(2, 31 * day), Jitter::None, ScheduleError::WaitTooLong),
+        (Schedule::List(vec![]), Jitter::None, ScheduleError::EmptyList),
+        (
+            Schedule::List(vec![day, 31 * day]),
+            Jitter::None,
+            ScheduleError::WaitTooLong,
+        ),
+        (
+            exponential(2, day),
+            Jitter::Add(-0.1),
+            ScheduleError::ShareOutOfRange,
+        ),
+        (
+            exponential(2, day),
+            Jitter::PlusMinus(1.5),
+            ScheduleError::ShareOutOfRange,
+        ),
+        (
+            exponential(2, day),
+            Jitter::Add(f64::NAN),
+            ScheduleError::ShareOutOfRange,
+        ),
+    ];
+    for (schedule, jitter, error) in cases {
+        let retry = Retry {
+            schedule,
+            jitter,
+            tries: nth(1),
+        };
+        assert_eq!(retry.clone().checked(), Err(error), "{retry:?}");
+    }
+    for preset in [Retry::CLIENT, Retry::LLM, Retry::OUTBOX, Retry::JOB] {
+        assert_eq!(preset.clone().checked(), Ok(preset));
+    }
+}
+
+#[test]
+fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
+    let now = Timestamp::from_secs(100);
+    let wait = Duration::from_secs(10);
+    assert_eq!(Retry::due(now, wait, None), Ok(Timestamp::from_secs(110)));
+    assert_eq!(
+        Retry::due(now, wait, Some(Timestamp::from_secs(111))),
+        Ok(Timestamp::from_secs(110))
+    );
+    let late = Err(TooLate {
+        come_back_at: Timestamp::from_secs(110),
+    });
+    assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(110))), late);
+}
+
+#[test]
+fn a_budget_lets_a_fifth_be_retries_once_its_savings_are_spent() {
+    let mut budget = Budget::full(BudgetSettings::DEFAULT);
+    for retry in 0..10 {
+        budget = budget
+            .spend()
+            .unwrap_or_else(|| panic!("retry {retry} comes from the savings"));
+    }
+    assert_eq!(budget.spend(), None, "nothing left");
+    let mut retries = 0;
+    for _ in 0..1_000 {
+        budget = budget.after_success();
+        if let Some(left) = budget.spend() {
+            (budget, retries) = (left, retries + 1);
+        }
+    }
+    assert_eq!(retries, 200);
+    for _ in 0..1_000 {
+        budget = budget.after_success();
+    }
+    assert_eq!(
+        budget,
+        Budget::full(BudgetSettings::DEFAULT),
+        "savings have a bound"
+    );
+}
+
+#[test]
+fn without_a_key_only_what_was_not_done_is_repeated() {
+    use RepeatRefused::{EffectDone, EffectUnknown};
+    let table = [
+        (Safety::Neither, Effect::NotDone, Ok(())),
+        (Safety::Neither, Effect::Unknown, Err(EffectUnknown)),
+        (Safety::Neither, Effect::Done, Err(EffectDone)),
+        (Safety::Keyed, Effect::NotDone, Ok(())),
+        (Safety::Keyed, Effect::Unknown, Ok(())),
+        (Safety::Keyed, Effect::Done, Err(EffectDone)),
+        (Safety::Repeatable, Effect::NotDone, Ok(())),
+        (Safety::Repeatable, Effect::Unknown, Ok(())),
+        (Safety::Repeatable, Effect::Done, Err(EffectDone)),
+    ];
+    for (safety, effect, expected) in table {
+        assert_eq!(may_repeat(safety, effect), expected, "{safety:?}, {effect:?}");
+    }
+}
+
+#[test]
+fn a_hop_repeats_a_keyed_post_after_network_faults_and_502_to_504_only() {
+    let answer = |status| {
+        Seen::Answer(Answer {
+            status,
+            headers: &[],
+            body: b"",
+            echo: Echo::Absent,
+        })
+    };
+    for status in [502, 503, 504] {
+        assert!(hop_may_repeat("POST", true, &answer(status)), "{status}");
+    }
+    for status in [200, 202, 400, 408, 409, 425, 429, 500, 501, 505] {
+        assert!(
+            !hop_may_repeat("POST", true, &answer(status)),
+            "{status} is the origin's decision"
+        );
+    }
+    let fault = Seen::Network(NetworkFault::Timeout);
+    assert!(hop_may_repeat("POST", true, &fault));
+    assert!(!hop_may_repeat("POST", false, &fault), "no key");
+    for method in ["PUT", "PATCH", "DELETE", "post"] {
+        assert!(!hop_may_repeat(method, true, &fault), "{method}");
+    }
+}
+
+fn retries() -> impl Strategy<Value = Retry> {
+    let millis = |most| (0_u64..most).prop_map(Duration::from_millis);
+    let schedule = prop_oneof![
+        (millis(100_000), 1_u32..5, millis(1_000_000))
+            .prop_map(|(base, factor, cap)| Schedule::Exponential { base, factor, cap }),
+        proptest::collection::vec(millis(1_000_000), 1..6).prop_map(Schedule::List),
+    ];
+    let jitter = prop_oneof![
+        Just(Jitter::None),
+        Just(Jitter::Full),
+        (0.0..=1.0).prop_map(Jitter::Add),
+        (0.0..=1.0).prop_map(Jitter::PlusMinus),
+    ];
+    (schedule, jitter, 1_u32..20).prop_map(|(schedule, jitter, tries)| Retry {
+        schedule,
+        jitter,
+        tries: nth(tries),
+    })
+}
+
+fn cap(retry: &Retry) -> Duration {
+    match &retry.schedule {
+        Schedule::Exponential { cap, .. } => *cap,
+        Schedule::List(waits) => *waits.iter().max().unwrap(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_wait_is_never_below_the_hint_nor_above_cap_plus_jitter(
+        retry in retries(),
+        failure in 1_u32..=u32::MAX,
+        dice in 0.0..1.0,
+        hint in proptest::option::of((0_u64..10_000_000).prop_map(Duration::from_millis)),
+    ) {
+        let retry = retry.checked().unwrap();
+        let wait = retry.wait(nth(failure), dice, hint);
+        prop_assert!(hint.unwrap_or_default() <= wait);
+        let share = match retry.jitter {
+            Jitter::None => 0.0,
+            Jitter::Add(share) | Jitter::PlusMinus(share) => share,
+            Jitter::Full => 0.5,
+        };
+        let most = cap(&retry).max(hint.unwrap_or_default()).as_secs_f64() * (1.0 + share) + 1e-6;
+        prop_assert!(wait.as_secs_f64() <= most, "{wait:?} over {most}");
+    }
+
+    #[test]
+    fn waiting_never_panics_whatever_the_numbers(
+        share in any::<f64>(),
+        dice in any::<f64>(),
+        failure in 1_u32..=u32::MAX,
+        secs in any::<u64>(),
+    ) {
+        let base = Duration::from_secs(secs);
+        for jitter in [Jitter::Add(share), Jitter::PlusMinus(share), Jitter::Full] {
+            let schedule = Schedule::Exponential { base, factor: u32::MAX, cap: Duration::MAX };
+            let retry = Retry { schedule, jitter, tries: nth(3) };
+            let _ = retry.wait(nth(failure), dice, Some(base));
+            let _ = retry.horizon();
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! How long a server asks us to wait.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::retry::WAIT_MAX;
+use crate::time::Timestamp;
+
+/// Headers that carry a wait in milliseconds; they are finer than `Retry-After` and win over it.
+const MILLISECOND_HEADERS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
+
+/// The wait that a response's headers ask for; what cannot be read is as if it were not there.
+pub fn hint_of<'a>(
+    headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    now: Timestamp,
+) -> Option<Duration> {
+    let (mut exact, mut plain) = (None, None);
+    for (name, value) in headers {
+        let Ok(value) = std::str::from_utf8(value) else {
+            continue;
+        };
+        // Of several lines the longest wait counts: whoever added it wants to be left alone that long.
+        if name.eq_ignore_ascii_case("retry-after") {
+            plain = plain.max(retry_after(value, now));
+        } else if MILLISECOND_HEADERS
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+        {
+            exact = exact.max(decimal(value.trim(), 1_000));
+        }
+    }
+    exact.or(plain)
+}
+
+/// The value of `Retry-After`: seconds, or an HTTP date (a past one means at once). `None` if it is neither.
+///
+/// Some servers send a fraction of a second; it is taken, though the standard has whole seconds only.
+pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+    let value = value.trim();
+    decimal(value, 1).or_else(|| {
+        let date = httpdate::parse_http_date(value).ok()?;
+        let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
+        Some(Timestamp::EPOCH.plus(since_epoch).since(now).min(WAIT_MAX))
+    })
+}
+
+/// `12` or `12.5` in units of which `per_second` make a second; too much is [`WAIT_MAX`].
+fn decimal(value: &str, per_second: u32) -> Option<Duration> {
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
+    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(whole) || !all_digits(fraction) {
+        return None;
+    }
+    let units = value.parse::<f64>().ok()?;
+    let wait = Duration::try_from_secs_f64(units / f64::from(per_second)).unwrap_or(WAIT_MAX);
+    Some(wait.min(WAIT_MAX))
+}

@@ -1,0 +1,111 @@
+//! The tables. Rows are read from the top, and the first that fits wins.
+
+use std::borrow::Cow;
+
+use super::{Advice, Effect, ErrorCode, Row, When};
+use Advice::{Accept, GiveUp, Retry, RetryAnswer};
+use Effect::{Done, NotDone, Unknown};
+use ErrorCode::{
+    AnswerUnusable, BadRequest, Broker5xx, InProgress, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized,
+};
+use When::{Anything, InFlight, Lost, NeverSent, Status, StatusFrom};
+
+const fn row(when: When, code: ErrorCode, effect: Effect, advice: Advice) -> Row {
+    Row {
+        when,
+        code: Some(code),
+        effect,
+        advice,
+    }
+}
+
+const fn name(name: &'static str) -> When {
+    When::Name(Cow::Borrowed(name))
+}
+
+const SUCCESS: Row = Row {
+    when: StatusFrom(200, 299),
+    code: None,
+    effect: Done,
+    advice: Accept,
+};
+
+/// A destination of the outbox (SPEC D9).
+pub(super) const HTTP: &[Row] = &[
+    row(InFlight, InProgress, Unknown, Retry),
+    SUCCESS,
+    // "Go there instead" was not done here; any other redirect may be the answer to work that was done.
+    row(Status(307), BadRequest, NotDone, GiveUp),
+    row(Status(308), BadRequest, NotDone, GiveUp),
+    row(StatusFrom(300, 399), BadRequest, Unknown, GiveUp),
+    row(Status(401), Unauthorized, NotDone, GiveUp),
+    row(Status(403), Unauthorized, NotDone, GiveUp),
+    row(Status(408), NetworkTimeout, Unknown, Retry),
+    // A conflict that the destination did not declare may mean that it was done before, by us or by another.
+    row(Status(409), BadRequest, Unknown, GiveUp),
+    row(Status(425), NetworkTimeout, NotDone, Retry),
+    row(Status(429), RateLimited, NotDone, Retry),
+    row(StatusFrom(400, 499), BadRequest, NotDone, GiveUp),
+    row(StatusFrom(500, 599), Broker5xx, Unknown, Retry),
+    row(NeverSent, NetworkTimeout, NotDone, Retry),
+    row(Lost, NetworkTimeout, Unknown, Retry),
+    row(Anything, ErrorCode::Unknown, Unknown, Retry),
+];
+
+/// What a client at the origin reads otherwise than the outbox (SPEC A8): no 4xx but 408 and 429 is retried.
+pub(super) const CLIENT: &[Row] = &[
+    row(Status(425), NetworkTimeout, NotDone, GiveUp),
+    row(StatusFrom(600, 999), ErrorCode::Unknown, Unknown, GiveUp),
+];
+
+/// A model's API (SPEC B1). Names are those of Bedrock, OpenAI and Anthropic; they do not meet.
+///
+/// A model that fails inside (`InternalServerException`, 500) counts as unavailable: the call is repeatable,
+/// so it is tried again and counted as possibly billed twice. What no row knows is not tried again.
+pub(super) const LLM: &[Row] = &[
+    row(When::UnusableAnswer, AnswerUnusable, Done, RetryAnswer),
+    SUCCESS,
+    // The second meaning of 429: the money is spent. It stands before the first, which shares its status.
+    row(name("insufficient_quota"), QuotaSpent, NotDone, GiveUp),
+    row(name("billing_hard_limit_reached"), QuotaSpent, NotDone, GiveUp),
+    row(name("billing_not_active"), QuotaSpent, NotDone, GiveUp),
+    row(name("billing_error"), QuotaSpent, NotDone, GiveUp),
+    row(name("enforced_spend_limit_reached"), QuotaSpent, NotDone, GiveUp),
+    row(name("ServiceQuotaExceededException"), QuotaSpent, NotDone, GiveUp),
+    row(Status(402), QuotaSpent, NotDone, GiveUp),
+    // Slow down.
+    row(name("ThrottlingException"), RateLimited, NotDone, Retry),
+    row(name("throttlingException"), RateLimited, NotDone, Retry),
+    row(name("TooManyRequestsException"), RateLimited, NotDone, Retry),
+    row(name("rate_limit_exceeded"), RateLimited, NotDone, Retry),
+    row(name("rate_limit_error"), RateLimited, NotDone, Retry),
+    row(name("overloaded_error"), RateLimited, NotDone, Retry),
+    row(name("ModelNotReadyException"), Broker5xx, NotDone, Retry),
+    // Down, or failing inside.
+    row(name("ServiceUnavailableException"), Broker5xx, Unknown, Retry),
+    row(name("InternalServerException"), Broker5xx, Unknown, Retry),
+    // A model that ran out of time or broke will do so again for the same input.
+    row(name("ModelTimeoutException"), NetworkTimeout, Unknown, GiveUp),
+    row(name("ModelErrorException"), Broker5xx, Unknown, GiveUp),
+    row(name("ModelStreamErrorException"), Broker5xx, Unknown, GiveUp),
+    // Wrong, or not allowed.
+    row(name("ValidationException"), BadRequest, NotDone, GiveUp),
+    row(name("ResourceNotFoundException"), BadRequest, NotDone, GiveUp),
+    row(name("ConflictException"), BadRequest, NotDone, GiveUp),
+    row(name("context_length_exceeded"), BadRequest, NotDone, GiveUp),
+    row(name("AccessDeniedException"), Unauthorized, NotDone, GiveUp),
+    row(name("UnrecognizedClientException"), Unauthorized, NotDone, GiveUp),
+    row(name("ExpiredTokenException"), Unauthorized, NotDone, GiveUp),
+    // No name that we know: the status speaks.
+    row(Status(401), Unauthorized, NotDone, GiveUp),
+    row(Status(403), Unauthorized, NotDone, GiveUp),
+    row(Status(408), NetworkTimeout, Unknown, Retry),
+    row(Status(429), RateLimited, NotDone, Retry),
+    row(StatusFrom(400, 499), BadRequest, NotDone, GiveUp),
+    row(Status(529), RateLimited, NotDone, Retry),
+    row(Status(500), Broker5xx, Unknown, Retry),
+    row(StatusFrom(502, 504), Broker5xx, Unknown, Retry),
+    row(NeverSent, NetworkTimeout, NotDone, Retry),
+    row(Lost, NetworkTimeout, Unknown, Retry),
+    row(Anything, ErrorCode::Unknown, Unknown, GiveUp),
+];

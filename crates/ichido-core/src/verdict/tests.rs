@@ -1,0 +1,443 @@
+use std::borrow::Cow;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use Advice::{Accept, AskAfter, GiveUp, Retry, RetryAnswer};
+use Effect::{Done, NotDone, Unknown};
+
+const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+const fn answer(status: u16) -> Answer<'static> {
+    Answer {
+        status,
+        headers: &[],
+        body: b"",
+        echo: Echo::Absent,
+    }
+}
+
+fn judge(table: &Table, seen: Seen<'_>) -> (&'static str, Effect, Advice) {
+    let verdict = table.judge(&seen, NOW);
+    (
+        verdict.code.map_or("-", ErrorCode::as_str),
+        verdict.effect,
+        verdict.advice,
+    )
+}
+
+fn assert_statuses(table: &Table, expected: &[(u16, &str, Effect, Advice)]) {
+    for (status, code, effect, advice) in expected {
+        assert_eq!(
+            judge(table, Seen::Answer(answer(*status))),
+            (*code, *effect, *advice),
+            "status {status}"
+        );
+    }
+}
+
+#[test]
+fn the_outbox_tells_statuses_apart() {
+    assert_statuses(
+        &Table::http(),
+        &[
+            (200, "-", Done, Accept),
+            (201, "-", Done, Accept),
+            (202, "-", Done, Accept),
+            (204, "-", Done, Accept),
+            (301, "BAD_REQUEST", Unknown, GiveUp),
+            (303, "BAD_REQUEST", Unknown, GiveUp),
+            (307, "BAD_REQUEST", NotDone, GiveUp),
+            (400, "BAD_REQUEST", NotDone, GiveUp),
+            (401, "UNAUTHORIZED", NotDone, GiveUp),
+            (403, "UNAUTHORIZED", NotDone, GiveUp),
+            (404, "BAD_REQUEST", NotDone, GiveUp),
+            (408, "NETWORK_TIMEOUT", Unknown, Retry),
+            (409, "BAD_REQUEST", Unknown, GiveUp),
+            (413, "BAD_REQUEST", NotDone, GiveUp),
+            (422, "BAD_REQUEST", NotDone, GiveUp),
+            (425, "NETWORK_TIMEOUT", NotDone, Retry),
+            (429, "RATE_LIMITED", NotDone, Retry),
+            (500, "BROKER_5XX", Unknown, Retry),
+            (503, "BROKER_5XX", Unknown, Retry),
+            (599, "BROKER_5XX", Unknown, Retry),
+            (0, "UNKNOWN", Unknown, Retry),
+            (999, "UNKNOWN", Unknown, Retry),
+        ],
+    );
+}
+
+#[test]
+fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
+    let retried: Vec<u16> = (200..=999)
+        .filter(|status| Table::client().judge(&Seen::Answer(answer(*status)), NOW).advice == Retry)
+        .collect();
+    let expected: Vec<u16> = [408, 429].into_iter().chain(500..=599).collect();
+    assert_eq!(retried, expected);
+    assert_eq!(
+        judge(&Table::client(), Seen::Network(NetworkFault::Broken)),
+        ("NETWORK_TIMEOUT", Unknown, Retry)
+    );
+}
+
+#[test]
+fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
+    use NetworkFault::{
+        AnswerCut, Broken, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved, StreamRefused, Timeout,
+        Tls,
+    };
+    for table in [Table::http(), Table::client(), Table::llm()] {
+        for fault in [
+            NameNotResolved,
+            ConnectRefused,
+            ConnectTimeout,
+            Tls,
+            StreamRefused,
+            HeldBack,
+        ] {
+            assert_eq!(
+                judge(&table, Seen::Network(fault)),
+                ("NETWORK_TIMEOUT", NotDone, Retry),
+                "{fault:?}"
+            );
+        }
+        for fault in [Timeout, Broken, AnswerCut] {
+            assert_eq!(
+                judge(&table, Seen::Network(fault)),
+                ("NETWORK_TIMEOUT", Unknown, Retry),
+                "{fault:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_202_that_says_in_flight_is_no_success() {
+    let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Processing "), ("Retry-After", b"3")];
+    let seen = Seen::Answer(Answer {
+        headers,
+        ..answer(202)
+    });
+    for table in [Table::http(), Table::client()] {
+        assert_eq!(judge(&table, seen), ("IN_PROGRESS", Unknown, Retry));
+        assert_eq!(table.judge(&seen, NOW).hint, Some(Duration::from_secs(3)));
+    }
+    let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b"done")];
+    assert_eq!(
+        judge(
+            &Table::http(),
+            Seen::Answer(Answer {
+                headers,
+                ..answer(202)
+            })
+        ),
+        ("-", Done, Accept)
+    );
+}
+
+fn broker() -> Table {
+    let row = |name: &'static str, code, effect, advice| Row {
+        when: When::StatusAndName(409, Cow::Borrowed(name)),
+        code: Some(code),
+        effect,
+        advice,
+    };
+    Table {
+        own: vec![
+            row(
+                "already_processed",
+                ErrorCode::ConflictProcessed,
+                Done,
+                Advice::AcceptAsProcessed,
+            ),
+            row("in_progress", ErrorCode::InProgress, Unknown, Retry),
+        ],
+        promises_echo: true,
+        ..Table::http()
+    }
+}
+
+#[test]
+fn a_409_has_three_meanings() {
+    let conflict = |body, echo| {
+        Seen::Answer(Answer {
+            body,
+            echo,
+            ..answer(409)
+        })
+    };
+    let processed = br#"{"code":"already_processed"}"#;
+    assert_eq!(
+        judge(&broker(), conflict(processed, Echo::Same)),
+        ("CONFLICT_PROCESSED", Done, Advice::AcceptAsProcessed)
+    );
+    for echo in [Echo::Absent, Echo::Other] {
+        let (_, effect, advice) = judge(&broker(), conflict(processed, echo));
+        assert_eq!(
+            (effect, advice),
+            (Unknown, GiveUp),
+            "not tied to our key: {echo:?}"
+        );
+    }
+    let in_progress = br#"{"error":{"code":"in_progress"}}"#;
+    assert_eq!(
+        judge(&broker(), conflict(in_progress, Echo::Same)),
+        ("IN_PROGRESS", Unknown, Retry)
+    );
+    for other in [
+        b"".as_slice(),
+        b"{}",
+        b"already_processed",
+        br#"{"code":"price_moved"}"#,
+        b"{\"code\":",
+    ] {
+        assert_eq!(
+            judge(&broker(), conflict(other, Echo::Same)),
+            ("BAD_REQUEST", Unknown, GiveUp)
+        );
+    }
+}
+
+#[test]
+fn a_success_that_does_not_carry_our_key_is_unknown() {
+    let created = |echo| Seen::Answer(Answer { echo, ..answer(201) });
+    assert_eq!(judge(&broker(), created(Echo::Same)), ("-", Done, Accept));
+    for echo in [Echo::Absent, Echo::Other] {
+        assert_eq!(
+            judge(&broker(), created(echo)),
+            ("KEY_NOT_ECHOED", Unknown, AskAfter),
+            "{echo:?}"
+        );
+    }
+    assert_eq!(
+        judge(&Table::http(), created(Echo::Absent)),
+        ("-", Done, Accept),
+        "nothing was promised"
+    );
+    assert_eq!(
+        judge(&Table::http(), created(Echo::Other)),
+        ("KEY_NOT_ECHOED", Unknown, AskAfter),
+        "somebody else's answer"
+    );
+}
+
+#[test]
+fn bedrock_errors_are_told_apart_by_name() {
+    let table = [
+        ("ThrottlingException", "RATE_LIMITED", NotDone, Retry),
+        ("ServiceUnavailableException", "BROKER_5XX", Unknown, Retry),
+        ("ModelNotReadyException", "BROKER_5XX", NotDone, Retry),
+        ("InternalServerException", "BROKER_5XX", Unknown, Retry),
+        ("ModelTimeoutException", "NETWORK_TIMEOUT", Unknown, GiveUp),
+        ("ModelErrorException", "BROKER_5XX", Unknown, GiveUp),
+        ("ServiceQuotaExceededException", "QUOTA_SPENT", NotDone, GiveUp),
+        ("ValidationException", "BAD_REQUEST", NotDone, GiveUp),
+        ("ResourceNotFoundException", "BAD_REQUEST", NotDone, GiveUp),
+        ("AccessDeniedException", "UNAUTHORIZED", NotDone, GiveUp),
+        ("SomethingNewException", "UNKNOWN", Unknown, GiveUp),
+    ];
+    for (name, code, effect, advice) in table {
+        assert_eq!(
+            judge(&Table::llm(), Seen::Named(name)),
+            (code, effect, advice),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_services_name_for_the_error_wins_over_the_status() {
+    let header: &[(&str, &[u8])] = &[(
+        "X-Amzn-ErrorType",
+        b"ValidationException:http://internal.amazon.com/",
+    )];
+    let seen = Seen::Answer(Answer {
+        headers: header,
+        ..answer(429)
+    });
+    assert_eq!(judge(&Table::llm(), seen), ("BAD_REQUEST", NotDone, GiveUp));
+    let body = br#"{"__type":"com.amazon.coral#ThrottlingException","message":"slow"}"#;
+    let seen = Seen::Answer(Answer { body, ..answer(400) });
+    assert_eq!(judge(&Table::llm(), seen), ("RATE_LIMITED", NotDone, Retry));
+}
+
+#[test]
+fn the_two_meanings_of_429_are_told_apart() {
+    let slow_down: &[&[u8]] = &[
+        br#"{"error":{"message":"slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
+        br#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"},"request_id":"r"}"#,
+        b"",
+        b"Too Many Requests",
+    ];
+    for body in slow_down {
+        let seen = Seen::Answer(Answer { body, ..answer(429) });
+        assert_eq!(judge(&Table::llm(), seen), ("RATE_LIMITED", NotDone, Retry));
+    }
+    let spent: &[&[u8]] = &[
+        br#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+        br#"{"error":{"type":"insufficient_quota","code":null}}"#,
+        br#"{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#,
+    ];
+    for body in spent {
+        let seen = Seen::Answer(Answer { body, ..answer(429) });
+        assert_eq!(judge(&Table::llm(), seen), ("QUOTA_SPENT", NotDone, GiveUp));
+    }
+}
+
+#[test]
+fn a_model_is_asked_again_when_throttled_or_down_and_never_when_wrong_or_not_known() {
+    assert_statuses(
+        &Table::llm(),
+        &[
+            (200, "-", Done, Accept),
+            (400, "BAD_REQUEST", NotDone, GiveUp),
+            (401, "UNAUTHORIZED", NotDone, GiveUp),
+            (402, "QUOTA_SPENT", NotDone, GiveUp),
+            (403, "UNAUTHORIZED", NotDone, GiveUp),
+            (404, "BAD_REQUEST", NotDone, GiveUp),
+            (429, "RATE_LIMITED", NotDone, Retry),
+            (500, "BROKER_5XX", Unknown, Retry),
+            (503, "BROKER_5XX", Unknown, Retry),
+            (529, "RATE_LIMITED", NotDone, Retry),
+            (418, "BAD_REQUEST", NotDone, GiveUp),
+            (501, "UNKNOWN", Unknown, GiveUp),
+            (999, "UNKNOWN", Unknown, GiveUp),
+        ],
+    );
+    assert_eq!(
+        judge(&Table::llm(), Seen::UnusableAnswer),
+        ("ANSWER_UNUSABLE", Done, RetryAnswer)
+    );
+}
+
+#[test]
+fn a_destination_puts_its_own_rows_first() {
+    let rejects_before_work = Row {
+        when: When::Status(503),
+        code: Some(ErrorCode::Broker5xx),
+        effect: NotDone,
+        advice: Retry,
+    };
+    let table = Table {
+        own: vec![rejects_before_work],
+        ..Table::http()
+    };
+    assert_eq!(
+        judge(&table, Seen::Answer(answer(503))),
+        ("BROKER_5XX", NotDone, Retry)
+    );
+    assert_eq!(
+        judge(&table, Seen::Answer(answer(502))),
+        ("BROKER_5XX", Unknown, Retry),
+        "the others stay"
+    );
+}
+
+#[test]
+fn an_unknown_effect_is_repeated_only_where_that_is_safe() {
+    let lost = Table::http().judge(&Seen::Network(NetworkFault::Timeout), NOW);
+    assert_eq!(lost.next(Safety::Keyed, NotDone), Next::Retry);
+    assert_eq!(lost.next(Safety::Repeatable, NotDone), Next::Retry);
+    assert_eq!(lost.next(Safety::Neither, NotDone), Next::AskAfter);
+    let refused = Table::http().judge(&Seen::Answer(answer(429)), NOW);
+    assert_eq!(
+        refused.next(Safety::Neither, NotDone),
+        Next::Retry,
+        "known not done"
+    );
+    assert_eq!(
+        refused.next(Safety::Neither, Unknown),
+        Next::AskAfter,
+        "an earlier try was lost"
+    );
+    let bad = Table::http().judge(&Seen::Answer(answer(400)), NOW);
+    assert_eq!(bad.next(Safety::Keyed, NotDone), Next::Dead);
+    let unusable = Table::llm().judge(&Seen::UnusableAnswer, NOW);
+    assert_eq!(unusable.next(Safety::Repeatable, NotDone), Next::RetryAnswer);
+    assert_eq!(
+        unusable.next(Safety::Keyed, NotDone),
+        Next::Dead,
+        "a key would only replay it"
+    );
+}
+
+#[test]
+fn a_doubt_stays_until_it_is_settled() {
+    assert_eq!(NotDone.after(NotDone), NotDone);
+    assert_eq!(Unknown.after(NotDone), Unknown);
+    assert_eq!(NotDone.after(Unknown), Unknown);
+    assert_eq!(Unknown.after(Done), Done);
+    assert_eq!(Done.after(NotDone), Done);
+}
+
+#[test]
+fn retry_after_is_read_in_seconds_and_as_a_date() {
+    let secs = |secs| Some(Duration::from_secs(secs));
+    // 1,800,000,000 is Fri, 15 Jan 2027 08:00:00 GMT.
+    for (value, expected) in [
+        ("0", secs(0)),
+        ("120", secs(120)),
+        (" 7 ", secs(7)),
+        ("1.5", Some(Duration::from_millis(1_500))),
+        ("Fri, 15 Jan 2027 08:00:30 GMT", secs(30)),
+        ("Friday, 15-Jan-27 08:00:30 GMT", secs(30)),
+        ("Fri Jan 15 08:00:30 2027", secs(30)),
+        ("Fri, 15 Jan 2027 07:00:00 GMT", secs(0)),
+        ("99999999999999999999999", Some(crate::retry::WAIT_MAX)),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", Some(crate::retry::WAIT_MAX)),
+        ("", None),
+        ("-1", None),
+        ("+1", None),
+        ("1e3", None),
+        ("soon", None),
+        ("inf", None),
+        (".5", None),
+        ("5.", None),
+        ("Fri, 32 Jan 2027 08:00:30 GMT", None),
+    ] {
+        assert_eq!(retry_after(value, NOW), expected, "{value:?}");
+    }
+}
+
+#[test]
+fn a_hint_in_milliseconds_wins_over_seconds() {
+    let hint = |headers: &[(&str, &[u8])]| hint_of(headers.iter().copied(), NOW);
+    assert_eq!(hint(&[]), None);
+    assert_eq!(hint(&[("Retry-After", b"2")]), Some(Duration::from_secs(2)));
+    assert_eq!(
+        hint(&[("Retry-After", b"2"), ("retry-after-ms", b"1500")]),
+        Some(Duration::from_millis(1_500))
+    );
+    assert_eq!(
+        hint(&[("X-Amz-Retry-After", b"9000")]),
+        Some(Duration::from_secs(9))
+    );
+    assert_eq!(
+        hint(&[("retry-after-ms", b"x"), ("Retry-After", b"2")]),
+        Some(Duration::from_secs(2))
+    );
+    assert_eq!(
+        hint(&[("Retry-After", b"2"), ("Retry-After", b"5")]),
+        Some(Duration::from_secs(5))
+    );
+    assert_eq!(hint(&[("Retry-After", b"\xff")]), None);
+}
+
+proptest! {
+    #[test]
+    fn reading_a_hint_never_panics_and_stays_in_bounds(value in ".{0,40}", now in any::<i64>()) {
+        if let Some(wait) = retry_after(&value, Timestamp::from_micros(now)) {
+            prop_assert!(wait <= crate::retry::WAIT_MAX);
+        }
+    }
+
+    #[test]
+    fn every_answer_gets_a_verdict_and_only_2xx_is_done(status in any::<u16>(), body in proptest::collection::vec(any::<u8>(), 0..60)) {
+        for table in [Table::http(), Table::client(), Table::llm()] {
+            let verdict = table.judge(&Seen::Answer(Answer { body: &body, ..answer(status) }), NOW);
+            prop_assert_eq!(verdict.advice == Accept, (200..300).contains(&status));
+            prop_assert_eq!(verdict.effect == Done, (200..300).contains(&status));
+        }
+    }
+}
