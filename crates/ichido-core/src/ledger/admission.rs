@@ -1,0 +1,147 @@
+//! A request meets what is stored under its key.
+
+use crate::fence::Fence;
+use crate::fingerprint::Fingerprint;
+use crate::time::Timestamp;
+
+use super::policy::{OnUnknown, Policy};
+
+/// What the store holds under a key, less the response itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Of the request that used the key first.
+    pub fingerprint: Fingerprint,
+    /// Of the last claim.
+    pub fence: Fence,
+    /// How far it has come.
+    pub phase: Phase,
+}
+
+/// How far an action has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Somebody is at it.
+    Claimed {
+        /// The claim lapses then, unless it is renewed.
+        lease_until: Timestamp,
+    },
+    /// It began, and nobody knows what came of it.
+    Unknown,
+    /// It is finished, and the outcome is stored.
+    Settled {
+        /// Which way.
+        outcome: Settled,
+        /// How much of the response there is to replay.
+        kept: Kept,
+        /// When the key may be forgotten.
+        expiry: Expiry,
+    },
+}
+
+/// Which way an action was finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It took effect.
+    Applied,
+    /// It was refused for a reason that will be the same every time.
+    Refused,
+}
+
+/// How much of a response is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// All of it.
+    Whole,
+    /// Status and headers: the body was streamed, or over the bound.
+    WithoutBody,
+}
+
+/// When a settled key may be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// From this moment on.
+    At(Timestamp),
+    /// Not yet: a message that waits, is parked or may be requeued still uses the key (SPEC A5).
+    HeldByMessage,
+}
+
+/// What to do with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Run it as new.
+    Run {
+        /// The expired record in the way, which the claim replaces if it is still that one.
+        replaces: Option<Fence>,
+    },
+    /// Run it again in place of an owner that is gone, under a new fence.
+    TakeOver {
+        /// The claim that lapsed, or whose outcome was lost.
+        from: Fence,
+    },
+    /// Answer with what is stored.
+    Replay,
+    /// It was done, but the body was not kept: say so, and do nothing.
+    ReplayNotKept,
+    /// It is in flight: wait for its outcome, then answer as the profile says.
+    Wait {
+        /// When the present claim lapses.
+        lease_until: Timestamp,
+    },
+    /// The key belongs to a different request: refuse, and show nothing.
+    Mismatch,
+    /// Its owner is gone and nobody knows the outcome: mark it so, then answer as for [`Admission::Unknown`].
+    MarkUnknown {
+        /// The claim that lapsed.
+        fence: Fence,
+    },
+    /// Nobody knows the outcome: say so, and run nothing.
+    Unknown,
+}
+
+/// Decides what happens to a request, given what is stored under its key.
+///
+/// The order matters. An expired key counts as new whatever was asked under it (SPEC A5). A different request
+/// is told so before it learns that the key is in flight or unknown, because waiting would not help it.
+pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, now: Timestamp) -> Admission {
+    let Some(record) = found else {
+        return Admission::Run { replaces: None };
+    };
+    if may_sweep(record, now) {
+        return Admission::Run {
+            replaces: Some(record.fence),
+        };
+    }
+    if record.fingerprint != fingerprint {
+        return Admission::Mismatch;
+    }
+    let runs_again = policy.on_unknown() == OnUnknown::RunAgain;
+    match record.phase {
+        Phase::Settled {
+            kept: Kept::Whole, ..
+        } => Admission::Replay,
+        Phase::Settled {
+            kept: Kept::WithoutBody,
+            ..
+        } => Admission::ReplayNotKept,
+        Phase::Claimed { lease_until } if now < lease_until => Admission::Wait { lease_until },
+        Phase::Claimed { .. } | Phase::Unknown if runs_again => Admission::TakeOver { from: record.fence },
+        Phase::Claimed { .. } => Admission::MarkUnknown { fence: record.fence },
+        Phase::Unknown => Admission::Unknown,
+    }
+}
+
+/// Whether a record may be forgotten: only what is settled expires, and nothing that a message still uses.
+pub fn may_sweep(record: &Record, now: Timestamp) -> bool {
+    match record.phase {
+        Phase::Settled {
+            expiry: Expiry::At(expires_at),
+            ..
+        } => expires_at <= now,
+        Phase::Settled {
+            expiry: Expiry::HeldByMessage,
+            ..
+        }
+        | Phase::Claimed { .. }
+        | Phase::Unknown => false,
+    }
+}

@@ -1,0 +1,307 @@
+//! The policy of an operation: what it is, how it takes effect, how long its keys are kept.
+
+use std::time::Duration;
+
+use super::profile::Profile;
+
+/// The bounds of a policy's numbers.
+pub mod limits {
+    use std::time::Duration;
+
+    /// How long a key is kept unless the operation says otherwise (SPEC A2).
+    pub const TTL_DEFAULT: Duration = Duration::from_hours(72);
+    /// The least an irreversible or external effect's key is kept, unless a reason is given (SPEC C7).
+    pub const TTL_OF_EFFECTS_MIN: Duration = Duration::from_hours(24);
+    /// The longest a key can be kept: ten years.
+    pub const TTL_MAX: Duration = Duration::from_hours(10 * 366 * 24);
+    /// The longest a duplicate may be made to wait for the first one's outcome.
+    pub const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_mins(1);
+    /// How long a claim holds without being renewed, unless the operation says otherwise.
+    pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
+    /// The shortest lease: under it, a claim would lapse between two renewals on a busy machine.
+    pub const LEASE_MIN: Duration = Duration::from_secs(1);
+    /// The longest lease: a crashed owner blocks its key for this long.
+    pub const LEASE_MAX: Duration = Duration::from_hours(1);
+}
+
+/// What kind of work an operation does (SPEC C10). The class sets the defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Changes nothing. Reads are not deduplicated (SPEC C11), so it has no policy.
+    Read,
+    /// Changes our own state.
+    Mutate,
+    /// Cannot be undone.
+    Irreversible,
+    /// Acts outside: an order, a message, a charge.
+    ExternalEffect,
+}
+
+/// How an operation's outcome becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EffectMode {
+    /// The effect and its outcome commit in one transaction: an outcome that is not there did not happen.
+    Transactional,
+    /// The upstream honours the key: a lost outcome is had by asking again with the same key.
+    Keyed,
+    /// Neither: a lost outcome is unknown.
+    Opaque,
+}
+
+/// What to do about an outcome that nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnUnknown {
+    /// Run it again: harmless where the effect rolled back, or where the upstream honours the key.
+    RunAgain,
+    /// Ask the upstream by key what happened.
+    Reconcile,
+    /// Hold the key until a person decides.
+    Hold,
+}
+
+/// Whether a request must bring a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyNeed {
+    /// Without a key it is refused and nothing is done.
+    Required,
+    /// Without a key it runs unprotected.
+    Optional,
+}
+
+/// What somebody wishes for; what is `None` takes the default of its class or profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyDraft {
+    /// What kind of work it is.
+    pub class: Class,
+    /// Whose habits its answers follow.
+    pub profile: Profile,
+    /// How its outcome becomes durable.
+    pub mode: Option<EffectMode>,
+    /// What to do about an outcome that nobody knows.
+    pub on_unknown: Option<OnUnknown>,
+    /// Whether a request must bring a key.
+    pub key: Option<KeyNeed>,
+    /// How long a settled key is kept.
+    pub ttl: Option<Duration>,
+    /// Why a key of an irreversible or external effect may be kept for less than 24 hours (SPEC C7).
+    pub short_ttl_reason: Option<String>,
+    /// For how long equal content counts as the same action whatever its key (SPEC A7).
+    pub dedupe_window: Option<Duration>,
+    /// The longest that anyone may still be retrying under a key: clients, the outbox, an operator's requeue.
+    pub retry_horizon: Duration,
+    /// How long a duplicate waits for the first one's outcome.
+    pub in_flight_wait: Option<Duration>,
+    /// How long a claim holds without being renewed.
+    pub lease: Option<Duration>,
+}
+
+impl PolicyDraft {
+    /// All defaults of a class.
+    pub const fn of(class: Class) -> Self {
+        Self {
+            class,
+            profile: Profile::Ichido,
+            mode: None,
+            on_unknown: None,
+            key: None,
+            ttl: None,
+            short_ttl_reason: None,
+            dedupe_window: None,
+            retry_horizon: Duration::ZERO,
+            in_flight_wait: None,
+            lease: None,
+        }
+    }
+}
+
+/// The rules of one operation, free of contradictions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    class: Class,
+    profile: Profile,
+    mode: EffectMode,
+    on_unknown: OnUnknown, // Invariant: never RunAgain where mode is Opaque.
+    key: KeyNeed,
+    ttl: Duration, // Invariant: at least the retry horizon.
+    dedupe_window: Option<Duration>,
+    in_flight_wait: Duration,
+    lease: Duration,
+}
+
+/// Why wishes do not make a policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// A read has nothing to protect.
+    #[error("a read is not deduplicated; leave the layer off it, or class it by what it changes")]
+    ReadIsNotDeduplicated,
+    /// An effect that cannot be taken back, forgotten within a day.
+    #[error(
+        "keys of an irreversible or external effect are kept for at least 24 hours, and this one says {} s; keep them longer, or state the reason (short_ttl_reason)",
+        .ttl.as_secs()
+    )]
+    TtlTooShort {
+        /// The wish.
+        ttl: Duration,
+    },
+    /// Nothing is kept, or for more than ten years.
+    #[error("keys are kept for {} s; choose more than 0 and at most ten years", .ttl.as_secs())]
+    TtlOutOfRange {
+        /// The wish.
+        ttl: Duration,
+    },
+    /// It would do the work twice.
+    #[error(
+        "an opaque operation whose outcome is unknown may already have taken effect, so it cannot simply run again; reconcile it by a call, or hold it for a person"
+    )]
+    OpaqueRunsAgain,
+    /// A retry could come after the key is forgotten.
+    #[error(
+        "{what} is {} s, but somebody may retry for {} s under the same key; keep it at least that long",
+        .window.as_secs(), .horizon.as_secs()
+    )]
+    ShorterThanRetries {
+        /// Which of the two windows.
+        what: &'static str,
+        /// Its length.
+        window: Duration,
+        /// How long retries go on.
+        horizon: Duration,
+    },
+    /// A duplicate would hang for too long.
+    #[error("a duplicate may wait at most 60 s for the first one's outcome")]
+    InFlightWaitTooLong,
+    /// A lease too short to renew, or so long that a crash blocks the key.
+    #[error("the lease must be between 1 s and 1 h")]
+    LeaseOutOfRange,
+}
+
+impl Policy {
+    /// Fills in the defaults and finds every contradiction at once.
+    pub fn build(draft: PolicyDraft) -> Result<Self, Vec<PolicyError>> {
+        let mode = draft.mode.unwrap_or(draft.class.default_mode());
+        let policy = Self {
+            class: draft.class,
+            profile: draft.profile,
+            mode,
+            on_unknown: draft.on_unknown.unwrap_or(mode.default_on_unknown()),
+            key: draft.key.unwrap_or(KeyNeed::Required),
+            ttl: draft.ttl.unwrap_or(limits::TTL_DEFAULT),
+            dedupe_window: draft.dedupe_window,
+            in_flight_wait: draft
+                .in_flight_wait
+                .unwrap_or(draft.profile.numbers().in_flight_wait),
+            lease: draft.lease.unwrap_or(limits::LEASE_DEFAULT),
+        };
+        let has_reason = draft
+            .short_ttl_reason
+            .is_some_and(|reason| !reason.trim().is_empty());
+        let errors = policy.contradictions(has_reason, draft.retry_horizon);
+        if errors.is_empty() {
+            Ok(policy)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn contradictions(&self, has_short_ttl_reason: bool, horizon: Duration) -> Vec<PolicyError> {
+        let mut errors = Vec::new();
+        if self.class == Class::Read {
+            errors.push(PolicyError::ReadIsNotDeduplicated);
+        }
+        if self.ttl.is_zero() || limits::TTL_MAX < self.ttl {
+            errors.push(PolicyError::TtlOutOfRange { ttl: self.ttl });
+        } else if self.class.acts_for_good() && self.ttl < limits::TTL_OF_EFFECTS_MIN && !has_short_ttl_reason
+        {
+            errors.push(PolicyError::TtlTooShort { ttl: self.ttl });
+        }
+        if self.mode == EffectMode::Opaque && self.on_unknown == OnUnknown::RunAgain {
+            errors.push(PolicyError::OpaqueRunsAgain);
+        }
+        for (what, window) in [("ttl", Some(self.ttl)), ("dedupe_window", self.dedupe_window)] {
+            if let Some(window) = window.filter(|window| *window < horizon) {
+                errors.push(PolicyError::ShorterThanRetries {
+                    what,
+                    window,
+                    horizon,
+                });
+            }
+        }
+        if limits::IN_FLIGHT_WAIT_MAX < self.in_flight_wait {
+            errors.push(PolicyError::InFlightWaitTooLong);
+        }
+        if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(&self.lease) {
+            errors.push(PolicyError::LeaseOutOfRange);
+        }
+        errors
+    }
+
+    /// What kind of work it is.
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Whose habits its answers follow.
+    pub const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// How its outcome becomes durable.
+    pub const fn mode(&self) -> EffectMode {
+        self.mode
+    }
+
+    /// What to do about an outcome that nobody knows.
+    pub const fn on_unknown(&self) -> OnUnknown {
+        self.on_unknown
+    }
+
+    /// Whether a request must bring a key.
+    pub const fn key(&self) -> KeyNeed {
+        self.key
+    }
+
+    /// How long a settled key is kept.
+    pub const fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// For how long equal content counts as the same action.
+    pub const fn dedupe_window(&self) -> Option<Duration> {
+        self.dedupe_window
+    }
+
+    /// How long a duplicate waits for the first one's outcome.
+    pub const fn in_flight_wait(&self) -> Duration {
+        self.in_flight_wait
+    }
+
+    /// How long a claim holds without being renewed.
+    pub const fn lease(&self) -> Duration {
+        self.lease
+    }
+}
+
+impl Class {
+    /// Whether what it did stays done, so that forgetting the key early is dangerous.
+    pub const fn acts_for_good(self) -> bool {
+        matches!(self, Self::Irreversible | Self::ExternalEffect)
+    }
+
+    /// The mode to assume when none is declared: for what acts for good, the one that never guesses.
+    const fn default_mode(self) -> EffectMode {
+        if self.acts_for_good() {
+            EffectMode::Opaque
+        } else {
+            EffectMode::Transactional
+        }
+    }
+}
+
+impl EffectMode {
+    const fn default_on_unknown(self) -> OnUnknown {
+        match self {
+            Self::Transactional | Self::Keyed => OnUnknown::RunAgain,
+            Self::Opaque => OnUnknown::Hold,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Profiles: the numbers in which idempotent APIs differ.
+
+use std::time::Duration;
+
+/// Whose habits an operation's answers follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// Ours: 409 for a different request, wait and then 202 for one in flight (SPEC A4, C6).
+    #[default]
+    Ichido,
+    /// The IETF draft: 422 and 409.
+    Ietf,
+    /// Stripe's first API: 400 and 409.
+    Stripe,
+}
+
+/// What a profile settles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfileNumbers {
+    /// The status for a different request under the same key.
+    pub mismatch_status: u16,
+    /// The status for a duplicate of an action that is still in flight.
+    pub in_flight_status: u16,
+    /// How long such a duplicate waits for the outcome first, unless the operation says otherwise.
+    pub in_flight_wait: Duration,
+    /// The header that marks a replay.
+    pub replay_marker: &'static str,
+}
+
+impl Profile {
+    /// The profile's numbers.
+    pub const fn numbers(self) -> ProfileNumbers {
+        match self {
+            Self::Ichido => ProfileNumbers {
+                mismatch_status: 409,
+                in_flight_status: 202,
+                in_flight_wait: Duration::from_secs(2),
+                replay_marker: "Idempotency-Replayed",
+            },
+            Self::Ietf => ProfileNumbers {
+                mismatch_status: 422,
+                in_flight_status: 409,
+                in_flight_wait: Duration::ZERO,
+                replay_marker: "Idempotency-Replayed",
+            },
+            Self::Stripe => ProfileNumbers {
+                mismatch_status: 400,
+                in_flight_status: 409,
+                in_flight_wait: Duration::ZERO,
+                replay_marker: "Idempotent-Replayed",
+            },
+        }
+    }
+}

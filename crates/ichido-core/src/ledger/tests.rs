@@ -1,0 +1,447 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::fence::Fence;
+use crate::fingerprint::Fingerprint;
+use crate::time::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+const SAME: Fingerprint = Fingerprint::from_bytes([1; 32]);
+const OTHER: Fingerprint = Fingerprint::from_bytes([2; 32]);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn fence(number: u64) -> Fence {
+    Fence::new(number).unwrap()
+}
+
+fn policy(mode: EffectMode) -> Policy {
+    Policy::build(PolicyDraft {
+        mode: Some(mode),
+        ..PolicyDraft::of(Class::Mutate)
+    })
+    .unwrap()
+}
+
+fn modes() -> [Policy; 3] {
+    [EffectMode::Transactional, EffectMode::Keyed, EffectMode::Opaque].map(policy)
+}
+
+fn record(phase: Phase) -> Record {
+    Record {
+        fingerprint: SAME,
+        fence: fence(7),
+        phase,
+    }
+}
+
+fn at(secs: i64) -> Timestamp {
+    Timestamp::from_micros(NOW.as_micros() + secs * 1_000_000)
+}
+
+fn settled(outcome: Settled, kept: Kept, expiry: Expiry) -> Record {
+    record(Phase::Settled {
+        outcome,
+        kept,
+        expiry,
+    })
+}
+
+#[test]
+fn a_new_key_runs() {
+    for policy in modes() {
+        assert_eq!(admit(None, SAME, &policy, NOW), Admission::Run { replaces: None });
+    }
+}
+
+#[test]
+fn a_settled_key_replays_and_does_no_work() {
+    for policy in modes() {
+        for outcome in [Settled::Applied, Settled::Refused] {
+            let whole = settled(outcome, Kept::Whole, Expiry::At(at(1)));
+            assert_eq!(admit(Some(&whole), SAME, &policy, NOW), Admission::Replay);
+            let bodiless = settled(outcome, Kept::WithoutBody, Expiry::At(at(1)));
+            assert_eq!(
+                admit(Some(&bodiless), SAME, &policy, NOW),
+                Admission::ReplayNotKept
+            );
+        }
+    }
+}
+
+#[test]
+fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
+    for policy in modes() {
+        for print in [SAME, OTHER] {
+            let expired = settled(Settled::Applied, Kept::Whole, Expiry::At(NOW));
+            assert_eq!(
+                admit(Some(&expired), print, &policy, NOW),
+                Admission::Run {
+                    replaces: Some(fence(7))
+                }
+            );
+        }
+        let alive = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
+        assert_eq!(admit(Some(&alive), OTHER, &policy, NOW), Admission::Mismatch);
+    }
+}
+
+#[test]
+fn only_settled_records_expire_and_none_that_a_message_uses() {
+    let long_ago = at(-1_000_000);
+    assert!(may_sweep(
+        &settled(Settled::Applied, Kept::Whole, Expiry::At(long_ago)),
+        NOW
+    ));
+    assert!(may_sweep(
+        &settled(Settled::Refused, Kept::WithoutBody, Expiry::At(NOW)),
+        NOW
+    ));
+    assert!(!may_sweep(
+        &settled(Settled::Applied, Kept::Whole, Expiry::At(at(1))),
+        NOW
+    ));
+    assert!(!may_sweep(
+        &settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage),
+        NOW
+    ));
+    assert!(!may_sweep(
+        &record(Phase::Claimed {
+            lease_until: long_ago
+        }),
+        NOW
+    ));
+    assert!(!may_sweep(&record(Phase::Unknown), NOW));
+    let held = settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage);
+    assert_eq!(
+        admit(Some(&held), SAME, &policy(EffectMode::Opaque), Timestamp::MAX),
+        Admission::Replay
+    );
+}
+
+#[test]
+fn another_request_under_the_key_is_refused_before_anything_else_is_said() {
+    let phases = [
+        Phase::Claimed { lease_until: at(1) },
+        Phase::Claimed { lease_until: at(-1) },
+        Phase::Unknown,
+        Phase::Settled {
+            outcome: Settled::Applied,
+            kept: Kept::Whole,
+            expiry: Expiry::At(at(1)),
+        },
+    ];
+    for policy in modes() {
+        for phase in phases {
+            assert_eq!(
+                admit(Some(&record(phase)), OTHER, &policy, NOW),
+                Admission::Mismatch,
+                "{phase:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
+    let claimed = record(Phase::Claimed { lease_until: at(5) });
+    for policy in modes() {
+        assert_eq!(
+            admit(Some(&claimed), SAME, &policy, NOW),
+            Admission::Wait { lease_until: at(5) }
+        );
+        assert_eq!(
+            admit(Some(&claimed), SAME, &policy, at(4)),
+            Admission::Wait { lease_until: at(5) }
+        );
+    }
+}
+
+#[test]
+fn a_lapsed_claim_is_taken_over_only_where_running_again_is_harmless() {
+    let lapsed = record(Phase::Claimed { lease_until: NOW });
+    for mode in [EffectMode::Transactional, EffectMode::Keyed] {
+        let admission = admit(Some(&lapsed), SAME, &policy(mode), NOW);
+        assert_eq!(admission, Admission::TakeOver { from: fence(7) }, "{mode:?}");
+    }
+    let admission = admit(Some(&lapsed), SAME, &policy(EffectMode::Opaque), NOW);
+    assert_eq!(admission, Admission::MarkUnknown { fence: fence(7) });
+}
+
+#[test]
+fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
+    let unknown = record(Phase::Unknown);
+    for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
+        let mode = Some(EffectMode::Opaque);
+        let draft = PolicyDraft {
+            mode,
+            on_unknown: Some(on_unknown),
+            ..PolicyDraft::of(Class::ExternalEffect)
+        };
+        let policy = Policy::build(draft).unwrap();
+        assert_eq!(
+            admit(Some(&unknown), SAME, &policy, Timestamp::MAX),
+            Admission::Unknown,
+            "{on_unknown:?}"
+        );
+    }
+    assert_eq!(
+        admit(Some(&unknown), SAME, &policy(EffectMode::Keyed), NOW),
+        Admission::TakeOver { from: fence(7) }
+    );
+}
+
+#[test]
+fn what_is_stored_follows_the_effect_and_not_the_status() {
+    use Outcome::{Lost, NotBegun, NothingDone, Panicked, Responded, StillRunning};
+    let kept = |outcome| Settlement::Keep {
+        outcome,
+        expires_at: NOW.plus(72 * HOUR),
+    };
+    let (applied, refused) = (kept(Settled::Applied), kept(Settled::Refused));
+    let (release, hold) = (Settlement::Release, Settlement::Hold);
+    let status = |status| Responded { status };
+    //                    outcome       transactional keyed    opaque
+    let table = [
+        (status(200), applied, applied, applied),
+        (status(201), applied, applied, applied),
+        (status(204), applied, applied, applied),
+        (status(303), applied, applied, applied),
+        (status(400), refused, refused, refused),
+        (status(402), refused, refused, refused),
+        (status(404), refused, refused, refused),
+        (status(409), refused, refused, refused),
+        (status(422), refused, refused, refused),
+        (status(401), release, release, release),
+        (status(403), release, release, release),
+        (status(408), release, release, release),
+        (status(413), release, release, release),
+        (status(425), release, release, release),
+        (status(429), release, release, release),
+        (status(500), release, release, hold),
+        (status(503), release, release, hold),
+        (status(504), release, release, hold),
+        (status(999), release, release, hold),
+        (NothingDone, release, release, release),
+        (NotBegun, release, release, release),
+        (StillRunning, release, release, hold),
+        (Panicked, release, release, hold),
+        (Lost, release, release, hold),
+    ];
+    for (outcome, transactional, keyed, opaque) in table {
+        let found = modes().map(|policy| settle(outcome, &policy, NOW));
+        assert_eq!(found, [transactional, keyed, opaque], "{outcome:?}");
+    }
+}
+
+#[test]
+fn only_the_owner_settles_and_late_is_not_too_late() {
+    let settled = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
+    for (found, by, expected) in [
+        (record(Phase::Claimed { lease_until: at(1) }), 7, Late::Accept),
+        (record(Phase::Claimed { lease_until: at(-1) }), 7, Late::Accept),
+        (record(Phase::Unknown), 7, Late::Accept),
+        (settled, 7, Late::AlreadySettled),
+        (record(Phase::Claimed { lease_until: at(1) }), 6, Late::Stale),
+        (record(Phase::Unknown), 6, Late::Stale),
+        (settled, 6, Late::Stale),
+    ] {
+        assert_eq!(late_settle(&found, fence(by)), expected, "{found:?} by {by}");
+    }
+}
+
+#[test]
+fn the_class_sets_the_defaults() {
+    for (class, mode, on_unknown) in [
+        (Class::Mutate, EffectMode::Transactional, OnUnknown::RunAgain),
+        (Class::Irreversible, EffectMode::Opaque, OnUnknown::Hold),
+        (Class::ExternalEffect, EffectMode::Opaque, OnUnknown::Hold),
+    ] {
+        let policy = Policy::build(PolicyDraft::of(class)).unwrap();
+        assert_eq!(
+            (policy.mode(), policy.on_unknown()),
+            (mode, on_unknown),
+            "{class:?}"
+        );
+        assert_eq!(policy.ttl(), 72 * HOUR);
+        assert_eq!(policy.key(), KeyNeed::Required);
+        assert_eq!(policy.in_flight_wait(), Duration::from_secs(2));
+    }
+}
+
+fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
+    Policy::build(draft).unwrap_err()
+}
+
+#[test]
+fn reads_are_not_deduplicated() {
+    assert_eq!(
+        faults(PolicyDraft::of(Class::Read)),
+        [PolicyError::ReadIsNotDeduplicated]
+    );
+}
+
+#[test]
+fn an_effect_is_not_forgotten_within_24_hours_without_a_reason() {
+    for class in [Class::Irreversible, Class::ExternalEffect] {
+        let short = PolicyDraft {
+            ttl: Some(23 * HOUR),
+            ..PolicyDraft::of(class)
+        };
+        assert_eq!(
+            faults(short.clone()),
+            [PolicyError::TtlTooShort { ttl: 23 * HOUR }]
+        );
+        let blank = PolicyDraft {
+            short_ttl_reason: Some("  ".into()),
+            ..short.clone()
+        };
+        assert_eq!(faults(blank), [PolicyError::TtlTooShort { ttl: 23 * HOUR }]);
+        let reasoned = PolicyDraft {
+            short_ttl_reason: Some("the broker forgets at noon".into()),
+            ..short
+        };
+        assert!(Policy::build(reasoned).is_ok());
+        assert!(
+            Policy::build(PolicyDraft {
+                ttl: Some(24 * HOUR),
+                ..PolicyDraft::of(class)
+            })
+            .is_ok()
+        );
+    }
+    assert!(
+        Policy::build(PolicyDraft {
+            ttl: Some(HOUR),
+            ..PolicyDraft::of(Class::Mutate)
+        })
+        .is_ok()
+    );
+}
+
+#[test]
+fn an_opaque_operation_cannot_be_told_to_run_again() {
+    let draft = PolicyDraft {
+        on_unknown: Some(OnUnknown::RunAgain),
+        ..PolicyDraft::of(Class::ExternalEffect)
+    };
+    assert_eq!(faults(draft.clone()), [PolicyError::OpaqueRunsAgain]);
+    assert!(
+        Policy::build(PolicyDraft {
+            mode: Some(EffectMode::Keyed),
+            ..draft
+        })
+        .is_ok()
+    );
+}
+
+#[test]
+fn a_key_outlives_whoever_retries_under_it() {
+    let draft = PolicyDraft {
+        ttl: Some(48 * HOUR),
+        dedupe_window: Some(HOUR),
+        retry_horizon: 49 * HOUR,
+        ..PolicyDraft::of(Class::Mutate)
+    };
+    let shorter = |what, window| PolicyError::ShorterThanRetries {
+        what,
+        window,
+        horizon: 49 * HOUR,
+    };
+    assert_eq!(
+        faults(draft.clone()),
+        [shorter("ttl", 48 * HOUR), shorter("dedupe_window", HOUR)]
+    );
+    assert!(
+        Policy::build(PolicyDraft {
+            retry_horizon: HOUR,
+            ..draft
+        })
+        .is_ok()
+    );
+}
+
+#[test]
+fn numbers_out_of_bounds_are_all_reported_at_once() {
+    let draft = PolicyDraft {
+        ttl: Some(Duration::ZERO),
+        in_flight_wait: Some(Duration::from_secs(61)),
+        lease: Some(Duration::from_millis(999)),
+        ..PolicyDraft::of(Class::Mutate)
+    };
+    let expected = [
+        PolicyError::TtlOutOfRange { ttl: Duration::ZERO },
+        PolicyError::InFlightWaitTooLong,
+        PolicyError::LeaseOutOfRange,
+    ];
+    assert_eq!(faults(draft.clone()), expected);
+    assert_eq!(
+        faults(PolicyDraft {
+            ttl: Some(Duration::MAX),
+            ..draft
+        })
+        .len(),
+        3
+    );
+}
+
+#[test]
+fn profiles_differ_in_their_numbers() {
+    let numbers = |profile: Profile| {
+        let numbers = profile.numbers();
+        (
+            numbers.mismatch_status,
+            numbers.in_flight_status,
+            numbers.in_flight_wait.as_secs(),
+        )
+    };
+    assert_eq!(numbers(Profile::Ichido), (409, 202, 2));
+    assert_eq!(numbers(Profile::Ietf), (422, 409, 0));
+    assert_eq!(numbers(Profile::Stripe), (400, 409, 0));
+}
+
+fn phases() -> impl Strategy<Value = Phase> {
+    let moment = || (-10_i64..10).prop_map(at);
+    prop_oneof![
+        moment().prop_map(|lease_until| Phase::Claimed { lease_until }),
+        Just(Phase::Unknown),
+        (any::<bool>(), any::<bool>(), proptest::option::of(moment())).prop_map(
+            |(applied, whole, expires)| {
+                Phase::Settled {
+                    outcome: if applied {
+                        Settled::Applied
+                    } else {
+                        Settled::Refused
+                    },
+                    kept: if whole { Kept::Whole } else { Kept::WithoutBody },
+                    expiry: expires.map_or(Expiry::HeldByMessage, Expiry::At),
+                }
+            }
+        ),
+    ]
+}
+
+proptest! {
+    /// Work runs only where there is nothing, where a settled record expired, or where repeating is harmless.
+    #[test]
+    fn nothing_runs_twice_while_its_record_lives(phase in phases(), same in any::<bool>(), mode in 0_usize..3) {
+        let policy = &modes()[mode];
+        let found = record(phase);
+        let print = if same { SAME } else { OTHER };
+        match admit(Some(&found), print, policy, NOW) {
+            Admission::Run { replaces } => {
+                prop_assert_eq!(replaces, Some(found.fence));
+                prop_assert!(may_sweep(&found, NOW));
+            }
+            Admission::TakeOver { .. } => {
+                prop_assert!(same && policy.mode() != EffectMode::Opaque);
+                let finished = matches!(phase, Phase::Settled { .. });
+                prop_assert!(!finished);
+            }
+            Admission::Replay | Admission::ReplayNotKept => prop_assert!(same),
+            Admission::Mismatch => prop_assert!(!same),
+            Admission::Wait { .. } | Admission::MarkUnknown { .. } | Admission::Unknown => prop_assert!(same),
+        }
+    }
+}
