@@ -1,1 +1,243 @@
-//! Not written yet.
+//! The life of a message that must leave (SPEC D2, D12, D17, E1, E2, F2).
+//!
+//! Guarantee: [`State::step`] is total: each pair of state and event either gives the next state or is
+//! refused by name, and nothing changes. Only the holder of the current fence settles a message. A final state
+//! (sent, dead, cancelled) is left by nothing but an operator's requeue of a dead one, where the queue
+//! allows it and the effect cannot happen twice.
+//!
+//! ```text
+//!            claim              success
+//!  queued ─────────▶ sending ───────────▶ sent
+//!    ▲  ▲              │ │ │
+//!    │  │ due / claim  │ │ └─ no retry can mend ─▶ dead ◀─┐
+//!    │  └── failed ◀───┘ │                         │      │
+//!    │        └─────── tries spent ──────────────▶─┘      │
+//!    │                   └─ effect unknown ─▶ parked ─────┤ decided
+//!    └───────────────────────────────────────────┘        └▶ sent, queued
+//!  queued, failed ─▶ cancelled        dead ─▶ queued (an operator's requeue)
+//! ```
+
+mod history;
+mod step;
+
+pub use history::History;
+pub use step::{IllegalStep, Why};
+
+use crate::fence::Fence;
+use crate::retry::Safety;
+use crate::time::Timestamp;
+use crate::verdict::Effect;
+
+/// Where a message is. A state carries what only it owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waits to be claimed.
+    Queued {
+        /// Not before this moment.
+        due: Timestamp,
+        /// What has been tried.
+        history: History,
+    },
+    /// A worker holds it.
+    Sending {
+        /// The holder's claim.
+        fence: Fence,
+        /// Whether the call has begun.
+        begun: Begun,
+        /// What has been tried, this try included.
+        history: History,
+    },
+    /// A try failed; it waits for the next one, or, with no try left, for its death.
+    Failed {
+        /// The next try is not before this moment.
+        due: Timestamp,
+        /// What has been tried.
+        history: History,
+    },
+    /// Nobody knows whether it took effect, and sending it again could do it twice.
+    Parked {
+        /// A decision counts only from this moment: until then the call may still be travelling.
+        decide_from: Timestamp,
+        /// What has been tried.
+        history: History,
+    },
+    /// It took effect.
+    Sent,
+    /// Given up.
+    Dead {
+        /// What is known of the effect of all its tries.
+        effect: Effect,
+        /// What has been tried.
+        history: History,
+    },
+    /// Withdrawn before it was sent.
+    Cancelled {
+        /// What is known of the effect of all its tries.
+        effect: Effect,
+    },
+}
+
+/// Whether a worker has begun the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// A durable mark is made before the call, and is not there yet: nothing was done.
+    NotYet,
+    /// The mark is there: anything may have been done.
+    Yes,
+    /// This queue makes no marks, so from the claim on anything may have been done.
+    NotTracked,
+}
+
+/// What happens to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A worker takes it.
+    Claimed {
+        /// A new fence, greater than any before.
+        fence: Fence,
+        /// [`Begun::NotYet`] where the queue marks the beginning of calls.
+        begun: Begun,
+    },
+    /// The worker is about to call.
+    Began {
+        /// The holder's claim.
+        fence: Fence,
+    },
+    /// It took effect.
+    Succeeded {
+        /// The holder's claim.
+        fence: Fence,
+    },
+    /// The try failed.
+    Failed {
+        /// The holder's claim.
+        fence: Fence,
+        /// How, and what follows.
+        failure: Failure,
+    },
+    /// Not begun after all (a graceful stop, a snooze): the try does not count.
+    GivenBack {
+        /// The holder's claim.
+        fence: Fence,
+        /// When it may be claimed again.
+        due: Timestamp,
+    },
+    /// The worker is gone: its lease lapsed.
+    WorkerDied {
+        /// The claim that lapsed.
+        fence: Fence,
+        /// Whether the worker held this message alone, so that it can be charged with the death (SPEC E2).
+        alone: bool,
+        /// What a repetition could do.
+        safety: Safety,
+        /// When the next try may be, if there is one.
+        due: Timestamp,
+        /// From when a decision counts, if it is parked.
+        decide_from: Timestamp,
+    },
+    /// The backoff is over.
+    CameDue,
+    /// The last try failed: no further one is allowed.
+    Spent,
+    /// An answer to a claim that was lost, come late: it proves that the work was done.
+    LateSuccess {
+        /// The claim it belongs to.
+        fence: Fence,
+    },
+    /// The receiver was asked by key, and its answer is proof.
+    Reconciled {
+        /// Whether it was done.
+        done: bool,
+    },
+    /// A person decided about a parked message.
+    Decided(Decision),
+    /// An operator sends a dead one again.
+    Requeued {
+        /// Whether the queue allows it (SPEC D17).
+        allowed: bool,
+        /// What a repetition could do.
+        safety: Safety,
+    },
+    /// Withdrawn.
+    Cancelled,
+}
+
+/// How a try failed, and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It may be tried again.
+    Again {
+        /// Not before this moment.
+        due: Timestamp,
+        /// What is known of the effect of this try.
+        effect: Effect,
+    },
+    /// No retry can mend it.
+    ForGood {
+        /// What is known of the effect of this try.
+        effect: Effect,
+    },
+    /// The effect is unknown and a repetition could do it twice.
+    InDoubt {
+        /// From when a decision counts.
+        decide_from: Timestamp,
+    },
+}
+
+/// What a person decides about a parked message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It was not done: send it again.
+    SendAgain,
+    /// It was done.
+    WasDone,
+    /// Give it up; the effect stays unknown.
+    GiveUp,
+}
+
+impl State {
+    /// A new message.
+    pub fn queued(due: Timestamp, tries_allowed: std::num::NonZeroU32) -> Self {
+        Self::Queued {
+            due,
+            history: History::new(tries_allowed),
+        }
+    }
+
+    /// Whether nothing moves it but an operator.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Sent | Self::Dead { .. } | Self::Cancelled { .. } => true,
+            Self::Queued { .. } | Self::Sending { .. } | Self::Failed { .. } | Self::Parked { .. } => false,
+        }
+    }
+
+    /// The stable name, as the API, the metrics and the database have it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Sending { .. } => "sending",
+            Self::Failed { .. } => "failed",
+            Self::Parked { .. } => "parked",
+            Self::Sent => "sent",
+            Self::Dead { .. } => "dead",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Applies an event and, where it used up the last try, the death that follows from it.
+    ///
+    /// Both states are returned, because each transition is an entry in the audit (SPEC D2, D13).
+    pub fn settle(self, event: Event, now: Timestamp) -> Result<(Self, Option<Self>), IllegalStep> {
+        let next = self.step(event, now)?;
+        match next {
+            Self::Failed { history, .. } if !history.may_try_again() => {
+                Ok((next, Some(next.step(Event::Spent, now)?)))
+            }
+            _ => Ok((next, None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
