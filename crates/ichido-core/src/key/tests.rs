@@ -79,7 +79,7 @@ fn a_second_line_is_refused_even_when_equal() {
 #[test]
 fn bad_values_are_refused_with_their_reason() {
     let long = [b'a'; 256];
-    let huge = [b'a'; 64 * 1024];
+    let huge = vec![b'a'; 64 * 1024];
     let cases: &[(&str, &[u8], KeyError)] = &[
         ("nothing", b"", KeyError::Empty),
         ("blanks", b" \t ", KeyError::Empty),

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 const SAME: Fingerprint = Fingerprint::from_bytes([1; 32]);
 const OTHER: Fingerprint = Fingerprint::from_bytes([2; 32]);
-const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR: Duration = Duration::from_hours(1);
 
 fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()

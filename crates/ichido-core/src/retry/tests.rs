@@ -146,7 +146,7 @@ fn a_servers_hint_is_a_floor_with_jitter_above_it() {
 
 #[test]
 fn numbers_that_make_no_schedule_are_refused() {
-    let day = Duration::from_secs(86_400);
+    let day = Duration::from_hours(24);
     let exponential = |factor, cap| Schedule::Exponential {
         base: Duration::from_secs(1),
         factor,
