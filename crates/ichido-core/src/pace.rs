@@ -1,1 +1,215 @@
-//! Not written yet.
+//! The pace of a destination: how fast it is called, and when it is left alone.
+//!
+//! Guarantee: all nodes that share a [`Pace`] together send no faster than its rate, send nothing before a
+//! pause the destination asked for is over, and leave alone a destination that is down. A destination that
+//! never refused is held to its configured maximum and nothing less. No operation panics or overflows.
+//!
+//! A pace is a row in the store. A node reads it, asks it one thing, and writes back what it got, by compare
+//! and swap; so each operation here takes the pace and returns the next one. To write the row seldom, a node
+//! takes its slots in bulk ([`Pace::reserve`]) and reports its successes as a count ([`Pace::on_success`]),
+//! at least once a second.
+//!
+//! Where to start: [`Pace::reserve`] is what a node asks before it sends. How the rate is learned is told in
+//! [`rate`], when a destination counts as down in [`circuit`].
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+pub mod circuit;
+pub mod endpoints;
+pub mod parallel;
+pub mod per_second;
+pub mod rate;
+pub mod settings;
+pub mod slots;
+
+use circuit::{Circuit, Event};
+use endpoints::Opening;
+use per_second::PerSecond;
+use rate::Rate;
+use settings::Settings;
+use slots::{Grant, Hold, Slots};
+
+/// The clocks that nodes read differ by less than this; so do two readings of one, when a write is retried.
+const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
+
+/// What all nodes together know of one destination.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// How fast it may be called.
+    pub rate: Rate,
+    /// The latest slot handed out to anyone.
+    pub last_slot: Timestamp,
+    /// Somebody waits for a slot, until this moment at least: the rate is used to the full.
+    pub wanted_until: Timestamp,
+    /// It asked not to be called before this moment.
+    pub paused_until: Timestamp,
+    /// Whether it is up.
+    pub circuit: Circuit,
+}
+
+impl Pace {
+    /// Of a destination not yet called.
+    pub const NEW: Self = Self {
+        rate: Rate::NEW,
+        last_slot: Timestamp::EPOCH,
+        wanted_until: Timestamp::EPOCH,
+        paused_until: Timestamp::EPOCH,
+        circuit: Circuit::NEW,
+    };
+
+    /// Up to `count` moments to send at.
+    #[must_use]
+    pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
+        let mut pace = self.steadied(settings, now);
+        pace.circuit = pace.circuit.step(&settings.circuit, now, Event::Asked);
+        if let Some((until, why)) = pace.held(now) {
+            return (pace, Grant::Wait { until, why });
+        }
+        let first = pace.next_slot(settings, now);
+        let spacing = pace.spacing(settings);
+        let count = count.get().min(pace.circuit.admits());
+        let Some(slots) = Slots::cut(first, spacing, count, now.plus(settings.horizon)) else {
+            pace.wanted_until = pace.wanted_until.max(first);
+            let why = Hold::Rate;
+            return (pace, Grant::Wait { until: first, why });
+        };
+        pace.last_slot = slots.last();
+        let short = slots.count() < count;
+        let wanted_until = slots.last().plus(if short { spacing } else { Duration::ZERO });
+        pace.wanted_until = pace.wanted_until.max(wanted_until);
+        pace.circuit = pace
+            .circuit
+            .step(&settings.circuit, now, Event::LetThrough(slots.count()));
+        (pace, Grant::Slots(slots))
+    }
+
+    /// Why nothing may be sent at this moment, and until when. A node looks once more right before it sends:
+    /// the slots it holds may have been overtaken by a pause or an open circuit, and then they are void.
+    pub fn stopped(&self, settings: &Settings, now: Timestamp) -> Option<(Timestamp, Hold)> {
+        let pace = self.steadied(settings, now);
+        let circuit_until = match pace.circuit {
+            Circuit::Open { until, .. } => until,
+            // Whoever holds a slot while it is half open holds a probe.
+            Circuit::Closed { .. } | Circuit::HalfOpen { .. } => now,
+        };
+        longer(now, pace.paused_until, circuit_until)
+    }
+
+    /// When this destination, as one endpoint of several, can take a call.
+    pub fn opening(&self, settings: &Settings, now: Timestamp) -> Opening {
+        let pace = self.steadied(settings, now);
+        match pace.held(now) {
+            Some((until, _)) => Opening::Resting { until },
+            None => Opening::At(pace.next_slot(settings, now)),
+        }
+    }
+
+    /// When the last of `waiting` calls can be sent at the present rate: what admission goes by when it turns
+    /// callers away from a queue that cannot drain in time.
+    pub fn drained_at(&self, settings: &Settings, now: Timestamp, waiting: u32) -> Timestamp {
+        let first = self.opening(settings, now).moment();
+        first.plus(self.spacing(settings).saturating_mul(waiting.saturating_sub(1)))
+    }
+
+    /// `count` calls were accepted since the last report. When there are refusals to report as well, these
+    /// come first: a refusal after a success is news of the limit, one without may be an echo.
+    #[must_use]
+    pub fn on_success(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> Self {
+        let pace = self.steadied(settings, now);
+        let held_back = now < pace.wanted_until;
+        Self {
+            rate: pace.rate.accepted(settings, now, count.get(), held_back),
+            circuit: pace.circuit.step(&settings.circuit, now, Event::Succeeded),
+            ..pace
+        }
+    }
+
+    /// The call that had its slot at `sent` was refused for coming too fast (429, a throttling error). The
+    /// time it asks for is a floor: a pause is lengthened by it, never shortened.
+    #[must_use]
+    pub fn on_throttled(
+        self,
+        settings: &Settings,
+        now: Timestamp,
+        sent: Timestamp,
+        retry_after: Option<Duration>,
+    ) -> Self {
+        let pace = self.steadied(settings, now);
+        let paused_until = retry_after.map_or(pace.paused_until, |pause| {
+            pace.paused_until.max(now.plus(pause.min(settings.pause_max)))
+        });
+        let handed_out = pace.last_slot.max(now);
+        Self {
+            rate: pace.rate.refused(settings, sent, handed_out, paused_until),
+            circuit: pace.circuit.step(&settings.circuit, now, Event::Throttled),
+            paused_until,
+            ..pace
+        }
+    }
+
+    /// A call failed in a way that says the destination is down: no connection, no answer, a 5xx.
+    #[must_use]
+    pub fn on_failure(self, settings: &Settings, now: Timestamp) -> Self {
+        let pace = self.steadied(settings, now);
+        let circuit = pace.circuit.step(&settings.circuit, now, Event::Failed);
+        Self { circuit, ..pace }
+    }
+
+    /// Why no slot may be handed out at this moment, and until when.
+    fn held(&self, now: Timestamp) -> Option<(Timestamp, Hold)> {
+        longer(
+            now,
+            self.paused_until,
+            self.circuit.rests_until(now).unwrap_or(now),
+        )
+    }
+
+    fn next_slot(&self, settings: &Settings, now: Timestamp) -> Timestamp {
+        self.last_slot.plus(self.spacing(settings)).max(now)
+    }
+
+    fn spacing(&self, settings: &Settings) -> Duration {
+        let limit = self.rate.limit(settings);
+        limit.map_or(Duration::ZERO, PerSecond::spacing)
+    }
+
+    /// The same without moments so far ahead that they can only come from a clock that was set back (or from
+    /// settings that were larger). Else a queue would stand still until the clock has caught up.
+    fn steadied(self, settings: &Settings, now: Timestamp) -> Self {
+        let believed = Self {
+            paused_until: self.paused_until.min(now.plus(settings.pause_max)),
+            circuit: self
+                .circuit
+                .resting_at_most_until(now.plus(settings.circuit.rest_max)),
+            ..self
+        };
+        if self.last_slot <= now.plus(settings.horizon).plus(CLOCKS_APART_MAX) {
+            return believed;
+        }
+        // The last slot was about to come when the clock was set back, so what was left of a pause is known.
+        let pause_left = self.paused_until.since(self.last_slot).min(settings.pause_max);
+        Self {
+            rate: self.rate.up_to(now),
+            last_slot: now,
+            wanted_until: now,
+            paused_until: now.plus(pause_left),
+            ..believed
+        }
+    }
+}
+
+/// The longer of a pause and a circuit's rest, if either is still to end.
+fn longer(now: Timestamp, paused: Timestamp, circuit: Timestamp) -> Option<(Timestamp, Hold)> {
+    let (until, why) = if circuit < paused {
+        (paused, Hold::Paused)
+    } else {
+        (circuit, Hold::Circuit)
+    };
+    (now < until).then_some((until, why))
+}
+
+#[cfg(test)]
+mod tests;

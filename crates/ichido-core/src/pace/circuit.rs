@@ -1,0 +1,206 @@
+//! The circuit breaker: stops calling a destination that is down, and asks now and then whether it is back.
+//!
+//! Guarantee: a destination that failed [`CircuitSettings::failures`] times in a row is not called until its
+//! rest is over; then at most [`CircuitSettings::probes`] calls go out, and one success closes the circuit
+//! again. It cannot stay half open for good: probes that never report are replaced after another rest.
+//!
+//! It counts failures in a row, not a share over a window. The breaker is for a destination that is down; one
+//! that fails a third of its calls is the retries' business, and cutting it off would turn a bad hour into an
+//! outage. And a count is one number that nodes can share in a row, where a window is a list.
+//!
+//! A refusal for coming too fast is not a failure here: the destination is up, and `pace` slows down.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// When the circuit opens and how it closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CircuitSettings {
+    /// Failures in a row that open it.
+    pub failures: NonZeroU32,
+    /// The first rest; each failed probe doubles it.
+    pub rest: Duration,
+    /// The longest rest.
+    pub rest_max: Duration,
+    /// Calls let through after a rest.
+    pub probes: NonZeroU32,
+}
+
+impl CircuitSettings {
+    /// Ten in a row, then five seconds, up to five minutes; one probe.
+    pub const DEFAULT: Self = Self {
+        failures: NonZeroU32::new(10).expect("ten is not zero"),
+        rest: Duration::from_secs(5),
+        rest_max: Duration::from_mins(5),
+        probes: NonZeroU32::MIN,
+    };
+
+    fn rest_after(&self, rest: Duration) -> Duration {
+        rest.saturating_mul(2).max(self.rest).min(self.rest_max)
+    }
+}
+
+/// Whether a destination is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Circuit {
+    /// It is; this many calls in a row failed.
+    Closed {
+        /// Failures since the last success.
+        failures: u32,
+    },
+    /// It is not.
+    Open {
+        /// The moment the rest is over.
+        until: Timestamp,
+        /// How long the rest is, to double it.
+        rest: Duration,
+    },
+    /// A few calls are, to see.
+    HalfOpen {
+        /// Calls that may still go out.
+        probes_left: u32,
+        /// If nothing was heard of the probes by then, new ones go out.
+        renewed_at: Timestamp,
+        /// How long the rest was, to double it.
+        rest: Duration,
+    },
+}
+
+/// What a circuit hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Someone wants to call.
+    Asked,
+    /// This many calls were let through.
+    LetThrough(u32),
+    /// A call did its work, or was refused for a reason of its own: the destination is up.
+    Succeeded,
+    /// A call failed in a way that says the destination is down: no connection, no answer, a 5xx.
+    Failed,
+    /// A call was refused for coming too fast.
+    Throttled,
+}
+
+impl Circuit {
+    /// Of a destination not yet called.
+    pub const NEW: Self = Self::Closed { failures: 0 };
+
+    /// How many calls it lets through at present.
+    pub const fn admits(self) -> u32 {
+        match self {
+            Self::Closed { .. } => u32::MAX,
+            Self::Open { .. } => 0,
+            Self::HalfOpen { probes_left, .. } => probes_left,
+        }
+    }
+
+    /// The moment it lets calls through next; `None` when it does already.
+    pub fn rests_until(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Open { until, .. } if now < until => Some(until),
+            Self::HalfOpen {
+                probes_left: 0,
+                renewed_at,
+                ..
+            } if now < renewed_at => Some(renewed_at),
+            Self::Closed { .. } | Self::Open { .. } | Self::HalfOpen { .. } => None,
+        }
+    }
+
+    /// The circuit after `event`.
+    #[must_use]
+    pub fn step(self, settings: &CircuitSettings, now: Timestamp, event: Event) -> Self {
+        use Event::{Asked, Failed, LetThrough, Succeeded, Throttled};
+        match (self, event) {
+            (Self::Closed { .. } | Self::HalfOpen { .. }, Succeeded) => Self::NEW,
+            (Self::Closed { failures }, Failed) => match failures.saturating_add(1) {
+                failures if failures < settings.failures.get() => Self::Closed { failures },
+                _ => Self::opened(now, settings.rest.min(settings.rest_max)),
+            },
+            (Self::HalfOpen { rest, .. }, Failed) => Self::opened(now, settings.rest_after(rest)),
+            (
+                Self::Open { until: over, rest }
+                | Self::HalfOpen {
+                    renewed_at: over,
+                    rest,
+                    ..
+                },
+                Asked,
+            ) if over <= now => {
+                let renewed_at = now.plus(rest);
+                Self::HalfOpen {
+                    probes_left: settings.probes.get(),
+                    renewed_at,
+                    rest,
+                }
+            }
+            (
+                Self::HalfOpen {
+                    probes_left,
+                    renewed_at,
+                    rest,
+                },
+                LetThrough(count),
+            ) => {
+                let probes_left = probes_left.saturating_sub(count);
+                Self::HalfOpen {
+                    probes_left,
+                    renewed_at,
+                    rest,
+                }
+            }
+            // The probe learned nothing of what it asked, so it is given back.
+            (
+                Self::HalfOpen {
+                    probes_left,
+                    renewed_at,
+                    rest,
+                },
+                Throttled,
+            ) => {
+                let probes_left = probes_left.saturating_add(1).min(settings.probes.get());
+                Self::HalfOpen {
+                    probes_left,
+                    renewed_at,
+                    rest,
+                }
+            }
+            // What an open circuit hears is late, from calls before it opened; the probe will tell.
+            (Self::Open { .. }, Asked | LetThrough(_) | Succeeded | Failed | Throttled)
+            | (Self::Closed { .. }, Asked | LetThrough(_) | Throttled)
+            | (Self::HalfOpen { .. }, Asked) => self,
+        }
+    }
+
+    /// The same with no rest reaching beyond `bound`.
+    pub(super) fn resting_at_most_until(self, bound: Timestamp) -> Self {
+        match self {
+            Self::Closed { .. } => self,
+            Self::Open { until, rest } => Self::Open {
+                until: until.min(bound),
+                rest,
+            },
+            Self::HalfOpen {
+                probes_left,
+                renewed_at,
+                rest,
+            } => Self::HalfOpen {
+                probes_left,
+                renewed_at: renewed_at.min(bound),
+                rest,
+            },
+        }
+    }
+
+    fn opened(now: Timestamp, rest: Duration) -> Self {
+        Self::Open {
+            until: now.plus(rest),
+            rest,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::*;
+
+const SETTINGS: CircuitSettings = CircuitSettings {
+    failures: NonZeroU32::new(3).unwrap(),
+    rest: Duration::from_secs(5),
+    rest_max: Duration::from_secs(15),
+    probes: NonZeroU32::new(2).unwrap(),
+};
+
+const NOW: Timestamp = Timestamp::from_secs(100);
+const SOON: Timestamp = Timestamp::from_secs(101);
+
+fn closed(failures: u32) -> Circuit {
+    Circuit::Closed { failures }
+}
+
+fn open(until: Timestamp, rest_secs: u64) -> Circuit {
+    Circuit::Open {
+        until,
+        rest: Duration::from_secs(rest_secs),
+    }
+}
+
+fn half_open(probes_left: u32, renewed_at: Timestamp, rest_secs: u64) -> Circuit {
+    Circuit::HalfOpen {
+        probes_left,
+        renewed_at,
+        rest: Duration::from_secs(rest_secs),
+    }
+}
+
+/// Every state meets every event at second 100.
+#[test]
+fn the_table_of_the_circuit() {
+    use Event::{Asked, Failed, LetThrough, Succeeded, Throttled};
+    let at = Timestamp::from_secs;
+    for (before, event, after) in [
+        // Failures in a row open it; one success forgets them; a refusal is neither.
+        (closed(0), Failed, closed(1)),
+        (closed(1), Failed, closed(2)),
+        (closed(2), Failed, open(at(105), 5)),
+        (closed(u32::MAX), Failed, open(at(105), 5)),
+        (closed(2), Succeeded, closed(0)),
+        (closed(2), Throttled, closed(2)),
+        (closed(2), Asked, closed(2)),
+        (closed(2), LetThrough(9), closed(2)),
+        // Open, it hears nothing until the rest is over.
+        (open(SOON, 5), Asked, open(SOON, 5)),
+        (open(SOON, 5), LetThrough(1), open(SOON, 5)),
+        (open(SOON, 5), Succeeded, open(SOON, 5)),
+        (open(SOON, 5), Failed, open(SOON, 5)),
+        (open(SOON, 5), Throttled, open(SOON, 5)),
+        (open(NOW, 5), Asked, half_open(2, at(105), 5)),
+        // Half open, it lets a few through, and decides by the first that reports.
+        (half_open(2, SOON, 5), Asked, half_open(2, SOON, 5)),
+        (half_open(2, SOON, 5), LetThrough(1), half_open(1, SOON, 5)),
+        (half_open(1, SOON, 5), LetThrough(9), half_open(0, SOON, 5)),
+        (half_open(0, SOON, 5), Succeeded, closed(0)),
+        (half_open(0, SOON, 5), Failed, open(at(110), 10)),
+        (half_open(0, SOON, 10), Failed, open(at(115), 15)),
+        (half_open(0, SOON, 15), Failed, open(at(115), 15)),
+        (half_open(0, SOON, 5), Throttled, half_open(1, SOON, 5)),
+        (half_open(2, SOON, 5), Throttled, half_open(2, SOON, 5)),
+        // Probes that were never heard of again are replaced.
+        (half_open(0, NOW, 5), Asked, half_open(2, at(105), 5)),
+    ] {
+        assert_eq!(
+            before.step(&SETTINGS, NOW, event),
+            after,
+            "{before:?} met {event:?}"
+        );
+    }
+}
+
+#[test]
+fn it_lets_through_all_none_or_a_few() {
+    for (circuit, admits, rests_until) in [
+        (closed(2), u32::MAX, None),
+        (open(SOON, 5), 0, Some(SOON)),
+        (open(NOW, 5), 0, None),
+        (half_open(2, SOON, 5), 2, None),
+        (half_open(0, SOON, 5), 0, Some(SOON)),
+        (half_open(0, NOW, 5), 0, None),
+    ] {
+        assert_eq!(circuit.admits(), admits, "{circuit:?}");
+        assert_eq!(circuit.rests_until(NOW), rests_until, "{circuit:?}");
+    }
+}
+
+#[test]
+fn a_rest_longer_than_the_longest_is_cut_to_it() {
+    let settings = CircuitSettings {
+        rest: Duration::MAX,
+        ..SETTINGS
+    };
+    assert_eq!(
+        closed(2).step(&settings, NOW, Event::Failed),
+        open(Timestamp::from_secs(115), 15)
+    );
+    assert_eq!(
+        half_open(0, SOON, 15).step(&settings, NOW, Event::Failed),
+        open(Timestamp::from_secs(115), 15)
+    );
+}

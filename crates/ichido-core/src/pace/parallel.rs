@@ -1,0 +1,52 @@
+//! How many calls at once, and the breath each item takes before its first.
+//!
+//! Guarantee: with these two, no more than `max_parallel` calls of one node are under way, and an item's
+//! first call comes no sooner than `interval` after it took its place. They hold whatever the rate is.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// How many more items may take a place, with `in_flight` places taken.
+pub const fn may_start(max_parallel: NonZeroU32, in_flight: u32) -> u32 {
+    max_parallel.get().saturating_sub(in_flight)
+}
+
+/// The moment of the first call of an item that took its place at `placed`. The item waits inside its place,
+/// so `max_parallel` items an interval apart are never more than `max_parallel` at work. A retry waits as its
+/// schedule says, not this long again.
+pub fn first_call_at(placed: Timestamp, interval: Duration) -> Timestamp {
+    placed.plus(interval)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_start_than_there_are_places() {
+        for (max_parallel, in_flight, expected) in [
+            (2, 0, 2),
+            (2, 1, 1),
+            (2, 2, 0),
+            (2, 9, 0),
+            (u32::MAX, 0, u32::MAX),
+            (1, u32::MAX, 0),
+        ] {
+            let max_parallel = NonZeroU32::new(max_parallel).unwrap();
+            assert_eq!(may_start(max_parallel, in_flight), expected);
+        }
+    }
+
+    #[test]
+    fn an_item_waits_the_interval_before_its_first_call() {
+        let placed = Timestamp::from_secs(10);
+        assert_eq!(
+            first_call_at(placed, Duration::from_millis(2_500)),
+            Timestamp::from_micros(12_500_000)
+        );
+        assert_eq!(first_call_at(placed, Duration::ZERO), placed);
+        assert_eq!(first_call_at(placed, Duration::MAX), Timestamp::MAX);
+    }
+}

@@ -1,0 +1,35 @@
+//! What a destination's owner decides about its pace, and what holds when nothing is decided.
+//!
+//! Guarantee: every value of these types can be kept; none makes an operation panic or a queue stand still.
+
+use std::time::Duration;
+
+use super::circuit::CircuitSettings;
+use super::per_second::PerSecond;
+
+/// What a destination's owner decides about its pace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Never faster than this; `None` is without limit until the destination refuses.
+    pub rate_max: Option<PerSecond>,
+    /// Never slower than this, however often it refuses. Only a pause or an open circuit stops it altogether.
+    pub rate_floor: PerSecond,
+    /// How far ahead slots are handed out. What is handed out keeps its moments when the rate falls, so this
+    /// is also how long a fall takes to be felt.
+    pub horizon: Duration,
+    /// The longest pause that is believed, since a mistaken `Retry-After` must not stop a queue for good.
+    pub pause_max: Duration,
+    /// When the destination counts as down.
+    pub circuit: CircuitSettings,
+}
+
+impl Settings {
+    /// No limit until refused; then no slower than one call in ten seconds.
+    pub const DEFAULT: Self = Self {
+        rate_max: None,
+        rate_floor: PerSecond::clamped(0.1),
+        horizon: Duration::from_millis(500),
+        pause_max: Duration::from_hours(24),
+        circuit: CircuitSettings::DEFAULT,
+    };
+}

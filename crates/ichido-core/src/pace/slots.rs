@@ -1,0 +1,113 @@
+//! Moments to send at, handed out in bulk.
+//!
+//! Guarantee: a slot is handed out once. Slots lie at least the pace's spacing apart, across all nodes that
+//! share the pace, and never further ahead than the settings' horizon.
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// The answer to a node that asks for slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Send at these moments.
+    Slots(Slots),
+    /// Nothing is free within the horizon.
+    Wait {
+        /// Ask again then.
+        until: Timestamp,
+        /// What is in the way.
+        why: Hold,
+    },
+}
+
+/// What keeps a destination from being called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The next slot is too far ahead.
+    Rate,
+    /// The destination asked for a pause.
+    Paused,
+    /// The circuit is open.
+    Circuit,
+}
+
+/// A row of moments, evenly spaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    next: Timestamp,
+    spacing: Duration,
+    left: u32,
+}
+
+impl Slots {
+    /// As many of `count` slots from `first` on as lie no later than `horizon`; `None` when the first does not.
+    pub(super) fn cut(first: Timestamp, spacing: Duration, count: u32, horizon: Timestamp) -> Option<Self> {
+        if count == 0 || horizon < first {
+            return None;
+        }
+        let room = horizon.since(first).as_nanos();
+        let after_first = room.checked_div(spacing.as_nanos()).unwrap_or(u128::MAX);
+        let left = u32::try_from(after_first)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1)
+            .min(count);
+        Some(Self {
+            next: first,
+            spacing,
+            left,
+        })
+    }
+
+    /// The first moment.
+    pub const fn first(&self) -> Timestamp {
+        self.next
+    }
+
+    /// The last moment.
+    pub fn last(&self) -> Timestamp {
+        self.next
+            .plus(self.spacing.saturating_mul(self.left.saturating_sub(1)))
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> u32 {
+        self.left
+    }
+}
+
+impl IntoIterator for Slots {
+    type Item = Timestamp;
+    type IntoIter = Moments;
+
+    fn into_iter(self) -> Moments {
+        Moments {
+            slots: self,
+            given: 0,
+        }
+    }
+}
+
+/// The moments of some [`Slots`], in order.
+#[derive(Clone, Debug)]
+pub struct Moments {
+    slots: Slots,
+    given: u32,
+}
+
+impl Iterator for Moments {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        if self.slots.left <= self.given {
+            return None;
+        }
+        // Multiplied rather than added up, so that the microseconds' rounding does not add up either.
+        let moment = self
+            .slots
+            .next
+            .plus(self.slots.spacing.saturating_mul(self.given));
+        self.given = self.given.saturating_add(1);
+        Some(moment)
+    }
+}

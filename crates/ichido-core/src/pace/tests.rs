@@ -1,0 +1,383 @@
+use proptest::prelude::*;
+
+use super::rate::{BACKOFF, Paced};
+use super::slots::Slots;
+use super::*;
+
+const SETTINGS: Settings = Settings::DEFAULT;
+const NOW: Timestamp = Timestamp::from_secs(1_000);
+
+fn count(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
+fn after(millis: u64) -> Timestamp {
+    NOW.plus(Duration::from_millis(millis))
+}
+
+/// A pace at so many a second, used to the full.
+fn paced(per_second: f64) -> Pace {
+    let rate = PerSecond::clamped(per_second);
+    let rate = Rate::Paced(Paced {
+        rate,
+        ceiling: Some(rate),
+        borne: true,
+        episode_until: Timestamp::EPOCH,
+        grown_until: Timestamp::EPOCH,
+    });
+    Pace { rate, ..Pace::NEW }
+}
+
+fn per_second(pace: &Pace) -> f64 {
+    pace.rate.limit(&SETTINGS).unwrap().get()
+}
+
+fn close_to(left: f64, right: f64) -> bool {
+    (left - right).abs() < 1e-9
+}
+
+fn slots(grant: Grant) -> Slots {
+    match grant {
+        Grant::Slots(slots) => slots,
+        Grant::Wait { until, why } => panic!("no slots until {until:?}: {why:?}"),
+    }
+}
+
+#[test]
+fn a_destination_never_refusing_is_not_held_back() {
+    let (pace, grant) = Pace::NEW.reserve(&SETTINGS, NOW, count(1_000));
+    let moments: Vec<_> = slots(grant).into_iter().collect();
+    assert_eq!(moments, vec![NOW; 1_000]);
+    assert_eq!(slots(pace.reserve(&SETTINGS, NOW, count(1)).1).first(), NOW);
+}
+
+#[test]
+fn a_maximum_rate_is_kept_and_reached() {
+    let settings = Settings {
+        rate_max: Some(PerSecond::clamped(10.0)),
+        ..SETTINGS
+    };
+    let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
+    let moments: Vec<_> = slots(grant).into_iter().collect();
+    assert_eq!(
+        moments,
+        [0, 100, 200, 300, 400, 500].map(after),
+        "a slot each 100 ms, to the horizon"
+    );
+    let (_, grant) = pace.reserve(&settings, NOW, count(1));
+    assert_eq!(
+        grant,
+        Grant::Wait {
+            until: after(600),
+            why: Hold::Rate
+        }
+    );
+}
+
+#[test]
+fn two_nodes_never_get_the_same_slot() {
+    let (pace, first) = paced(10.0).reserve(&SETTINGS, NOW, count(2));
+    let (pace, second) = pace.reserve(&SETTINGS, NOW, count(2));
+    let (_, third) = pace.reserve(&SETTINGS, after(350), count(2));
+    let moments: Vec<_> = [first, second, third].into_iter().flat_map(slots).collect();
+    assert_eq!(moments, [0, 100, 200, 300, 400, 500].map(after));
+}
+
+#[test]
+fn slots_nobody_took_are_not_saved_up_for_a_burst() {
+    let (pace, _) = paced(10.0).reserve(&SETTINGS, NOW, count(1));
+    let (_, grant) = pace.reserve(&SETTINGS, after(60_000), count(3));
+    let moments: Vec<_> = slots(grant).into_iter().collect();
+    assert_eq!(moments, [60_000, 60_100, 60_200].map(after));
+}
+
+#[test]
+fn the_first_refusal_turns_no_limit_into_the_accepted_rate() {
+    let mut pace = Pace::NEW;
+    for millis in [0, 100, 200, 1_100] {
+        pace = pace.on_success(&SETTINGS, after(millis), count(10));
+    }
+    let pace = pace.on_throttled(&SETTINGS, after(1_200), after(1_150), None);
+    assert!(close_to(per_second(&pace), 30.0 * BACKOFF), "{pace:?}");
+    let pace = Pace::NEW.on_throttled(&SETTINGS, NOW, NOW, None);
+    assert!(
+        close_to(per_second(&pace), BACKOFF),
+        "nothing was accepted yet: {pace:?}"
+    );
+}
+
+#[test]
+fn one_episode_of_refusals_lowers_the_pace_once() {
+    // Five calls are under way or hold their slots when the first refusal comes back.
+    let (mut pace, _) = paced(10.0).reserve(&SETTINGS, NOW, count(5));
+    for sent in [0, 100, 200, 300, 400] {
+        pace = pace.on_throttled(&SETTINGS, after(sent + 250), after(sent), None);
+    }
+    assert!(close_to(per_second(&pace), 7.0), "{pace:?}");
+    // A call sent later was paced by the lower rate; its refusal is a new episode.
+    let pace = pace.on_throttled(&SETTINGS, after(3_100), after(3_000), None);
+    assert!(close_to(per_second(&pace), 4.9), "{pace:?}");
+}
+
+#[test]
+fn a_retry_after_pauses_every_node() {
+    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
+    for moment in [0, 10_000, 29_999].map(after) {
+        let (_, grant) = pace.reserve(&SETTINGS, moment, count(1));
+        assert_eq!(
+            grant,
+            Grant::Wait {
+                until: after(30_000),
+                why: Hold::Paused
+            }
+        );
+        let stopped = Some((after(30_000), Hold::Paused));
+        assert_eq!(
+            pace.stopped(&SETTINGS, moment),
+            stopped,
+            "slots held from before are void"
+        );
+    }
+    // A shorter time asked for later does not shorten it.
+    let pace = pace.on_throttled(&SETTINGS, after(100), NOW, Some(Duration::from_secs(1)));
+    assert_eq!(pace.paused_until, after(30_000));
+}
+
+#[test]
+fn after_a_pause_the_nodes_come_back_one_by_one() {
+    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
+    let (pace, first) = pace.reserve(&SETTINGS, after(30_000), count(1));
+    let (_, second) = pace.reserve(&SETTINGS, after(30_000), count(1));
+    let (first, second) = (slots(first).first(), slots(second).first());
+    assert_eq!(first, after(30_000));
+    assert_eq!(second.since(first).as_millis(), 142, "at the lowered pace");
+}
+
+#[test]
+fn a_pause_nobody_can_mean_is_cut_short() {
+    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::MAX));
+    assert_eq!(pace.paused_until, NOW.plus(SETTINGS.pause_max));
+}
+
+#[test]
+fn the_pace_recovers_by_itself_but_only_in_full_use() {
+    let fallen = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, None);
+    let (mut used, mut idle) = (fallen, fallen);
+    for second in 2..12 {
+        let moment = after(second * 1_000);
+        used = used
+            .reserve(&SETTINGS, moment, count(7))
+            .0
+            .on_success(&SETTINGS, moment, count(7));
+        idle = idle
+            .reserve(&SETTINGS, moment, count(1))
+            .0
+            .on_success(&SETTINGS, moment, count(7));
+    }
+    assert!(9.0 < per_second(&used) && per_second(&used) < 10.0, "{used:?}");
+    assert!(close_to(per_second(&idle), 7.0), "{idle:?}");
+}
+
+#[test]
+fn a_destination_that_is_down_is_left_alone_then_probed() {
+    let mut pace = Pace::NEW;
+    for _ in 0..SETTINGS.circuit.failures.get() {
+        pace = pace.on_failure(&SETTINGS, NOW);
+    }
+    let (pace, grant) = pace.reserve(&SETTINGS, after(4_999), count(9));
+    assert_eq!(
+        grant,
+        Grant::Wait {
+            until: after(5_000),
+            why: Hold::Circuit
+        }
+    );
+    let (pace, grant) = pace.reserve(&SETTINGS, after(5_000), count(9));
+    assert_eq!(slots(grant).count(), 1);
+    assert_eq!(pace.stopped(&SETTINGS, after(5_000)), None);
+    let (pace, grant) = pace.reserve(&SETTINGS, after(5_100), count(9));
+    assert_eq!(
+        grant,
+        Grant::Wait {
+            until: after(10_000),
+            why: Hold::Circuit
+        }
+    );
+    let (_, grant) =
+        pace.on_success(&SETTINGS, after(5_200), count(1))
+            .reserve(&SETTINGS, after(5_200), count(9));
+    assert_eq!(slots(grant).count(), 9);
+}
+
+#[test]
+fn an_endpoint_that_throttles_is_rested() {
+    let free = paced(10.0);
+    let paused = free.on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
+    assert_eq!(free.opening(&SETTINGS, NOW), Opening::At(NOW));
+    assert_eq!(
+        paused.opening(&SETTINGS, NOW),
+        Opening::Resting { until: after(30_000) }
+    );
+    let openings = [paused, free].map(|pace| pace.opening(&SETTINGS, NOW));
+    assert_eq!(endpoints::choose(&openings, 0.0), endpoints::Choice::Endpoint(1));
+}
+
+#[test]
+fn endpoints_share_the_load_by_what_each_bears() {
+    let mut endpoints = [paced(10.0), paced(5.0)];
+    let mut calls = [0_u32; 2];
+    let mut now = NOW;
+    while now < after(60_000) {
+        let openings = endpoints.map(|pace| pace.opening(&SETTINGS, now));
+        let endpoints::Choice::Endpoint(index) = endpoints::choose(&openings, 0.5) else {
+            panic!("none of them rests");
+        };
+        let (pace, grant) = endpoints[index].reserve(&SETTINGS, openings[index].moment(), count(1));
+        now = slots(grant).first();
+        endpoints[index] = pace;
+        calls[index] += 1;
+    }
+    assert!(
+        calls[0].abs_diff(600) <= 2 && calls[1].abs_diff(300) <= 2,
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn a_queue_drains_at_the_present_rate() {
+    for (pace, waiting, drained_at) in [
+        (Pace::NEW, 1_000_000, NOW),
+        (paced(10.0), 0, NOW),
+        (paced(10.0), 1, NOW),
+        (paced(10.0), 601, after(60_000)),
+        (
+            Pace {
+                paused_until: after(5_000),
+                ..paced(10.0)
+            },
+            601,
+            after(65_000),
+        ),
+    ] {
+        assert_eq!(
+            pace.drained_at(&SETTINGS, NOW, waiting),
+            drained_at,
+            "{waiting} waiting for {pace:?}"
+        );
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_stops_nothing() {
+    let (pace, _) = paced(10.0).reserve(&SETTINGS, after(3_600_000), count(3));
+    let pace = pace.on_throttled(&SETTINGS, after(3_600_300), after(3_600_000), None);
+    let (pace, grant) = pace.reserve(&SETTINGS, NOW, count(1));
+    assert_eq!(
+        slots(grant).first().as_millis(),
+        after(142).as_millis(),
+        "spaced from now"
+    );
+    let pace = pace.on_throttled(&SETTINGS, after(300), after(142), None);
+    assert!(close_to(per_second(&pace), 4.9), "and it listens again: {pace:?}");
+}
+
+#[test]
+fn what_is_not_a_number_is_the_slowest_rate() {
+    assert_eq!(PerSecond::clamped(f64::NAN), PerSecond::MIN);
+    assert_eq!(PerSecond::clamped(-1.0), PerSecond::MIN);
+    assert_eq!(PerSecond::clamped(f64::INFINITY), PerSecond::MAX);
+}
+
+/// What may happen to a pace, with moments and numbers from anywhere.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Reserve(u32),
+    Success(u32),
+    Throttled {
+        sent: i64,
+        retry_after: Option<Duration>,
+    },
+    Failure,
+}
+
+fn any_step() -> impl Strategy<Value = (i64, Step)> {
+    let duration = prop::option::of(any::<u64>().prop_map(Duration::from_micros));
+    let step = prop_oneof![
+        (1..=u32::MAX).prop_map(Step::Reserve),
+        (1..=u32::MAX).prop_map(Step::Success),
+        (any::<i64>(), duration).prop_map(|(sent, retry_after)| Step::Throttled { sent, retry_after }),
+        Just(Step::Failure),
+    ];
+    // Moments close together, where things meet, and from anywhere, where things overflow.
+    (prop_oneof![4 => 0..10_000_000_i64, 1 => any::<i64>()], step)
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics_and_the_rate_stays_within_its_bounds(
+        steps in prop::collection::vec(any_step(), 0..60),
+        floor in any::<f64>(),
+        max in prop::option::of(any::<f64>()),
+        horizon in any::<u64>(),
+    ) {
+        let settings = Settings {
+            rate_floor: PerSecond::clamped(floor),
+            rate_max: max.map(PerSecond::clamped),
+            horizon: Duration::from_micros(horizon),
+            ..SETTINGS
+        };
+        let mut pace = Pace::NEW;
+        for (moment, step) in steps {
+            let now = Timestamp::from_micros(moment);
+            pace = match step {
+                Step::Reserve(wanted) => {
+                    let (pace, grant) = pace.reserve(&settings, now, count(wanted));
+                    match grant {
+                        Grant::Slots(slots) => {
+                            prop_assert!(0 < slots.count() && slots.count() <= wanted);
+                            prop_assert!(now <= slots.first() && slots.first() <= slots.last());
+                            prop_assert!(slots.last() <= now.plus(settings.horizon));
+                        }
+                        Grant::Wait { until, .. } => prop_assert!(now < until),
+                    }
+                    pace
+                }
+                Step::Success(accepted) => pace.on_success(&settings, now, count(accepted)),
+                Step::Throttled { sent, retry_after } => {
+                    pace.on_throttled(&settings, now, Timestamp::from_micros(sent), retry_after)
+                }
+                Step::Failure => pace.on_failure(&settings, now),
+            };
+            if let Some(rate) = pace.rate.limit(&settings) {
+                let max = settings.rate_max.unwrap_or(PerSecond::MAX);
+                prop_assert!(rate <= max && (settings.rate_floor <= rate || rate == max));
+            }
+        }
+    }
+
+    /// However nodes ask, and whatever the rate does in between: slots follow each other by the spacing.
+    #[test]
+    fn slots_are_never_closer_than_the_rate_allows(
+        asks in prop::collection::vec((0..400_u64, 1..9_u32, any::<bool>()), 1..60),
+        per_second in 1.0..50.0_f64,
+    ) {
+        let (mut pace, mut now, mut last) = (paced(per_second), NOW, None::<Timestamp>);
+        for (millis, wanted, refused) in asks {
+            now = now.plus(Duration::from_millis(millis));
+            let spacing = pace.spacing(&SETTINGS);
+            let (next, grant) = pace.reserve(&SETTINGS, now, count(wanted));
+            pace = next;
+            if let Grant::Slots(slots) = grant {
+                for slot in slots {
+                    // Slots are whole microseconds, rounded down.
+                    let apart = last.map_or(Duration::MAX, |last| slot.since(last) + Duration::from_micros(1));
+                    prop_assert!(spacing <= apart, "{spacing:?} but {apart:?}");
+                    last = Some(slot);
+                }
+            }
+            if refused {
+                pace = pace.on_throttled(&SETTINGS, now, now, None);
+            }
+        }
+    }
+}

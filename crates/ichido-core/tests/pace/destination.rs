@@ -1,0 +1,69 @@
+//! Destinations that allow so many calls a second and refuse the rest.
+
+use std::collections::VecDeque;
+
+pub(crate) const SECOND: i64 = 1_000_000;
+
+/// How a destination counts. Refused calls are not counted by any of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Model {
+    /// A token bucket that holds `burst` tokens and refills evenly.
+    Bucket { burst: f64 },
+    /// So many from one full second to the next.
+    FixedWindow,
+    /// So many in any second.
+    SlidingWindow,
+}
+
+pub(crate) struct Destination {
+    model: Model,
+    pub(crate) limit: u32,
+    tokens: f64,
+    refilled: i64,
+    /// Moments of the calls accepted in the last second.
+    accepted: VecDeque<i64>,
+}
+
+impl Destination {
+    pub(crate) fn new(model: Model, limit: u32) -> Self {
+        Self {
+            model,
+            limit,
+            tokens: f64::MAX,
+            refilled: 0,
+            accepted: VecDeque::new(),
+        }
+    }
+
+    /// Accepts the call, or says how many microseconds later it would be.
+    pub(crate) fn call(&mut self, now: i64) -> Result<(), i64> {
+        match self.model {
+            Model::Bucket { burst } => self.call_bucket(now, burst),
+            Model::FixedWindow => self.call_window(now, now - now % SECOND),
+            Model::SlidingWindow => self.call_window(now, now - SECOND + 1),
+        }
+    }
+
+    fn call_bucket(&mut self, now: i64, burst: f64) -> Result<(), i64> {
+        let refill = f64::from(i32::try_from(now - self.refilled).unwrap()) * f64::from(self.limit) / 1e6;
+        // A call that is early by less than the rounding of a microsecond is on time.
+        self.tokens = (self.tokens + refill + 1e-5).min(burst);
+        self.refilled = now;
+        if self.tokens < 1.0 {
+            return Err(SECOND / i64::from(self.limit.max(1)));
+        }
+        self.tokens -= 1.0;
+        Ok(())
+    }
+
+    fn call_window(&mut self, now: i64, since: i64) -> Result<(), i64> {
+        while self.accepted.front().is_some_and(|&moment| moment < since) {
+            self.accepted.pop_front();
+        }
+        if u32::try_from(self.accepted.len()).unwrap() >= self.limit {
+            return Err(since + SECOND - now);
+        }
+        self.accepted.push_back(now);
+        Ok(())
+    }
+}
