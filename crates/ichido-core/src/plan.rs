@@ -1,1 +1,184 @@
-//! Not written yet.
+//! How long a batch will take, said before it starts, and what to change when that is too long.
+//!
+//! Guarantee: an estimate is one formula, `ceil(items / parallel) × (interval + latency) + retried × waits`,
+//! worked out exactly and saturating; a proposal's worst case fits its deadline, and no smaller change in the
+//! stated order does. It is an estimate all the same: retries overlap and latencies vary. A deadline is kept
+//! by the clock, with [`may_start`] before every call.
+//!
+//! The waits of retries are added one after another and without jitter, as if no two items ever waited at the
+//! same time. That is pessimistic, which is the side to err on before a deadline.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+mod proposal;
+
+pub use proposal::{Bounds, Proposal, Tuning, propose};
+
+/// A batch about to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// How many items.
+    pub items: u64,
+    /// How many at a time.
+    pub parallel: NonZeroU32,
+    /// The wait inside its place before an item's first call.
+    pub interval: Duration,
+    /// How long a call takes.
+    pub latency: Duration,
+    /// The waits before an item's first, second … retry, without jitter. There are as many retries as waits.
+    pub waits: &'a [Duration],
+}
+
+/// What share of the items is retried, and how often each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// This many items …
+    pub of: u64,
+    /// … of every so many. A part of an item is an item.
+    pub per: NonZeroU64,
+    /// How often each of them is retried.
+    pub retries: Retries,
+}
+
+/// How often an item is retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    /// This often, or as often as is allowed if that is less.
+    Times(usize),
+    /// As often as is allowed.
+    Max,
+}
+
+impl Assumption {
+    /// No item is retried.
+    pub const BEST: Self = Self {
+        of: 0,
+        per: Self::PER,
+        retries: Retries::Times(0),
+    };
+    /// Ten of 120 items are retried three times.
+    pub const LIKELY: Self = Self {
+        of: 10,
+        per: Self::PER,
+        retries: Retries::Times(3),
+    };
+    /// Twenty of 120 items are retried until nothing is left.
+    pub const WORST: Self = Self {
+        of: 20,
+        per: Self::PER,
+        retries: Retries::Max,
+    };
+
+    const PER: NonZeroU64 = NonZeroU64::new(120).expect("120 is not zero");
+
+    /// How many of `items` are retried.
+    fn retried(&self, items: u64) -> u64 {
+        let share = (u128::from(items) * u128::from(self.of)).div_ceil(u128::from(self.per.get()));
+        u64::try_from(share).unwrap_or(u64::MAX).min(items)
+    }
+
+    /// The waits of one retried item, one after another.
+    fn waits(&self, waits: &[Duration]) -> Duration {
+        let retries = match self.retries {
+            Retries::Times(times) => times.min(waits.len()),
+            Retries::Max => waits.len(),
+        };
+        waits
+            .iter()
+            .take(retries)
+            .fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
+    }
+}
+
+/// What to assume at best, likely and at worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assumptions {
+    /// When nothing goes wrong.
+    pub best: Assumption,
+    /// On an ordinary day.
+    pub likely: Assumption,
+    /// On a bad day; a deadline is planned by it.
+    pub worst: Assumption,
+}
+
+impl Assumptions {
+    /// None, ten of 120 three times, twenty of 120 to the end.
+    pub const DEFAULT: Self = Self {
+        best: Assumption::BEST,
+        likely: Assumption::LIKELY,
+        worst: Assumption::WORST,
+    };
+}
+
+/// How long a batch will take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// When nothing goes wrong.
+    pub best: Duration,
+    /// On an ordinary day.
+    pub likely: Duration,
+    /// On a bad day.
+    pub worst: Duration,
+}
+
+/// How long `batch` will take.
+pub fn estimate(batch: &Batch<'_>, assumptions: &Assumptions) -> Estimate {
+    Estimate {
+        best: takes(batch, &assumptions.best),
+        likely: takes(batch, &assumptions.likely),
+        worst: takes(batch, &assumptions.worst),
+    }
+}
+
+/// How long `batch` will take under one assumption.
+pub fn takes(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
+    let rounds = batch.items.div_ceil(u64::from(batch.parallel.get()));
+    let calls = times(batch.interval.saturating_add(batch.latency), rounds);
+    let waits = times(assumption.waits(batch.waits), assumption.retried(batch.items));
+    calls.saturating_add(waits)
+}
+
+/// How many of the items, at most, are done within `left`; the rest gets its fallback.
+pub fn items_that_fit(batch: &Batch<'_>, assumption: &Assumption, left: Duration) -> u64 {
+    let fits = |items| takes(&Batch { items, ..*batch }, assumption) <= left;
+    // Invariant: `low` items fit, for none take no time; more than `high` are not asked for or do not fit.
+    let (mut low, mut high) = (0, batch.items);
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}
+
+/// Whether what `needs` this long may still begin: a first call (`interval + latency`), or a retry (its wait,
+/// then `latency`). When it may not, the item gets its fallback now, so that the batch ends in time.
+pub fn may_start(now: Timestamp, deadline: Timestamp, needs: Duration) -> bool {
+    now <= deadline && needs <= deadline.since(now)
+}
+
+/// `span`, this many times.
+fn times(span: Duration, count: u64) -> Duration {
+    from_nanos(span.as_nanos().saturating_mul(u128::from(count)))
+}
+
+/// So many nanoseconds, or the longest time that can be written down.
+fn from_nanos(nanos: u128) -> Duration {
+    const NANOS_PER_SEC: u128 = 1_000_000_000;
+    match (
+        u64::try_from(nanos / NANOS_PER_SEC),
+        u32::try_from(nanos % NANOS_PER_SEC),
+    ) {
+        (Ok(secs), Ok(nanos)) => Duration::new(secs, nanos),
+        _ => Duration::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests;

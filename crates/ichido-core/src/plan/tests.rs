@@ -1,0 +1,261 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const WORST: Assumption = Assumption::WORST;
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn parallel(parallel: u32) -> NonZeroU32 {
+    NonZeroU32::new(parallel).unwrap()
+}
+
+/// Base 2 s, cap 20 s, four retries.
+const WAITS: [Duration; 4] = [
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(16),
+];
+
+/// 120 articles, 2 at a time, 2.5 s apart, 5 s each.
+fn articles() -> Batch<'static> {
+    Batch {
+        items: 120,
+        parallel: parallel(2),
+        interval: Duration::from_millis(2_500),
+        latency: secs(5),
+        waits: &WAITS,
+    }
+}
+
+#[test]
+fn the_four_figures_of_the_specification() {
+    let two = estimate(&articles(), &Assumptions::DEFAULT);
+    assert_eq!(
+        two,
+        Estimate {
+            best: secs(450),
+            likely: secs(590),
+            worst: secs(1_050)
+        }
+    );
+    let three = estimate(
+        &Batch {
+            parallel: parallel(3),
+            ..articles()
+        },
+        &Assumptions::DEFAULT,
+    );
+    assert_eq!(three.best, secs(300));
+}
+
+#[test]
+fn shares_are_scaled_to_the_items_and_rounded_up() {
+    for (items, likely, worst) in [
+        (0, 0, 0),
+        (1, 1, 1),
+        (12, 1, 2),
+        (13, 2, 3),
+        (120, 10, 20),
+        (240, 20, 40),
+    ] {
+        assert_eq!(Assumption::LIKELY.retried(items), likely, "{items} items, likely");
+        assert_eq!(Assumption::WORST.retried(items), worst, "{items} items, at worst");
+    }
+    let all_and_more = Assumption {
+        of: 500,
+        ..Assumption::WORST
+    };
+    assert_eq!(all_and_more.retried(120), 120);
+}
+
+#[test]
+fn likely_does_not_retry_more_often_than_is_allowed() {
+    let once = Batch {
+        waits: &WAITS[..1],
+        ..articles()
+    };
+    let estimate = estimate(&once, &Assumptions::DEFAULT);
+    assert_eq!(
+        (estimate.likely, estimate.worst),
+        (secs(450 + 10 * 2), secs(450 + 20 * 2))
+    );
+}
+
+#[test]
+fn nothing_takes_no_time_and_too_much_takes_forever() {
+    let none = Batch {
+        items: 0,
+        ..articles()
+    };
+    assert_eq!(takes(&none, &WORST), Duration::ZERO);
+    let instant = Batch {
+        interval: Duration::ZERO,
+        latency: Duration::ZERO,
+        waits: &[],
+        ..articles()
+    };
+    assert_eq!(takes(&instant, &WORST), Duration::ZERO);
+    let waits = [Duration::MAX, Duration::MAX];
+    let endless = Batch {
+        items: u64::MAX,
+        interval: Duration::MAX,
+        latency: Duration::MAX,
+        waits: &waits,
+        ..articles()
+    };
+    assert_eq!(takes(&endless, &WORST), Duration::MAX);
+}
+
+/// A quarter of an hour is what a Lambda function has.
+#[test]
+fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
+    let tuning = |at_a_time, interval_ms, retries| Tuning {
+        parallel: parallel(at_a_time),
+        interval: Duration::from_millis(interval_ms),
+        retries,
+    };
+    for (within, expected) in [
+        (1_050, Proposal::AsItIs),
+        // More at a time: 40 rounds of 7.5 s and 600 s of waits.
+        (900, Proposal::Change(tuning(3, 2_500, 4))),
+        (713, Proposal::Change(tuning(8, 2_500, 4))),
+        // A shorter interval as well: 15 rounds of 6 s.
+        (690, Proposal::Change(tuning(8, 1_000, 4))),
+        // Fewer retries as well: three wait 14 s, so 280 s are left for the waits.
+        (600, Proposal::Change(tuning(3, 2_500, 3))),
+        (380, Proposal::Change(tuning(8, 1_666, 3))),
+        (200, Proposal::Change(tuning(6, 2_500, 1))),
+        // Fewer items: 8 at a time, 5.5 s a round, a sixth of them waits 2 s.
+        (
+            60,
+            Proposal::FewerItems {
+                tuning: tuning(8, 500, 1),
+                items: 56,
+            },
+        ),
+        (
+            0,
+            Proposal::FewerItems {
+                tuning: tuning(8, 500, 1),
+                items: 0,
+            },
+        ),
+    ] {
+        let proposed = propose(&articles(), &WORST, &Bounds::DEFAULT, secs(within));
+        assert_eq!(proposed, expected, "within {within} s");
+    }
+}
+
+#[test]
+fn a_batch_beyond_the_bounds_is_not_called_back() {
+    let bold = Batch {
+        parallel: parallel(20),
+        interval: Duration::ZERO,
+        waits: &[],
+        ..articles()
+    };
+    let proposed = propose(&bold, &WORST, &Bounds::DEFAULT, secs(10));
+    let tuning = Tuning {
+        parallel: parallel(20),
+        interval: Duration::ZERO,
+        retries: 0,
+    };
+    assert_eq!(proposed, Proposal::FewerItems { tuning, items: 40 });
+}
+
+#[test]
+fn what_cannot_end_in_time_does_not_begin() {
+    let deadline = Timestamp::from_secs(900);
+    let needs = Duration::from_millis(7_500);
+    for (now_ms, needs, expected) in [
+        (0, needs, true),
+        (892_500, needs, true),
+        (892_501, needs, false),
+        (900_000, Duration::ZERO, true),
+        (900_001, Duration::ZERO, false),
+        (0, Duration::MAX, false),
+    ] {
+        let now = Timestamp::from_micros(now_ms * 1_000);
+        assert_eq!(
+            may_start(now, deadline, needs),
+            expected,
+            "at {now_ms} ms, needing {needs:?}"
+        );
+    }
+}
+
+fn any_millis(most: u64) -> impl Strategy<Value = Duration> {
+    (0..=most).prop_map(Duration::from_millis)
+}
+
+proptest! {
+    #[test]
+    fn as_many_items_fit_as_there_is_time_for(
+        items in any::<u64>(),
+        at_a_time in 1..=u32::MAX,
+        interval in any_millis(u64::MAX),
+        latency in any_millis(10_000),
+        left in any_millis(u64::MAX),
+    ) {
+        let batch = Batch { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS };
+        let fit = items_that_fit(&batch, &WORST, left);
+        assert!(fit <= items);
+        assert!(takes(&Batch { items: fit, ..batch }, &WORST) <= left);
+        if fit < items {
+            assert!(left < takes(&Batch { items: fit + 1, ..batch }, &WORST));
+        }
+    }
+
+    /// What is proposed fits, and one step back towards the settings as they were does not.
+    #[test]
+    fn a_proposal_fits_and_nothing_less_does(
+        items in 0..2_000_u64,
+        at_a_time in 1..12_u32,
+        interval in any_millis(5_000),
+        latency in any_millis(8_000),
+        retries in 0..=4_usize,
+        within in any_millis(1_200_000),
+    ) {
+        let batch = Batch { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS[..retries] };
+        let with = |tuning: Tuning| takes(
+            &Batch {
+                parallel: tuning.parallel,
+                interval: tuning.interval,
+                waits: &WAITS[..tuning.retries],
+                ..batch
+            },
+            &WORST,
+        );
+        let fastest = Tuning {
+            parallel: Bounds::DEFAULT.parallel_max.max(batch.parallel),
+            interval: Bounds::DEFAULT.interval_min.min(interval),
+            retries: Bounds::DEFAULT.retries_min.min(retries),
+        };
+        match propose(&batch, &WORST, &Bounds::DEFAULT, within) {
+            Proposal::AsItIs => assert!(takes(&batch, &WORST) <= within),
+            Proposal::Change(tuning) => {
+                assert!(with(tuning) <= within);
+                if batch.parallel < tuning.parallel {
+                    let fewer = parallel(tuning.parallel.get() - 1);
+                    assert!(within < with(Tuning { parallel: fewer, ..tuning }));
+                }
+                if tuning.interval < interval {
+                    let longer = tuning.interval + Duration::from_millis(1);
+                    assert!(within < with(Tuning { interval: longer, parallel: fastest.parallel, ..tuning }));
+                }
+                if tuning.retries < retries {
+                    assert!(within < with(Tuning { retries: tuning.retries + 1, ..fastest }));
+                }
+            }
+            Proposal::FewerItems { tuning, items: fit } => {
+                assert_eq!(tuning, fastest);
+                assert!(within < with(tuning));
+                assert!(fit < items);
+            }
+        }
+    }
+}
