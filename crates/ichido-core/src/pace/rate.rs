@@ -6,9 +6,10 @@
 //! The shape is a sawtooth with a long back, for a destination's limit is worth touching only now and then:
 //! a refusal cuts the rate to [`BACKOFF`] of itself and remembers where that was (the ceiling); from there it
 //! climbs quickly to the [`KNEE`], gently through the ceiling, and above it ever faster, so that a limit that
-//! was raised is found again. AIMD would be this with one speed throughout; it either refuses too many or
-//! takes hours. The idea is CUBIC's, as in the adaptive mode of the AWS SDKs, written as a speed that
-//! depends on the present rate alone, so that nodes need not agree on when a curve began.
+//! was raised is found again. It is AIMD whose additive part has a speed for each of these; with one speed
+//! for all, it would either touch the limit often or take long to come back to it. The idea is CUBIC's, as in
+//! the adaptive mode of the AWS SDKs, written as a speed that depends on the present rate alone, so that
+//! nodes need not agree on when a curve began.
 
 use std::time::Duration;
 

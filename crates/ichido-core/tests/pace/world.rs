@@ -12,7 +12,7 @@ use ichido_core::time::Timestamp;
 
 use crate::destination::{Destination, Model, SECOND};
 
-const MAX_PARALLEL: NonZeroU32 = NonZeroU32::new(32).unwrap();
+const MAX_PARALLEL: NonZeroU32 = NonZeroU32::new(64).unwrap();
 /// A node asks for this many slots at a time.
 const BULK: u32 = 8;
 
@@ -21,6 +21,7 @@ pub(crate) struct World {
     settings: Settings,
     destination: Destination,
     says_retry_after: bool,
+    latency_max: i64,
     nodes: Vec<Node>,
     events: BinaryHeap<Reverse<(i64, u64, Event)>>,
     events_made: u64,
@@ -79,6 +80,7 @@ impl World {
             settings: Settings::DEFAULT,
             destination: Destination::new(model, limit),
             says_retry_after: false,
+            latency_max: SECOND * 3 / 10,
             nodes: Vec::new(),
             events: BinaryHeap::new(),
             events_made: 0,
@@ -98,6 +100,12 @@ impl World {
     /// Refusals say when to come again, in whole seconds.
     pub(crate) fn with_retry_after(mut self) -> Self {
         self.says_retry_after = true;
+        self
+    }
+
+    /// Answers take up to this many seconds.
+    pub(crate) fn with_latency(mut self, seconds: u32) -> Self {
+        self.latency_max = i64::from(seconds) * SECOND;
         self
     }
 
@@ -168,7 +176,7 @@ impl World {
         let refused = self.destination.call(self.now).err();
         self.counts.sent += 1;
         self.counts.accepted += u32::from(refused.is_none());
-        let latency = self.dice.between(SECOND / 50, SECOND * 3 / 10);
+        let latency = self.dice.between(SECOND / 50, self.latency_max);
         self.at(
             self.now + latency,
             Event::Answered {
