@@ -79,7 +79,9 @@ fn lone_surrogates_are_refused() {
     refused(r#""\ud83d\ud83d\ude00""#, 1, Fault::LoneSurrogate);
     refused(r#""\ude00\ud83d""#, 1, Fault::LoneSurrogate);
     refused(r#"{"\ud800":1}"#, 2, Fault::LoneSurrogate);
+    refused(r#""\udc00\udc00""#, 1, Fault::LoneSurrogate);
     refused(r#""\ud83d\u00zz""#, 7, Fault::BadEscape);
+    refused(r#""\ude00\u00zz""#, 1, Fault::LoneSurrogate);
 }
 
 #[test]
@@ -107,6 +109,7 @@ fn nfc_sorts_members_by_what_it_makes_of_them() {
 
 #[test]
 fn nfc_is_refused_when_it_makes_two_members_equal() {
+    refused_in(&NFC, r#"{"\u00c5":1,"A\u030a":2}"#, 12, Fault::DuplicateAfterNfc);
     let text = "{\"\u{c5}\":1,\"b\":2,\"A\u{30a}\":3}";
     assert!(canonical(text).contains("\"b\":2"));
     refused_in(&NFC, text, 14, Fault::DuplicateAfterNfc);
