@@ -9,11 +9,13 @@
 //! an operation's [`Policy`], which cannot be built from values that contradict each other.
 
 mod admission;
+mod name;
 mod policy;
 mod profile;
 mod settlement;
 
 pub use admission::{Admission, Expiry, Kept, Phase, Record, Settled, admit, may_sweep};
+pub use name::RecordName;
 pub use policy::{Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, limits};
 pub use profile::{Profile, ProfileNumbers};
 pub use settlement::{Late, Outcome, Settlement, late_settle, settle};

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
+use crate::key::IdempotencyKey;
 use crate::time::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
@@ -46,6 +47,26 @@ fn settled(outcome: Settled, kept: Kept, expiry: Expiry) -> Record {
         kept,
         expiry,
     })
+}
+
+#[test]
+fn the_same_key_under_another_operation_or_identity_is_another_action() {
+    let name = |operation: &str, identity: &str, key: &str| RecordName {
+        operation: operation.to_owned(),
+        identity: identity.to_owned(),
+        key: IdempotencyKey::parse(key).unwrap(),
+    };
+    let first = name("orders.create", "alice", "1").hash();
+    assert_eq!(first, name("orders.create", "alice", "1").hash());
+    for other in [
+        name("orders.cancel", "alice", "1"),
+        name("orders.create", "bob", "1"),
+        name("orders.create", "alice", "2"),
+        name("orders.createa", "lice", "1"),
+        name("orders.create", "alice1", "1"),
+    ] {
+        assert_ne!(other.hash(), first, "{other:?}");
+    }
 }
 
 #[test]

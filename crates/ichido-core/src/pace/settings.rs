@@ -29,7 +29,7 @@ impl Settings {
         rate_max: None,
         rate_floor: PerSecond::clamped(0.1),
         horizon: Duration::from_millis(500),
-        pause_max: Duration::from_hours(24),
+        pause_max: crate::retry::WAIT_MAX,
         circuit: CircuitSettings::DEFAULT,
     };
 }
