@@ -38,9 +38,7 @@ impl Chore {
             [] => Err("which chore?".to_owned()),
             ["test"] => Ok(Self::Test),
             ["tidy"] => Ok(Self::Tidy),
-            ["fuzz"] => Ok(Self::Fuzz {
-                seconds: FUZZ_SECONDS_DEFAULT,
-            }),
+            ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
             ["fuzz", "--seconds", count] => match count.parse() {
                 // libFuzzer takes 0 for "no limit", which nobody means by it.
                 Ok(0) | Err(_) => Err(format!("`--seconds {count}`: a whole number above 0 is wanted")),
@@ -61,10 +59,7 @@ mod tests {
         assert_eq!(Chore::parse(&["test"]), Ok(Chore::Test));
         assert_eq!(Chore::parse(&["tidy"]), Ok(Chore::Tidy));
         assert_eq!(Chore::parse(&["fuzz"]), Ok(Chore::Fuzz { seconds: 60 }));
-        assert_eq!(
-            Chore::parse(&["fuzz", "--seconds", "5"]),
-            Ok(Chore::Fuzz { seconds: 5 })
-        );
+        assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));
         assert_eq!(Chore::parse(&["--help"]), Ok(Chore::Help));
     }
 

@@ -20,7 +20,5 @@ use std::path::{Path, PathBuf};
 /// When the crate was moved out of the workspace, which cannot happen to a binary that cargo built in it.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent()
-        .expect("xtask lies in a folder of the workspace")
-        .to_path_buf()
+    here.parent().expect("xtask lies in a folder of the workspace").to_path_buf()
 }

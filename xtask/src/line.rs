@@ -13,15 +13,8 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
-        let words = [program]
-            .iter()
-            .chain(arguments)
-            .map(|word| (*word).to_owned())
-            .collect();
-        Self {
-            env: Vec::new(),
-            words,
-        }
+        let words = [program].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
+        Self { env: Vec::new(), words }
     }
 
     pub(crate) fn cargo(arguments: &[&str]) -> Self {
@@ -52,10 +45,7 @@ impl Line {
     /// What it prints on standard output when it succeeds; `None` when it fails or is not there.
     pub(crate) fn answer(&self, folder: &Path) -> Option<String> {
         let output = self.command(folder).output().ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn command(&self, folder: &Path) -> Command {
@@ -83,11 +73,7 @@ impl fmt::Display for Line {
 
 /// `word` as a shell takes it for one word. Ours hold no quotes and no dollar signs.
 fn quoted(word: &str) -> String {
-    if word.contains(char::is_whitespace) {
-        format!("\"{word}\"")
-    } else {
-        word.to_owned()
-    }
+    if word.contains(char::is_whitespace) { format!("\"{word}\"") } else { word.to_owned() }
 }
 
 #[cfg(test)]
@@ -97,10 +83,7 @@ mod tests {
     #[test]
     fn a_line_reads_as_one_would_type_it() {
         let line = Line::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-        assert_eq!(
-            line.to_string(),
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps"
-        );
+        assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
     }
 
     #[test]

@@ -35,27 +35,15 @@ fn run_steps(root: &Path, ran: &mut Vec<Ran>) -> Result<(), String> {
 fn steps(root: &Path, tools: &Tools) -> Vec<(&'static str, Line)> {
     let mut steps = vec![
         ("format", Line::cargo(&["fmt", "--all", "--check"])),
-        (
-            "clippy",
-            Line::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        ),
+        ("clippy", Line::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
         // Unit, integration and doc tests; the rules of `tidy` are tests of this crate and run here too.
         ("tests", Line::cargo(&["test", "--workspace"])),
-        (
-            "docs",
-            Line::cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
-        ),
-        (
-            "deny",
-            tools.deny(&["check", "--hide-inclusion-graph", "licenses", "bans", "sources"]),
-        ),
+        ("docs", Line::cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")),
+        ("deny", tools.deny(&["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])),
     ];
     if root.join("fuzz/Cargo.toml").exists() {
         // A workspace of its own, so none of the steps above has looked at it.
-        steps.push((
-            "fuzz",
-            Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]),
-        ));
+        steps.push(("fuzz", Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"])));
     }
     steps
 }
@@ -68,10 +56,7 @@ fn timed<T>(
     println!("\n== {name}");
     let start = now();
     let outcome = work();
-    ran.push(Ran {
-        name,
-        took: now().duration_since(start),
-    });
+    ran.push(Ran { name, took: now().duration_since(start) });
     outcome
 }
 
@@ -84,14 +69,10 @@ fn now() -> Instant {
 }
 
 fn table(ran: &[Ran]) -> String {
-    let total = Ran {
-        name: "total",
-        took: ran.iter().map(|step| step.took).sum(),
-    };
+    let total = Ran { name: "total", took: ran.iter().map(|step| step.took).sum() };
     let rows = ran.iter().chain([&total]);
-    let rows: Vec<String> = rows
-        .map(|step| format!("{:<8}{:>8.1} s", step.name, step.took.as_secs_f64()))
-        .collect();
+    let rows: Vec<String> =
+        rows.map(|step| format!("{:<8}{:>8.1} s", step.name, step.took.as_secs_f64())).collect();
     rows.join("\n")
 }
 
@@ -102,19 +83,10 @@ mod tests {
     #[test]
     fn the_table_has_a_row_for_each_step_and_the_total() {
         let ran = [
-            Ran {
-                name: "format",
-                took: Duration::from_millis(440),
-            },
-            Ran {
-                name: "clippy",
-                took: Duration::from_secs(12),
-            },
+            Ran { name: "format", took: Duration::from_millis(440) },
+            Ran { name: "clippy", took: Duration::from_secs(12) },
         ];
-        assert_eq!(
-            table(&ran),
-            "format       0.4 s\nclippy      12.0 s\ntotal       12.4 s"
-        );
+        assert_eq!(table(&ran), "format       0.4 s\nclippy      12.0 s\ntotal       12.4 s");
     }
 
     #[test]

@@ -31,11 +31,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}\n  where: {}\n  mend:  {}",
-            self.what, self.place, self.mend
-        )
+        write!(f, "{}\n  where: {}\n  mend:  {}", self.what, self.place, self.mend)
     }
 }
 
@@ -47,11 +43,7 @@ pub fn run(root: &Path) -> Result<(), String> {
         return Ok(());
     }
     let listed: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    Err(format!(
-        "tidy: {} found\n\n{}",
-        findings.len(),
-        listed.join("\n\n")
-    ))
+    Err(format!("tidy: {} found\n\n{}", findings.len(), listed.join("\n\n")))
 }
 
 /// The findings of all rules. The error is about reading the repository, not about a rule.

@@ -3,10 +3,7 @@
 use std::process::{Command, Output};
 
 fn xtask(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(words)
-        .output()
-        .expect("xtask starts")
+    Command::new(env!("CARGO_BIN_EXE_xtask")).args(words).output().expect("xtask starts")
 }
 
 #[test]
@@ -14,10 +11,7 @@ fn wrong_arguments_get_the_help_text_and_code_2() {
     for words in [&[][..], &["tests"], &["tidy", "--fast"]] {
         let output = xtask(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(
-            String::from_utf8_lossy(&output.stderr).contains("Usage: cargo xtask"),
-            "{words:?}"
-        );
+        assert!(String::from_utf8_lossy(&output.stderr).contains("Usage: cargo xtask"), "{words:?}");
     }
 }
 

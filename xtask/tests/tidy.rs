@@ -16,9 +16,7 @@ fn assert_clean(findings: &[Finding]) {
 
 #[test]
 fn no_crate_depends_against_the_arrows() {
-    assert_clean(&arrows::check(
-        &arrows::packages(&root()).expect("cargo knows the workspace"),
-    ));
+    assert_clean(&arrows::check(&arrows::packages(&root()).expect("cargo knows the workspace")));
 }
 
 #[test]

@@ -4,10 +4,7 @@
 //! the other, so that a busy machine slows both alike; the table shows the median round of each. In the
 //! form of RFC 8785 both must produce the same bytes, or nothing is measured.
 
-#![expect(
-    clippy::expect_used,
-    reason = "a bench that cannot run has nothing better to do than stop"
-)]
+#![expect(clippy::expect_used, reason = "a bench that cannot run has nothing better to do than stop")]
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -25,15 +22,8 @@ fn main() {
     println!("--- | ---: | ---: | ---:");
     for (name, document) in [("1 KiB", order_list(1_024)), ("100 KiB", order_list(102_400))] {
         let document = document.as_bytes();
-        let double = Form {
-            numbers: Numbers::Double,
-            ..Form::default()
-        };
-        assert_eq!(
-            ours(document, &double),
-            rival(document),
-            "the two must agree before they race"
-        );
+        let double = Form { numbers: Numbers::Double, ..Form::default() };
+        assert_eq!(ours(document, &double), rival(document), "the two must agree before they race");
         for (form_name, form) in [("Exact", Form::default()), ("Double", double)] {
             let (ours_time, rival_time) = race(document, &form);
             println!(
@@ -47,9 +37,7 @@ fn main() {
 
 fn ours(document: &[u8], form: &Form) -> Vec<u8> {
     let document = Document::parse(document, document.len()).expect("the document is JSON");
-    document
-        .canonical(form)
-        .expect("the document has a canonical form")
+    document.canonical(form).expect("the document has a canonical form")
 }
 
 fn rival(document: &[u8]) -> Vec<u8> {
@@ -59,9 +47,7 @@ fn rival(document: &[u8]) -> Vec<u8> {
 
 /// The median time of one document for us and for the rival.
 fn race(document: &[u8], form: &Form) -> (Duration, Duration) {
-    let repeats = u32::try_from(ROUND_BYTES / document.len())
-        .expect("a round is short")
-        .max(1);
+    let repeats = u32::try_from(ROUND_BYTES / document.len()).expect("a round is short").max(1);
     let mut rounds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         let ours_time = time(|| ours(black_box(document), form), repeats);
@@ -77,10 +63,7 @@ fn race(document: &[u8], form: &Form) -> (Duration, Duration) {
 }
 
 /// The mean time of one call out of `repeats`.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a bench measures time; nothing of the library sees it"
-)]
+#[expect(clippy::disallowed_methods, reason = "a bench measures time; nothing of the library sees it")]
 fn time(contender: impl Fn() -> Vec<u8>, repeats: u32) -> Duration {
     let start = Instant::now();
     for _ in 0..repeats {

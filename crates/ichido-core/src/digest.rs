@@ -84,10 +84,7 @@ impl BodyRules {
 
 impl Default for BodyRules {
     fn default() -> Self {
-        Self {
-            form: Form::default(),
-            bytes_max: Self::BYTES_MAX_DEFAULT,
-        }
+        Self { form: Form::default(), bytes_max: Self::BYTES_MAX_DEFAULT }
     }
 }
 
@@ -99,9 +96,7 @@ pub fn is_json(media_type: &str) -> bool {
     };
     let plain = subtype.eq_ignore_ascii_case("json")
         && (kind.eq_ignore_ascii_case("application") || kind.eq_ignore_ascii_case("text"));
-    let suffix = subtype
-        .rsplit_once('+')
-        .is_some_and(|(_, suffix)| suffix.eq_ignore_ascii_case("json"));
+    let suffix = subtype.rsplit_once('+').is_some_and(|(_, suffix)| suffix.eq_ignore_ascii_case("json"));
     plain || suffix
 }
 
@@ -134,10 +129,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 0xf)]);
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(*byte)])
-        .collect()
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 /// 64 lower-case hex digits back to bytes; upper case is refused, so that one digest has one text.

@@ -83,11 +83,7 @@ fn normal_media_type(media_type: &str) -> String {
         None => (media_type, ""),
     };
     let essence = essence.trim().to_ascii_lowercase();
-    if is_json(&essence) || parameters.is_empty() {
-        essence
-    } else {
-        format!("{essence};{parameters}")
-    }
+    if is_json(&essence) || parameters.is_empty() { essence } else { format!("{essence};{parameters}") }
 }
 
 #[cfg(test)]

@@ -122,27 +122,15 @@ impl<'a> Document<'a> {
     pub fn parse(text: &'a [u8], bytes_max: usize) -> Result<Self, JsonError> {
         let bytes_max = bytes_max.min(u32::MAX as usize);
         if bytes_max < text.len() {
-            return Err(JsonError {
-                position: bytes_max,
-                fault: Fault::TooLarge { bytes_max },
-            });
+            return Err(JsonError { position: bytes_max, fault: Fault::TooLarge { bytes_max } });
         }
         if text.starts_with("\u{feff}".as_bytes()) {
-            return Err(JsonError {
-                position: 0,
-                fault: Fault::ByteOrderMark,
-            });
+            return Err(JsonError { position: 0, fault: Fault::ByteOrderMark });
         }
-        let text = str::from_utf8(text).map_err(|error| JsonError {
-            position: error.valid_up_to(),
-            fault: Fault::NotUtf8,
-        })?;
+        let text = str::from_utf8(text)
+            .map_err(|error| JsonError { position: error.valid_up_to(), fault: Fault::NotUtf8 })?;
         let tape = reader::read(text)?;
-        Ok(Self {
-            text,
-            tape,
-            bytes_max,
-        })
+        Ok(Self { text, tape, bytes_max })
     }
 
     /// The canonical bytes of the document in `form`.
@@ -169,8 +157,6 @@ impl<'a> Document<'a> {
 /// Shows sizes only: a body may hold secrets, and debug output ends in logs.
 impl fmt::Debug for Document<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Document")
-            .field("bytes", &self.text.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Document").field("bytes", &self.text.len()).finish_non_exhaustive()
     }
 }

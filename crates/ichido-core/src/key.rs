@@ -41,11 +41,7 @@ impl IdempotencyKey {
     /// Version 7 carries its time, so keys made in order are stored in order, and an old key shows its age.
     pub fn fresh(now: Timestamp, random: [u8; 10]) -> Self {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
-        Self(
-            uuid::Builder::from_unix_timestamp_millis(millis, &random)
-                .into_uuid()
-                .to_string(),
-        )
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string())
     }
 
     /// The key of an action that is known by its content (SPEC A7, D7): the same purpose and parts always
@@ -93,11 +89,7 @@ impl IdempotencyKey {
 
     /// Checks the key that a body repeats in a field of its own against this one from the header (SPEC D11).
     pub fn agrees_with_body(&self, body_key: &str) -> Result<(), KeyError> {
-        if self.0 == body_key {
-            Ok(())
-        } else {
-            Err(KeyError::BodyDisagrees)
-        }
+        if self.0 == body_key { Ok(()) } else { Err(KeyError::BodyDisagrees) }
     }
 }
 

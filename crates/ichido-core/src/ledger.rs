@@ -18,7 +18,7 @@ pub use admission::{Admission, Expiry, Kept, Phase, Record, Settled, admit, may_
 pub use name::RecordName;
 pub use policy::{Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, limits};
 pub use profile::{Profile, ProfileNumbers};
-pub use settlement::{Late, Outcome, Settlement, late_settle, settle};
+pub use settlement::{Late, Outcome, Resolution, ResolveError, Settlement, late_settle, resolve, settle};
 
 #[cfg(test)]
 mod tests;

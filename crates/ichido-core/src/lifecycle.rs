@@ -20,7 +20,7 @@
 mod history;
 mod step;
 
-pub use history::History;
+pub use history::{Doubt, History};
 pub use step::{IllegalStep, Why};
 
 use crate::fence::Fence;
@@ -42,6 +42,8 @@ pub enum State {
     Sending {
         /// The holder's claim.
         fence: Fence,
+        /// When it was claimed.
+        claimed_at: Timestamp,
         /// Whether the call has begun.
         begun: Begun,
         /// What has been tried, this try included.
@@ -55,9 +57,9 @@ pub enum State {
         history: History,
     },
     /// Nobody knows whether it took effect, and sending it again could do it twice.
+    ///
+    /// That it was not done counts only when its call can no longer be travelling: [`Doubt::travels_until`].
     Parked {
-        /// A decision counts only from this moment: until then the call may still be travelling.
-        decide_from: Timestamp,
         /// What has been tried.
         history: History,
     },
@@ -74,6 +76,8 @@ pub enum State {
     Cancelled {
         /// What is known of the effect of all its tries.
         effect: Effect,
+        /// What has been tried.
+        history: History,
     },
 }
 
@@ -114,6 +118,12 @@ pub enum Event {
         fence: Fence,
         /// How, and what follows.
         failure: Failure,
+        /// What is known of the effect of this try.
+        effect: Effect,
+        /// What a repetition could do.
+        safety: Safety,
+        /// Until when the call may still be travelling, should its effect be unknown.
+        travels_until: Timestamp,
     },
     /// Not begun after all (a graceful stop, a snooze): the try does not count.
     GivenBack {
@@ -130,10 +140,10 @@ pub enum Event {
         alone: bool,
         /// What a repetition could do.
         safety: Safety,
-        /// When the next try may be, if there is one.
+        /// When the next try may be, if it is charged with the death and one is left.
         due: Timestamp,
-        /// From when a decision counts, if it is parked.
-        decide_from: Timestamp,
+        /// Until when the call may still be travelling.
+        travels_until: Timestamp,
     },
     /// The backoff is over.
     CameDue,
@@ -141,14 +151,11 @@ pub enum Event {
     Spent,
     /// An answer to a claim that was lost, come late: it proves that the work was done.
     LateSuccess {
-        /// The claim it belongs to.
+        /// The claim it belongs to. Fences are the store's, so the store vouches that it was this message's.
         fence: Fence,
     },
     /// The receiver was asked by key, and its answer is proof.
-    Reconciled {
-        /// Whether it was done.
-        done: bool,
-    },
+    Reconciled(Found),
     /// A person decided about a parked message.
     Decided(Decision),
     /// An operator sends a dead one again.
@@ -169,18 +176,22 @@ pub enum Failure {
     Again {
         /// Not before this moment.
         due: Timestamp,
-        /// What is known of the effect of this try.
-        effect: Effect,
     },
     /// No retry can mend it.
-    ForGood {
-        /// What is known of the effect of this try.
-        effect: Effect,
-    },
-    /// The effect is unknown and a repetition could do it twice.
-    InDoubt {
-        /// From when a decision counts.
-        decide_from: Timestamp,
+    ForGood,
+    /// It must be found out what happened, whatever a repetition could do.
+    InDoubt,
+}
+
+/// What a receiver says when it is asked by key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It was done.
+    Done,
+    /// It was not done.
+    NotDone {
+        /// When the next try may be, if one is left.
+        due: Timestamp,
     },
 }
 
@@ -198,10 +209,7 @@ pub enum Decision {
 impl State {
     /// A new message.
     pub fn queued(due: Timestamp, tries_allowed: std::num::NonZeroU32) -> Self {
-        Self::Queued {
-            due,
-            history: History::new(tries_allowed),
-        }
+        Self::Queued { due, history: History::new(tries_allowed) }
     }
 
     /// Whether nothing moves it but an operator.

@@ -80,9 +80,7 @@ impl Pace {
         let short = slots.count() < count;
         let wanted_until = slots.last().plus(if short { spacing } else { Duration::ZERO });
         pace.wanted_until = pace.wanted_until.max(wanted_until);
-        pace.circuit = pace
-            .circuit
-            .step(&settings.circuit, now, Event::LetThrough(slots.count()));
+        pace.circuit = pace.circuit.step(&settings.circuit, now, Event::LetThrough(slots.count()));
         (pace, Grant::Slots(slots))
     }
 
@@ -160,11 +158,7 @@ impl Pace {
 
     /// Why no slot may be handed out at this moment, and until when.
     fn held(&self, now: Timestamp) -> Option<(Timestamp, Hold)> {
-        longer(
-            now,
-            self.paused_until,
-            self.circuit.rests_until(now).unwrap_or(now),
-        )
+        longer(now, self.paused_until, self.circuit.rests_until(now).unwrap_or(now))
     }
 
     fn next_slot(&self, settings: &Settings, now: Timestamp) -> Timestamp {
@@ -181,9 +175,7 @@ impl Pace {
     fn steadied(self, settings: &Settings, now: Timestamp) -> Self {
         let believed = Self {
             paused_until: self.paused_until.min(now.plus(settings.pause_max)),
-            circuit: self
-                .circuit
-                .resting_at_most_until(now.plus(settings.circuit.rest_max)),
+            circuit: self.circuit.resting_at_most_until(now.plus(settings.circuit.rest_max)),
             ..self
         };
         if self.last_slot <= now.plus(settings.horizon).plus(CLOCKS_APART_MAX) {
@@ -203,11 +195,7 @@ impl Pace {
 
 /// The longer of a pause and a circuit's rest, if either is still to end.
 fn longer(now: Timestamp, paused: Timestamp, circuit: Timestamp) -> Option<(Timestamp, Hold)> {
-    let (until, why) = if circuit < paused {
-        (paused, Hold::Paused)
-    } else {
-        (circuit, Hold::Circuit)
-    };
+    let (until, why) = if circuit < paused { (paused, Hold::Paused) } else { (circuit, Hold::Circuit) };
     (now < until).then_some((until, why))
 }
 

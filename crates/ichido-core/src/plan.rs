@@ -54,23 +54,11 @@ pub enum Retries {
 
 impl Assumption {
     /// No item is retried.
-    pub const BEST: Self = Self {
-        of: 0,
-        per: Self::PER,
-        retries: Retries::Times(0),
-    };
+    pub const BEST: Self = Self { of: 0, per: Self::PER, retries: Retries::Times(0) };
     /// Ten of 120 items are retried three times.
-    pub const LIKELY: Self = Self {
-        of: 10,
-        per: Self::PER,
-        retries: Retries::Times(3),
-    };
+    pub const LIKELY: Self = Self { of: 10, per: Self::PER, retries: Retries::Times(3) };
     /// Twenty of 120 items are retried until nothing is left.
-    pub const WORST: Self = Self {
-        of: 20,
-        per: Self::PER,
-        retries: Retries::Max,
-    };
+    pub const WORST: Self = Self { of: 20, per: Self::PER, retries: Retries::Max };
 
     const PER: NonZeroU64 = NonZeroU64::new(120).expect("120 is not zero");
 
@@ -86,10 +74,7 @@ impl Assumption {
             Retries::Times(times) => times.min(waits.len()),
             Retries::Max => waits.len(),
         };
-        waits
-            .iter()
-            .take(retries)
-            .fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
+        waits.iter().take(retries).fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
     }
 }
 
@@ -106,11 +91,8 @@ pub struct Assumptions {
 
 impl Assumptions {
     /// None, ten of 120 three times, twenty of 120 to the end.
-    pub const DEFAULT: Self = Self {
-        best: Assumption::BEST,
-        likely: Assumption::LIKELY,
-        worst: Assumption::WORST,
-    };
+    pub const DEFAULT: Self =
+        Self { best: Assumption::BEST, likely: Assumption::LIKELY, worst: Assumption::WORST };
 }
 
 /// How long a batch will take.
@@ -171,10 +153,7 @@ fn times(span: Duration, count: u64) -> Duration {
 /// So many nanoseconds, or the longest time that can be written down.
 fn from_nanos(nanos: u128) -> Duration {
     const NANOS_PER_SEC: u128 = 1_000_000_000;
-    match (
-        u64::try_from(nanos / NANOS_PER_SEC),
-        u32::try_from(nanos % NANOS_PER_SEC),
-    ) {
+    match (u64::try_from(nanos / NANOS_PER_SEC), u32::try_from(nanos % NANOS_PER_SEC)) {
         (Ok(secs), Ok(nanos)) => Duration::new(secs, nanos),
         _ => Duration::MAX,
     }

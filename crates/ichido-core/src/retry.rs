@@ -12,7 +12,7 @@ mod gate;
 mod schedule;
 
 pub use budget::{Budget, BudgetSettings};
-pub use gate::{RepeatRefused, Safety, hop_may_repeat, may_repeat};
+pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
 pub use schedule::{Jitter, Retry, Schedule, ScheduleError, TooLate, WAIT_MAX};
 
 #[cfg(test)]

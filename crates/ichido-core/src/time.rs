@@ -59,10 +59,7 @@ mod tests {
         assert_eq!(Timestamp::MAX.plus(Duration::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::from_secs(i64::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::EPOCH.since(Timestamp::from_secs(5)), Duration::ZERO);
-        assert_eq!(
-            Timestamp::from_secs(7).since(Timestamp::from_secs(5)),
-            Duration::from_secs(2)
-        );
+        assert_eq!(Timestamp::from_secs(7).since(Timestamp::from_secs(5)), Duration::from_secs(2));
     }
 
     #[test]

@@ -209,29 +209,17 @@ pub struct Table {
 impl Table {
     /// An HTTP destination of the outbox (SPEC D9): unknown errors are retried.
     pub const fn http() -> Self {
-        Self {
-            own: Vec::new(),
-            base: &[tables::HTTP],
-            promises_echo: false,
-        }
+        Self { own: Vec::new(), base: &[tables::HTTP], promises_echo: false }
     }
 
     /// A client at the origin of a request (SPEC A8).
     pub const fn client() -> Self {
-        Self {
-            own: Vec::new(),
-            base: &[tables::CLIENT, tables::HTTP],
-            promises_echo: false,
-        }
+        Self { own: Vec::new(), base: &[tables::CLIENT, tables::HTTP], promises_echo: false }
     }
 
     /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.
     pub const fn llm() -> Self {
-        Self {
-            own: Vec::new(),
-            base: &[tables::LLM],
-            promises_echo: false,
-        }
+        Self { own: Vec::new(), base: &[tables::LLM], promises_echo: false }
     }
 
     /// What a try came to, given what was seen of it.
@@ -241,38 +229,31 @@ impl Table {
             Seen::Answer(answer) => hint_of(answer.headers.iter().copied(), now),
             Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => None,
         };
-        let base = self.base.iter().copied().flatten();
-        let row = self
-            .own
-            .iter()
-            .chain(base)
-            .find(|row| row.when.fits(seen, &names));
+        // An idempotency layer's "still in flight" is never an outcome (SPEC C6), whatever a row says of its status.
+        let base = [tables::IN_FLIGHT].into_iter().chain(self.base.iter().copied()).flatten();
+        let in_flight = matches!(seen, Seen::Answer(answer) if answer.says_in_flight());
+        let own = self.own.iter().filter(|_| !in_flight);
+        let row = own.chain(base).find(|row| row.when.fits(seen, &names));
         // Every base table ends with `Anything`; this is what it would say if one did not.
-        let (code, effect, advice) = row.map_or(
-            (Some(ErrorCode::Unknown), Effect::Unknown, Advice::AskAfter),
-            |row| (row.code, row.effect, row.advice),
-        );
-        self.check_echo(
-            seen,
-            Verdict {
-                code,
-                effect,
-                advice,
-                hint,
-            },
-        )
+        let (code, effect, advice) = row
+            .map_or((Some(ErrorCode::Unknown), Effect::Unknown, Advice::AskAfter), |row| {
+                (row.code, row.effect, row.advice)
+            });
+        self.check_echo(seen, Verdict { code, effect, advice, hint })
     }
 
     /// A success counts only when it is about our call (SPEC D7, D8).
     fn check_echo(&self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
-        let Seen::Answer(answer) = seen else {
-            return verdict;
+        let echo = match seen {
+            Seen::Answer(answer) => answer.echo,
+            Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => Echo::Absent,
         };
-        match (verdict.advice, answer.echo) {
-            (Advice::Accept, Echo::Other) => verdict.doubted(Advice::AskAfter),
+        match (verdict.advice, echo) {
+            // An answer about another key says nothing of our call, neither that it was done nor that it was not.
+            (_, Echo::Other) => verdict.doubted(Advice::AskAfter),
             (Advice::Accept, Echo::Absent) if self.promises_echo => verdict.doubted(Advice::AskAfter),
             // Processed, but not for us: one of the conflicts that are final.
-            (Advice::AcceptAsProcessed, Echo::Other | Echo::Absent) => verdict.doubted(Advice::GiveUp),
+            (Advice::AcceptAsProcessed, Echo::Absent) => verdict.doubted(Advice::GiveUp),
             _ => verdict,
         }
     }
@@ -280,12 +261,7 @@ impl Table {
 
 impl Verdict {
     fn doubted(self, advice: Advice) -> Self {
-        Self {
-            code: Some(ErrorCode::KeyNotEchoed),
-            effect: Effect::Unknown,
-            advice,
-            ..self
-        }
+        Self { code: Some(ErrorCode::KeyNotEchoed), effect: Effect::Unknown, advice, ..self }
     }
 }
 

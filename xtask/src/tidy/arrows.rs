@@ -17,10 +17,7 @@ const ARROWS: [(&str, &[&str]); 6] = [
     ("ichido-store", &["ichido-core"]),
     ("ichido", &["ichido-core", "ichido-store"]),
     ("ichido-client", &["ichido-core"]),
-    (
-        "ichido-cli",
-        &["ichido-core", "ichido-store", "ichido", "ichido-client"],
-    ),
+    ("ichido-cli", &["ichido-core", "ichido-store", "ichido", "ichido-client"]),
     // The chores check the crates from outside, so a crate that does not compile can still be tidied.
     ("xtask", &[]),
 ];
@@ -53,13 +50,8 @@ fn read(metadata: &Value) -> Option<Vec<Package>> {
         let needs = package["dependencies"].as_array()?.iter();
         Some(Package {
             name: package["name"].as_str()?.to_owned(),
-            manifest: manifest
-                .strip_prefix(root)?
-                .trim_start_matches(['/', '\\'])
-                .replace('\\', "/"),
-            needs: needs
-                .map(|need| Some(need["name"].as_str()?.to_owned()))
-                .collect::<Option<_>>()?,
+            manifest: manifest.strip_prefix(root)?.trim_start_matches(['/', '\\']).replace('\\', "/"),
+            needs: needs.map(|need| Some(need["name"].as_str()?.to_owned())).collect::<Option<_>>()?,
         })
     });
     packages.collect()
@@ -67,10 +59,7 @@ fn read(metadata: &Value) -> Option<Vec<Package>> {
 
 /// Finds the crates that are not in the table, and those that depend against it.
 pub fn check(packages: &[Package]) -> Vec<Finding> {
-    packages
-        .iter()
-        .flat_map(|package| check_one(package, packages))
-        .collect()
+    packages.iter().flat_map(|package| check_one(package, packages)).collect()
 }
 
 fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
@@ -92,10 +81,7 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<Finding> {
         .map(|need| Finding {
             what: format!("`{}` depends on `{need}`, against the arrows", package.name),
             place: package.manifest.clone(),
-            mend: format!(
-                "move what it needs below both, or pass it in; it may use {}",
-                listed(allowed)
-            ),
+            mend: format!("move what it needs below both, or pass it in; it may use {}", listed(allowed)),
         })
         .collect()
 }
@@ -104,18 +90,11 @@ fn allowed(package: &Package) -> Option<&'static [&'static str]> {
     if package.manifest.starts_with("apps/") {
         return Some(ARROWS_OF_APPS);
     }
-    ARROWS
-        .iter()
-        .find(|(name, _)| *name == package.name)
-        .map(|(_, allowed)| *allowed)
+    ARROWS.iter().find(|(name, _)| *name == package.name).map(|(_, allowed)| *allowed)
 }
 
 fn listed(names: &[&str]) -> String {
-    if names.is_empty() {
-        "none of ours".to_owned()
-    } else {
-        names.join(", ")
-    }
+    if names.is_empty() { "none of ours".to_owned() } else { names.join(", ") }
 }
 
 #[cfg(test)]
@@ -126,46 +105,18 @@ mod tests {
 
     fn package(name: &str, manifest: &str, needs: &[&str]) -> Package {
         let needs = needs.iter().map(|need| (*need).to_owned()).collect();
-        Package {
-            name: name.to_owned(),
-            manifest: manifest.to_owned(),
-            needs,
-        }
+        Package { name: name.to_owned(), manifest: manifest.to_owned(), needs }
     }
 
     #[test]
     fn the_arrows_of_the_design_are_allowed() {
         let house = [
-            package(
-                "ichido-core",
-                "crates/ichido-core/Cargo.toml",
-                &["sha2", "ichido-core"],
-            ),
-            package(
-                "ichido-store",
-                "crates/ichido-store/Cargo.toml",
-                &["ichido-core", "sqlx"],
-            ),
-            package(
-                "ichido",
-                "crates/ichido/Cargo.toml",
-                &["ichido-core", "ichido-store"],
-            ),
-            package(
-                "ichido-client",
-                "crates/ichido-client/Cargo.toml",
-                &["ichido-core"],
-            ),
-            package(
-                "ichido-cli",
-                "crates/ichido-cli/Cargo.toml",
-                &["ichido", "ichido-client"],
-            ),
-            package(
-                "bookmarks",
-                "apps/bookmarks/Cargo.toml",
-                &["ichido", "ichido-client", "axum"],
-            ),
+            package("ichido-core", "crates/ichido-core/Cargo.toml", &["sha2", "ichido-core"]),
+            package("ichido-store", "crates/ichido-store/Cargo.toml", &["ichido-core", "sqlx"]),
+            package("ichido", "crates/ichido/Cargo.toml", &["ichido-core", "ichido-store"]),
+            package("ichido-client", "crates/ichido-client/Cargo.toml", &["ichido-core"]),
+            package("ichido-cli", "crates/ichido-cli/Cargo.toml", &["ichido", "ichido-client"]),
+            package("bookmarks", "apps/bookmarks/Cargo.toml", &["ichido", "ichido-client", "axum"]),
             package("xtask", "xtask/Cargo.toml", &["serde_json"]),
         ];
         assert_eq!(check(&house), []);
@@ -184,10 +135,7 @@ mod tests {
         for (name, manifest, need) in against {
             let findings = check(&[package(name, manifest, &[need])]);
             assert_eq!(findings.len(), 1, "{name} on {need}");
-            assert_eq!(
-                findings[0].what,
-                format!("`{name}` depends on `{need}`, against the arrows")
-            );
+            assert_eq!(findings[0].what, format!("`{name}` depends on `{need}`, against the arrows"));
             assert_eq!(findings[0].place, manifest);
         }
     }
@@ -217,14 +165,7 @@ mod tests {
             }],
         });
         let packages = read(&metadata).expect("well formed");
-        assert_eq!(
-            packages,
-            [package(
-                "ichido-core",
-                "crates/ichido-core/Cargo.toml",
-                &["ichido-store"]
-            )]
-        );
+        assert_eq!(packages, [package("ichido-core", "crates/ichido-core/Cargo.toml", &["ichido-store"])]);
         assert_eq!(check(&packages).len(), 1);
     }
 }

@@ -28,11 +28,7 @@ fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
     let source = match Source::read(text) {
         Ok(source) => source,
         Err(error) => {
-            return vec![finding(
-                format!("not readable as Rust: {error}"),
-                path,
-                "make it compile",
-            )];
+            return vec![finding(format!("not readable as Rust: {error}"), path, "make it compile")];
         }
     };
     let mut findings = Vec::new();
@@ -54,17 +50,10 @@ fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<Finding> {
 fn check_module(tree: &Tree, declared_in: &str, module: &Module) -> Option<Finding> {
     let name = format!("the public module `{}`", module.path.replace('/', "::"));
     let folder = folder_of_modules(declared_in);
-    let places = [
-        format!("{folder}/{}.rs", module.path),
-        format!("{folder}/{}/mod.rs", module.path),
-    ];
+    let places = [format!("{folder}/{}.rs", module.path), format!("{folder}/{}/mod.rs", module.path)];
     let Some((place, text)) = places.iter().find_map(|place| Some((place, tree.get(place)?))) else {
         let mend = format!("put it at {}, without a `#[path]`", places[0]);
-        return Some(finding(
-            format!("{name} has no file where one would look"),
-            declared_in,
-            &mend,
-        ));
+        return Some(finding(format!("{name} has no file where one would look"), declared_in, &mend));
     };
     // A file that is not Rust is found when its turn comes.
     let source = Source::read(text).ok()?;
@@ -94,11 +83,7 @@ fn unpromised(what: &str, place: &str) -> Finding {
 }
 
 fn finding(what: String, place: &str, mend: &str) -> Finding {
-    Finding {
-        what,
-        place: place.to_owned(),
-        mend: mend.to_owned(),
-    }
+    Finding { what, place: place.to_owned(), mend: mend.to_owned() }
 }
 
 #[cfg(test)]
@@ -110,15 +95,9 @@ mod tests {
     const INNER: &str = "//! Helpers of the crate.\n\nfn help() {}\n";
 
     fn found(lib: &str, key: &str, inner: &str) -> Vec<(String, String)> {
-        let files = [
-            ("crates/a/src/lib.rs", lib),
-            ("crates/a/src/key.rs", key),
-            ("crates/a/src/inner.rs", inner),
-        ];
-        check(&Tree::of(&files))
-            .into_iter()
-            .map(|finding| (finding.place, finding.what))
-            .collect()
+        let files =
+            [("crates/a/src/lib.rs", lib), ("crates/a/src/key.rs", key), ("crates/a/src/inner.rs", inner)];
+        check(&Tree::of(&files)).into_iter().map(|finding| (finding.place, finding.what)).collect()
     }
 
     fn one(place: &str, what: &str) -> Vec<(String, String)> {
@@ -146,10 +125,7 @@ mod tests {
     #[test]
     fn a_private_module_needs_docs_alone() {
         let what = "the file does not open with `//!` docs";
-        assert_eq!(
-            found(LIB, KEY, "fn help() {}\n"),
-            one("crates/a/src/inner.rs", what)
-        );
+        assert_eq!(found(LIB, KEY, "fn help() {}\n"), one("crates/a/src/inner.rs", what));
     }
 
     #[test]
@@ -172,10 +148,7 @@ mod tests {
     fn a_nested_module_is_looked_for_beside_its_parent() {
         let files = [
             ("apps/b/src/main.rs", "//! A program.\n\nmod page;\n"),
-            (
-                "apps/b/src/page.rs",
-                "//! Pages.\n\npub mod list;\npub mod lost;\n",
-            ),
+            ("apps/b/src/page.rs", "//! Pages.\n\npub mod list;\npub mod lost;\n"),
             ("apps/b/src/page/list.rs", "//! The list.\n\nfn list() {}\n"),
         ];
         let findings = check(&Tree::of(&files));

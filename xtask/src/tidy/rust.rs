@@ -41,10 +41,7 @@ impl Source {
     /// Reads a file; the error says that it is not Rust.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let tokens = TokenStream::from_str(text).map_err(|error| error.to_string())?;
-        let mut source = Self {
-            docs: docs(tokens.clone()),
-            ..Self::default()
-        };
+        let mut source = Self { docs: docs(tokens.clone()), ..Self::default() };
         source.walk(tokens, &Around::default());
         Ok(source)
     }
@@ -64,9 +61,8 @@ impl Source {
                 TokenTree::Punct(mark) if matches!(mark.as_char(), ';' | ',') => before = Before::default(),
                 TokenTree::Ident(word) if word == "pub" => {
                     // `pub(crate)` and `pub(super)` are not public.
-                    before.is_public = tokens
-                        .next_if(|next| is_group(next, Delimiter::Parenthesis))
-                        .is_none();
+                    before.is_public =
+                        tokens.next_if(|next| is_group(next, Delimiter::Parenthesis)).is_none();
                 }
                 TokenTree::Ident(word) if word == "fn" => {
                     // In a type, `fn` is followed by its arguments, not by a name.
@@ -103,17 +99,12 @@ impl Source {
 
     fn module(&mut self, name: &str, body: Option<TokenStream>, before: &Before, around: &Around) {
         let path = format!("{}{}", around.prefix, name.trim_start_matches("r#"));
-        let around = Around {
-            prefix: format!("{path}/"),
-            is_for_tests: around.is_for_tests || before.is_for_tests(),
-        };
+        let around =
+            Around { prefix: format!("{path}/"), is_for_tests: around.is_for_tests || before.is_for_tests() };
         match body {
             Some(body) => self.walk(body, &around),
             None if around.is_for_tests => (),
-            None => self.modules.push(Module {
-                path,
-                is_public: before.is_public,
-            }),
+            None => self.modules.push(Module { path, is_public: before.is_public }),
         }
     }
 }
@@ -187,11 +178,7 @@ fn doc_line(attribute: &Group) -> Option<String> {
 fn words(token: &TokenTree) -> Vec<String> {
     match token {
         TokenTree::Ident(word) => vec![word.to_string()],
-        TokenTree::Group(group) => group
-            .stream()
-            .into_iter()
-            .flat_map(|token| words(&token))
-            .collect(),
+        TokenTree::Group(group) => group.stream().into_iter().flat_map(|token| words(&token)).collect(),
         TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
     }
 }
@@ -260,17 +247,10 @@ mod tests {
             #[cfg(test)] pub mod tests { pub mod helper; }
             #[cfg(not(test))] mod shipped;";
         let modules = read(text).modules;
-        let seen: Vec<(&str, bool)> = modules
-            .iter()
-            .map(|module| (module.path.as_str(), module.is_public))
-            .collect();
-        let expected = [
-            ("shown", true),
-            ("lent", false),
-            ("hidden", false),
-            ("inline/inner", true),
-            ("shipped", false),
-        ];
+        let seen: Vec<(&str, bool)> =
+            modules.iter().map(|module| (module.path.as_str(), module.is_public)).collect();
+        let expected =
+            [("shown", true), ("lent", false), ("hidden", false), ("inline/inner", true), ("shipped", false)];
         assert_eq!(seen, expected);
     }
 

@@ -40,11 +40,7 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let cells = cells(line)?;
         let number = *cells.first()?;
-        is_number(number).then_some(Row {
-            line: index + 1,
-            number,
-            cells,
-        })
+        is_number(number).then_some(Row { line: index + 1, number, cells })
     })
 }
 
@@ -53,10 +49,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     let inside = line.trim().strip_prefix('|')?;
     let mut cells = Vec::new();
     let mut start = 0;
-    for (index, _) in inside
-        .match_indices('|')
-        .filter(|(index, _)| !inside[..*index].ends_with('\\'))
-    {
+    for (index, _) in inside.match_indices('|').filter(|(index, _)| !inside[..*index].ends_with('\\')) {
         cells.push(inside[start..index].trim());
         start = index + 1;
     }
@@ -82,35 +75,19 @@ fn check_numbers(rows: &[Row<'_>]) -> Vec<Finding> {
     for row in rows {
         let Some(position) = wanted.iter().position(|number| number == row.number) else {
             let mend = "remove the row, or raise its section in xtask/src/tidy/spec.rs";
-            findings.push(finding(
-                row.line,
-                format!("{} is not a requirement's number", row.number),
-                mend,
-            ));
+            findings.push(finding(row.line, format!("{} is not a requirement's number", row.number), mend));
             continue;
         };
         if !seen.insert(row.number) {
-            findings.push(finding(
-                row.line,
-                format!("{} stands twice", row.number),
-                "keep one of the rows",
-            ));
+            findings.push(finding(row.line, format!("{} stands twice", row.number), "keep one of the rows"));
         } else if Some(position) < position_last {
-            findings.push(finding(
-                row.line,
-                format!("{} is out of order", row.number),
-                "sort the rows",
-            ));
+            findings.push(finding(row.line, format!("{} is out of order", row.number), "sort the rows"));
         }
         position_last = position_last.max(Some(position));
     }
     let missing = wanted.iter().filter(|number| !seen.contains(number.as_str()));
     findings.extend(missing.map(|number| {
-        finding(
-            0,
-            format!("{number} is missing"),
-            "a requirement is never dropped; add its row",
-        )
+        finding(0, format!("{number} is missing"), "a requirement is never dropped; add its row")
     }));
     findings
 }
@@ -183,14 +160,9 @@ fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
     let mut tests: BTreeMap<String, Vec<Test>> = BTreeMap::new();
     for (path, text) in tree.rust() {
         // A file that is not Rust fails to compile; its tests prove nothing.
-        let functions = Source::read(text)
-            .map(|source| source.functions)
-            .unwrap_or_default();
+        let functions = Source::read(text).map(|source| source.functions).unwrap_or_default();
         for function in functions.into_iter().filter(|function| function.is_test) {
-            let test = Test {
-                file: path.to_owned(),
-                is_ignored: function.is_ignored,
-            };
+            let test = Test { file: path.to_owned(), is_ignored: function.is_ignored };
             tests.entry(function.name).or_default().push(test);
         }
     }
@@ -199,16 +171,8 @@ fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
 
 /// A finding at `line` of the specification; 0 is the file as a whole.
 fn finding(line: usize, what: String, mend: &str) -> Finding {
-    let place = if line == 0 {
-        PLACE.to_owned()
-    } else {
-        format!("{PLACE}:{line}")
-    };
-    Finding {
-        what,
-        place,
-        mend: mend.to_owned(),
-    }
+    let place = if line == 0 { PLACE.to_owned() } else { format!("{PLACE}:{line}") };
+    Finding { what, place, mend: mend.to_owned() }
 }
 
 #[cfg(test)]
@@ -237,56 +201,33 @@ mod tests {
 
     /// The findings when the proof of D7 is `proof`.
     fn found_for(proof: &str) -> Vec<String> {
-        found(&spec(|number| {
-            (number == "D7").then(|| format!("| D7 | must | {proof} |\n"))
-        }))
+        found(&spec(|number| (number == "D7").then(|| format!("| D7 | must | {proof} |\n"))))
     }
 
     #[test]
     fn open_proved_and_partly_proved_pass() {
-        for proof in [
-            "open",
-            "`proved`",
-            "`proved`, `proved`",
-            "`proved`, open: the rest",
-            "open: all of it",
-        ] {
+        for proof in ["open", "`proved`", "`proved`, `proved`", "`proved`, open: the rest", "open: all of it"]
+        {
             assert_eq!(found_for(proof), [""; 0], "{proof}");
         }
     }
 
     #[test]
     fn a_test_that_does_not_exist_is_found() {
-        assert_eq!(
-            found_for("`proved`, `promised`"),
-            ["D7 names `promised`, and there is no such test"]
-        );
-        assert_eq!(
-            found_for("`helper`"),
-            ["D7 names `helper`, and there is no such test"]
-        );
+        assert_eq!(found_for("`proved`, `promised`"), ["D7 names `promised`, and there is no such test"]);
+        assert_eq!(found_for("`helper`"), ["D7 names `helper`, and there is no such test"]);
     }
 
     #[test]
     fn a_test_that_is_ignored_is_found() {
-        assert_eq!(
-            found_for("`asleep`"),
-            ["D7 names `asleep`, which is ignored in crates/a/tests/it.rs"]
-        );
+        assert_eq!(found_for("`asleep`"), ["D7 names `asleep`, which is ignored in crates/a/tests/it.rs"]);
     }
 
     #[test]
     fn a_proof_in_another_form_is_found() {
-        for proof in [
-            "",
-            "proved",
-            "later",
-            "opened",
-            "`proved` `proved`",
-            "`proved`,",
-            "`proved`, open",
-            "open:",
-        ] {
+        for proof in
+            ["", "proved", "later", "opened", "`proved` `proved`", "`proved`,", "`proved`, open", "open:"]
+        {
             assert_eq!(found_for(proof).len(), 1, "{proof:?}");
         }
     }
@@ -305,20 +246,14 @@ mod tests {
 
     #[test]
     fn a_number_that_is_missing_is_found() {
-        assert_eq!(
-            found(&spec(|number| (number == "C12").then(String::new))),
-            ["C12 is missing"]
-        );
+        assert_eq!(found(&spec(|number| (number == "C12").then(String::new))), ["C12 is missing"]);
         assert_eq!(found("").len(), 70);
     }
 
     #[test]
     fn a_number_that_stands_twice_is_found() {
         let twice = "| B3 | must | open |\n".repeat(2);
-        assert_eq!(
-            found(&spec(|number| (number == "B3").then(|| twice.clone()))),
-            ["B3 stands twice"]
-        );
+        assert_eq!(found(&spec(|number| (number == "B3").then(|| twice.clone()))), ["B3 stands twice"]);
     }
 
     #[test]

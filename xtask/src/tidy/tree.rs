@@ -26,12 +26,7 @@ impl Tree {
 
     /// A made-up tree of paths and contents, for testing a rule.
     pub fn of(files: &[(&str, &str)]) -> Self {
-        Self(
-            files
-                .iter()
-                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-                .collect(),
-        )
+        Self(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
 
     /// The text of the file at `path`.
@@ -46,13 +41,9 @@ impl Tree {
 
     /// The Rust files of our crates.
     pub fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
-        let is_ours = |path: &str| {
-            ["crates/", "apps/", "xtask/"]
-                .iter()
-                .any(|folder| path.starts_with(folder))
-        };
-        self.files()
-            .filter(move |(path, _)| is_ours(path) && extension(path) == Some("rs"))
+        let is_ours =
+            |path: &str| ["crates/", "apps/", "xtask/"].iter().any(|folder| path.starts_with(folder));
+        self.files().filter(move |(path, _)| is_ours(path) && extension(path) == Some("rs"))
     }
 
     fn read_folder(&mut self, folder: &Path, prefix: &str) -> Result<(), String> {
@@ -87,12 +78,7 @@ mod tests {
 
     #[test]
     fn rust_of_ours_is_neither_other_text_nor_elsewhere() {
-        let paths = [
-            "apps/b/src/main.rs",
-            "crates/a/README.md",
-            "crates/a/src/lib.rs",
-            "fuzz/src/lib.rs",
-        ];
+        let paths = ["apps/b/src/main.rs", "crates/a/README.md", "crates/a/src/lib.rs", "fuzz/src/lib.rs"];
         let tree = Tree::of(&paths.map(|path| (path, "")));
         let rust: Vec<&str> = tree.rust().map(|(path, _)| path).collect();
         assert_eq!(rust, ["apps/b/src/main.rs", "crates/a/src/lib.rs"]);
@@ -104,9 +90,6 @@ mod tests {
         assert!(tree.get("Cargo.toml").is_some());
         assert!(tree.get("xtask/src/tidy/tree.rs").is_some());
         assert!(tree.get("Cargo.lock").is_none());
-        assert!(
-            tree.files()
-                .all(|(path, _)| !path.starts_with("target/") && !path.starts_with(".git/"))
-        );
+        assert!(tree.files().all(|(path, _)| !path.starts_with("target/") && !path.starts_with(".git/")));
     }
 }

@@ -48,17 +48,13 @@ fn find(root: &Path) -> Option<Postgres> {
     let folders = folders_on(&path).into_iter().chain(debian_folders());
     choose(folders.filter(|folder| is_whole(folder)).map(|folder| {
         let postgres = folder.join("postgres").to_string_lossy().into_owned();
-        let answer = Line::new(&postgres, &["--version"])
-            .answer(root)
-            .unwrap_or_default();
+        let answer = Line::new(&postgres, &["--version"]).answer(root).unwrap_or_default();
         (folder, answer)
     }))
 }
 
 fn folders_on(path: &OsStr) -> Vec<PathBuf> {
-    std::env::split_paths(path)
-        .filter(|folder| folder.is_absolute())
-        .collect()
+    std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
 }
 
 fn debian_folders() -> Vec<PathBuf> {
@@ -73,23 +69,14 @@ fn is_whole(folder: &Path) -> bool {
 
 /// The newest that is new enough, of folders with what their `postgres --version` answers.
 fn choose(found: impl Iterator<Item = (PathBuf, String)>) -> Option<Postgres> {
-    let known = found.filter_map(|(folder, answer)| {
-        Some(Postgres {
-            folder,
-            major: major(&answer)?,
-        })
-    });
-    known
-        .filter(|postgres| MAJOR_MIN <= postgres.major)
-        .max_by_key(|postgres| postgres.major)
+    let known = found.filter_map(|(folder, answer)| Some(Postgres { folder, major: major(&answer)? }));
+    known.filter(|postgres| MAJOR_MIN <= postgres.major).max_by_key(|postgres| postgres.major)
 }
 
 /// The major version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or in `… 19beta1`.
 fn major(answer: &str) -> Option<u32> {
     let version = answer.strip_prefix("postgres (PostgreSQL) ")?;
-    let end = version
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(version.len());
+    let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
     version[..end].parse().ok()
 }
 
@@ -120,31 +107,20 @@ mod tests {
     use super::*;
 
     fn chosen(found: &[(&str, &str)]) -> Option<(String, u32)> {
-        let found = found
-            .iter()
-            .map(|(folder, answer)| (PathBuf::from(folder), (*answer).to_owned()));
+        let found = found.iter().map(|(folder, answer)| (PathBuf::from(folder), (*answer).to_owned()));
         choose(found).map(|postgres| (postgres.folder.display().to_string(), postgres.major))
     }
 
     #[test]
     fn the_major_version_is_read_from_what_postgres_says() {
-        assert_eq!(
-            major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"),
-            Some(15)
-        );
+        assert_eq!(major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"), Some(15));
         assert_eq!(major("postgres (PostgreSQL) 19beta1\n"), Some(19));
         assert_eq!(major("postgres (PostgreSQL) 17"), Some(17));
     }
 
     #[test]
     fn a_program_that_only_bears_the_name_is_not_taken() {
-        for answer in [
-            "",
-            "15",
-            "postgres 15.1",
-            "postgres (Other) 15.1",
-            "postgres (PostgreSQL) devel",
-        ] {
+        for answer in ["", "15", "postgres 15.1", "postgres (Other) 15.1", "postgres (PostgreSQL) devel"] {
             assert_eq!(major(answer), None, "{answer:?}");
         }
     }

@@ -16,35 +16,14 @@ const PARTS: RequestParts<'static> = RequestParts {
 fn every_part_counts() {
     let first = Fingerprint::of(&PARTS);
     let others = [
-        RequestParts {
-            operation: "orders.cancel",
-            ..PARTS
-        },
-        RequestParts {
-            identity: "tenant-2/alice",
-            ..PARTS
-        },
-        RequestParts {
-            method: "PATCH",
-            ..PARTS
-        },
-        RequestParts {
-            path: "/v1/orders/",
-            ..PARTS
-        },
-        RequestParts {
-            query: "dry=1",
-            ..PARTS
-        },
+        RequestParts { operation: "orders.cancel", ..PARTS },
+        RequestParts { identity: "tenant-2/alice", ..PARTS },
+        RequestParts { method: "PATCH", ..PARTS },
+        RequestParts { path: "/v1/orders/", ..PARTS },
+        RequestParts { query: "dry=1", ..PARTS },
         RequestParts { query: "", ..PARTS },
-        RequestParts {
-            media_type: "text/plain",
-            ..PARTS
-        },
-        RequestParts {
-            digest: Digest::from_bytes([8; 32]),
-            ..PARTS
-        },
+        RequestParts { media_type: "text/plain", ..PARTS },
+        RequestParts { digest: Digest::from_bytes([8; 32]), ..PARTS },
     ];
     for other in &others {
         assert_ne!(Fingerprint::of(other), first, "{other:?}");
@@ -85,14 +64,7 @@ fn texts() -> impl Strategy<Value = [String; 5]> {
 
 fn print_of(texts: &[String; 5]) -> Fingerprint {
     let [operation, identity, method, path, query] = texts;
-    Fingerprint::of(&RequestParts {
-        operation,
-        identity,
-        method,
-        path,
-        query,
-        ..PARTS
-    })
+    Fingerprint::of(&RequestParts { operation, identity, method, path, query, ..PARTS })
 }
 
 proptest! {

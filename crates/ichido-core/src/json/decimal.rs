@@ -37,11 +37,7 @@ impl<'a> Decimal<'a> {
         let fraction = trim_end_zeros(fraction.as_bytes());
         let (digits, point) = match (whole, fraction) {
             ([], []) => {
-                return Self {
-                    negative: false,
-                    digits: [&[], &[]],
-                    point: 1,
-                };
+                return Self { negative: false, digits: [&[], &[]], point: 1 };
             }
             (whole, []) => ([trim_end_zeros(whole), &[]], length(whole)),
             ([], fraction) => {
@@ -50,11 +46,7 @@ impl<'a> Decimal<'a> {
             }
             (whole, fraction) => ([whole, fraction], length(whole)),
         };
-        Self {
-            negative,
-            digits,
-            point: point + exponent,
-        }
+        Self { negative, digits, point: point + exponent }
     }
 
     /// How many digits are significant; none for zero.
@@ -113,27 +105,18 @@ fn read_exponent(text: &str) -> i64 {
     let digits = text.trim_start_matches(['+', '-']);
     let mut size: i64 = 0;
     for digit in digits.bytes() {
-        size = size
-            .saturating_mul(10)
-            .saturating_add(i64::from(digit - b'0'))
-            .min(EXPONENT_MAX);
+        size = size.saturating_mul(10).saturating_add(i64::from(digit - b'0')).min(EXPONENT_MAX);
     }
     if text.starts_with('-') { -size } else { size }
 }
 
 fn trim_start_zeros(digits: &[u8]) -> &[u8] {
-    let start = digits
-        .iter()
-        .position(|&digit| digit != b'0')
-        .unwrap_or(digits.len());
+    let start = digits.iter().position(|&digit| digit != b'0').unwrap_or(digits.len());
     &digits[start..]
 }
 
 fn trim_end_zeros(digits: &[u8]) -> &[u8] {
-    let end = digits
-        .iter()
-        .rposition(|&digit| digit != b'0')
-        .map_or(0, |last| last + 1);
+    let end = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
     &digits[..end]
 }
 

@@ -97,9 +97,6 @@ pub enum Fault {
 impl Fault {
     /// This fault at `position`.
     pub(super) fn at<T>(self, position: usize) -> Result<T, JsonError> {
-        Err(JsonError {
-            position,
-            fault: self,
-        })
+        Err(JsonError { position, fault: self })
     }
 }

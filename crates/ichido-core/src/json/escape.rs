@@ -37,10 +37,7 @@ impl Escape {
             if let 0xdc00..=0xdfff = second
                 && let Some(char) = char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00))
             {
-                return Ok(Self {
-                    char,
-                    end: start + 12,
-                });
+                return Ok(Self { char, end: start + 12 });
             }
         }
         Fault::LoneSurrogate.at(start)
@@ -103,12 +100,5 @@ fn short_escape(byte: u8) -> Option<u8> {
 /// The escape of a control character that has no short one.
 fn long_escape(byte: u8) -> [u8; 6] {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    [
-        b'\\',
-        b'u',
-        b'0',
-        b'0',
-        DIGITS[usize::from(byte >> 4)],
-        DIGITS[usize::from(byte & 15)],
-    ]
+    [b'\\', b'u', b'0', b'0', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }

@@ -20,11 +20,7 @@ pub(super) fn sort(text: &str, tape: &Tape, names: &mut [u32]) -> Result<(), u32
         met_equals |= order.is_eq();
         order
     });
-    if met_equals {
-        sort_as(names, |name| string(name).decode())
-    } else {
-        Ok(())
-    }
+    if met_equals { sort_as(names, |name| string(name).decode()) } else { Ok(()) }
 }
 
 /// Puts names in the canonical order of what `spell` makes of them.
@@ -35,9 +31,7 @@ pub(super) fn sort_as<'a>(names: &mut [u32], spell: impl Fn(u32) -> Cow<'a, str>
     // Equal names stay in the order of the text, so that the later one is the one that repeats.
     spelled.sort_unstable_by(|(a, a_node), (b, b_node)| compare(a, b).then(a_node.cmp(b_node)));
     let neighbours = spelled.iter().zip(spelled.iter().skip(1));
-    let repeats = neighbours
-        .filter(|((a, _), (b, _))| a == b)
-        .map(|(_, (_, node))| *node);
+    let repeats = neighbours.filter(|((a, _), (b, _))| a == b).map(|(_, (_, node))| *node);
     if let Some(first) = repeats.min() {
         return Err(first);
     }

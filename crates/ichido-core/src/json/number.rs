@@ -87,16 +87,9 @@ pub(super) fn write_double(text: &str, position: usize, out: &mut Vec<u8>) -> Re
 }
 
 fn digits_end(text: &[u8], start: usize) -> usize {
-    text[start..]
-        .iter()
-        .position(|byte| !byte.is_ascii_digit())
-        .map_or(text.len(), |offset| start + offset)
+    text[start..].iter().position(|byte| !byte.is_ascii_digit()).map_or(text.len(), |offset| start + offset)
 }
 
 fn missing_digit<T>(text: &[u8], position: usize) -> Result<T, JsonError> {
-    if position < text.len() {
-        Fault::ExpectedDigit.at(position)
-    } else {
-        Fault::UnexpectedEnd.at(position)
-    }
+    if position < text.len() { Fault::ExpectedDigit.at(position) } else { Fault::UnexpectedEnd.at(position) }
 }

@@ -44,28 +44,17 @@ impl Pointer {
             return Err(PointerError::TooLong);
         }
         let Some(steps) = text.strip_prefix('/') else {
-            return Err(if text.is_empty() {
-                PointerError::Empty
-            } else {
-                PointerError::NoSlash
-            });
+            return Err(if text.is_empty() { PointerError::Empty } else { PointerError::NoSlash });
         };
         if DEPTH_MAX < steps.split('/').count() {
             return Err(PointerError::TooDeep);
         }
-        let bad = text
-            .match_indices('~')
-            .find(|(at, _)| !text[at + 1..].starts_with(['0', '1']));
+        let bad = text.match_indices('~').find(|(at, _)| !text[at + 1..].starts_with(['0', '1']));
         if let Some((position, _)) = bad {
             return Err(PointerError::BadEscape { position });
         }
         // In this order, as RFC 6901 says: `~01` is a tilde and a one, not a slash.
-        Ok(Self(
-            steps
-                .split('/')
-                .map(|token| token.replace("~1", "/").replace("~0", "~"))
-                .collect(),
-        ))
+        Ok(Self(steps.split('/').map(|token| token.replace("~1", "/").replace("~0", "~")).collect()))
     }
 
     /// The steps from the root on: member names, or array indices as text.

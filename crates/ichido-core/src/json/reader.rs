@@ -8,13 +8,7 @@ use super::{DEPTH_MAX, Fault, JsonError, names, number, string};
 
 /// Reads one value that takes the whole text.
 pub(super) fn read(text: &str) -> Result<Tape, JsonError> {
-    let mut reader = Reader {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        tape: Tape::default(),
-        names: Vec::new(),
-    };
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, tape: Tape::default(), names: Vec::new() };
     reader.value(0)?;
     reader.skip_space();
     match reader.peek() {
@@ -139,20 +133,14 @@ impl Reader<'_> {
         let start = self.at;
         let (end, shape) = string::scan(self.bytes, start)?;
         self.at = end;
-        Ok(self.tape.push(Node::String {
-            span: Span::new(start, end),
-            shape,
-        }))
+        Ok(self.tape.push(Node::String { span: Span::new(start, end), shape }))
     }
 
     fn number(&mut self) -> Result<(), JsonError> {
         let start = self.at;
         let (end, normal) = number::scan(self.bytes, start)?;
         self.at = end;
-        self.tape.push(Node::Number {
-            span: Span::new(start, end),
-            normal,
-        });
+        self.tape.push(Node::Number { span: Span::new(start, end), normal });
         Ok(())
     }
 

@@ -27,11 +27,7 @@ pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Shape), JsonErro
             Some(b'\\') => {
                 let escape = Escape::read(text, at)?;
                 let is_normal = shape != Shape::Escaped && escape.is_normal(&text[at..escape.end]);
-                shape = if is_normal {
-                    Shape::EscapedNormal
-                } else {
-                    Shape::Escaped
-                };
+                shape = if is_normal { Shape::EscapedNormal } else { Shape::Escaped };
                 at = escape.end;
             }
             Some(_) => return Fault::ControlCharacter.at(at),
@@ -43,10 +39,7 @@ pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, Shape), JsonErro
 impl<'a> Text<'a> {
     /// The text of a string that is spelled `quoted`.
     pub(super) fn new(quoted: &'a str, shape: Shape) -> Self {
-        Self {
-            raw: &quoted[1..quoted.len() - 1],
-            escaped: shape != Shape::Plain,
-        }
+        Self { raw: &quoted[1..quoted.len() - 1], escaped: shape != Shape::Plain }
     }
 
     /// Whether [`Text::raw`] holds escapes.
@@ -84,11 +77,7 @@ impl<'a> Text<'a> {
 
 /// `text` in Normalization Form C.
 pub(super) fn nfc(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.is_ascii() || unicode_normalization::is_nfc(&text) {
-        text
-    } else {
-        text.nfc().collect()
-    }
+    if text.is_ascii() || unicode_normalization::is_nfc(&text) { text } else { text.nfc().collect() }
 }
 
 /// Writes `text` in its canonical spelling.
@@ -118,10 +107,7 @@ fn plain_end(text: &[u8], start: usize) -> usize {
         }
         at += 8;
     }
-    at + rest
-        .iter()
-        .position(|&byte| is_special(byte))
-        .unwrap_or(rest.len())
+    at + rest.iter().position(|&byte| is_special(byte)).unwrap_or(rest.len())
 }
 
 /// Sets the high bit of the lowest byte of `word` that [`is_special`], and of none below it. Bits above it

@@ -100,9 +100,7 @@ impl Tape {
 
     /// Ends the array at `at` after the last node pushed.
     pub(super) fn close_array(&mut self, at: u32) {
-        self.nodes[at as usize] = Node::Array {
-            after: narrow(self.nodes.len()),
-        };
+        self.nodes[at as usize] = Node::Array { after: narrow(self.nodes.len()) };
     }
 
     /// Ends the object at `at` after the last node pushed; `names` are its members in canonical order.
@@ -110,10 +108,7 @@ impl Tape {
         let order = narrow(self.orders.len());
         self.orders.push(narrow(names.len()));
         self.orders.extend_from_slice(names);
-        self.nodes[at as usize] = Node::Object {
-            after: narrow(self.nodes.len()),
-            order,
-        };
+        self.nodes[at as usize] = Node::Object { after: narrow(self.nodes.len()), order };
     }
 
     /// The names of the object whose `order` is given, in canonical order.
@@ -126,10 +121,7 @@ impl Tape {
 
 impl Span {
     pub(super) fn new(start: usize, end: usize) -> Self {
-        Self {
-            start: narrow(start),
-            end: narrow(end),
-        }
+        Self { start: narrow(start), end: narrow(end) }
     }
 
     pub(super) fn of(self, text: &str) -> &str {

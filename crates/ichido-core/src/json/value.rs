@@ -80,8 +80,7 @@ impl<'d, 'a> Value<'d, 'a> {
 
     /// The elements of an array; nothing for any other value.
     pub fn elements(self) -> impl Iterator<Item = Self> + use<'d, 'a> {
-        self.nodes_inside(Kind::Array, Tape::after)
-            .map(move |node| Self { node, ..self })
+        self.nodes_inside(Kind::Array, Tape::after).map(move |node| Self { node, ..self })
     }
 
     /// The members of an object in the order of the text; nothing for any other value.
@@ -133,11 +132,7 @@ impl<'d, 'a> Value<'d, 'a> {
         next: fn(&Tape, u32) -> u32,
     ) -> impl Iterator<Item = u32> + use<'d, 'a> {
         let tape = &self.document.tape;
-        let end = if self.kind() == kind {
-            tape.after(self.node)
-        } else {
-            0
-        };
+        let end = if self.kind() == kind { tape.after(self.node) } else { 0 };
         let inside = move |&node: &u32| node < end;
         iter::successors(Some(self.node + 1).filter(inside), move |&node| {
             Some(next(tape, node)).filter(inside)
@@ -156,10 +151,7 @@ impl<'d, 'a> Value<'d, 'a> {
 
     /// The value of the member whose name is the node `name`.
     fn member(self, name: u32) -> Self {
-        Self {
-            node: name + 1,
-            ..self
-        }
+        Self { node: name + 1, ..self }
     }
 }
 

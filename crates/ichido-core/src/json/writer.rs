@@ -16,10 +16,7 @@ pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>,
         form,
         left_out: left_out(document, form),
         out: Vec::with_capacity(document.text.len()),
-        out_bytes_max: document
-            .bytes_max
-            .saturating_mul(GROWTH_MAX)
-            .saturating_add(NUMBER_DIGITS_MAX),
+        out_bytes_max: document.bytes_max.saturating_mul(GROWTH_MAX).saturating_add(NUMBER_DIGITS_MAX),
     };
     writer.value(0)?;
     // Once more at the end, so that refusal depends on the form alone, not on which numbers were spelled anew.
@@ -38,15 +35,9 @@ fn left_out(document: &Document<'_>, form: &Form) -> Vec<u32> {
         .iter()
         .filter_map(|pointer| {
             let (last, way) = pointer.split_last()?;
-            let holder = way
-                .iter()
-                .try_fold(document.root(), |value, token| step(value, token))?;
+            let holder = way.iter().try_fold(document.root(), |value, token| step(value, token))?;
             // An element of an array has no name to leave out.
-            if holder.kind() == Kind::Object {
-                step(holder, last)?.name_node()
-            } else {
-                None
-            }
+            if holder.kind() == Kind::Object { step(holder, last)?.name_node() } else { None }
         })
         .collect();
     names.sort_unstable();

@@ -59,22 +59,14 @@ fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
     }
     match std::str::from_utf8(value) {
         Ok(text) => IdempotencyKey::parse(text),
-        Err(fault) => Err(KeyError::NotVisible {
-            index: fault.valid_up_to(),
-        }),
+        Err(fault) => Err(KeyError::NotVisible { index: fault.valid_up_to() }),
     }
 }
 
 /// HTTP's optional white space around a field value: spaces and tabs.
 fn trim_blanks(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let start = value
-        .iter()
-        .position(|byte| !is_blank(byte))
-        .unwrap_or(value.len());
-    let end = value
-        .iter()
-        .rposition(|byte| !is_blank(byte))
-        .map_or(start, |last| last + 1);
+    let start = value.iter().position(|byte| !is_blank(byte)).unwrap_or(value.len());
+    let end = value.iter().rposition(|byte| !is_blank(byte)).map_or(start, |last| last + 1);
     &value[start..end]
 }

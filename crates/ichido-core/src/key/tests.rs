@@ -40,12 +40,7 @@ fn escapes_in_quotes_stand_for_the_characters() {
 #[test]
 fn both_names_are_one_header_in_any_case() {
     let k = b"k".as_slice();
-    for name in [
-        "idempotency-key",
-        "IDEMPOTENCY-KEY",
-        "x-idempotency-key",
-        "X-Idempotency-Key",
-    ] {
+    for name in ["idempotency-key", "IDEMPOTENCY-KEY", "x-idempotency-key", "X-Idempotency-Key"] {
         assert_eq!(read([(name, k)]), Ok(Some(key("k"))), "{name}");
     }
     assert_eq!(
@@ -62,17 +57,10 @@ fn both_names_are_one_header_in_any_case() {
 #[test]
 fn a_second_line_is_refused_even_when_equal() {
     let two = |a: &'static [u8], b: &'static [u8]| read([("Idempotency-Key", a), ("idempotency-key", b)]);
-    let refused = Err(KeyError::ManyLines {
-        name: "Idempotency-Key",
-        count: 2,
-    });
+    let refused = Err(KeyError::ManyLines { name: "Idempotency-Key", count: 2 });
     assert_eq!(two(b"k", b"k"), refused);
     assert_eq!(two(b"k", b"l"), refused);
-    assert_eq!(
-        two(b"\"foo", b"bar\""),
-        refused,
-        "joined they would be one valid string"
-    );
+    assert_eq!(two(b"\"foo", b"bar\""), refused, "joined they would be one valid string");
     assert_eq!(two(b"", b"k"), refused);
 }
 
@@ -117,11 +105,7 @@ fn a_key_has_1_to_255_characters() {
         assert_eq!(read_one(quoted.as_bytes()), Ok(Some(key(&text))), "{len} quoted");
     }
     let quotes = format!("\"{}\"", r#"\""#.repeat(255));
-    assert_eq!(
-        read_one(quotes.as_bytes()),
-        Ok(Some(key(&"\"".repeat(255)))),
-        "escapes do not count"
-    );
+    assert_eq!(read_one(quotes.as_bytes()), Ok(Some(key(&"\"".repeat(255)))), "escapes do not count");
 }
 
 #[test]
@@ -149,11 +133,7 @@ fn no_character_of_a_key_has_a_meaning() {
 fn the_body_must_repeat_the_same_key() {
     assert_eq!(key("k").agrees_with_body("k"), Ok(()));
     for other in ["K", "", "k ", "\"k\""] {
-        assert_eq!(
-            key("k").agrees_with_body(other),
-            Err(KeyError::BodyDisagrees),
-            "{other:?}"
-        );
+        assert_eq!(key("k").agrees_with_body(other), Err(KeyError::BodyDisagrees), "{other:?}");
     }
 }
 
@@ -170,17 +150,10 @@ fn a_derived_key_is_the_same_for_the_same_content_only() {
     let derived = |parts: &[&[u8]]| IdempotencyKey::derived("bookmark", parts);
     let first = derived(&[b"alice", b"https://example.com/"]);
     assert_eq!(first, derived(&[b"alice", b"https://example.com/"]));
-    assert_ne!(
-        first,
-        derived(&[b"alic", b"ehttps://example.com/"]),
-        "a byte moved across the border"
-    );
+    assert_ne!(first, derived(&[b"alic", b"ehttps://example.com/"]), "a byte moved across the border");
     assert_ne!(first, derived(&[b"bob", b"https://example.com/"]));
     assert_ne!(first, derived(&[b"alice", b"https://example.com/", b""]));
-    assert_ne!(
-        first,
-        IdempotencyKey::derived("order", &[b"alice", b"https://example.com/"])
-    );
+    assert_ne!(first, IdempotencyKey::derived("order", &[b"alice", b"https://example.com/"]));
     let uuid = uuid::Uuid::parse_str(first.as_str()).unwrap();
     assert_eq!(uuid.get_version_num(), 8);
 }
@@ -191,10 +164,7 @@ fn logs_show_the_hash_and_never_the_key() {
     // printf %s order-4711 | sha256sum | cut -c1-16
     assert_eq!(secret.log_hash(), "173d0ddbff034193");
     let debug = format!("{secret:?}");
-    assert!(
-        debug.contains(&secret.log_hash()) && !debug.contains("4711"),
-        "{debug}"
-    );
+    assert!(debug.contains(&secret.log_hash()) && !debug.contains("4711"), "{debug}");
 }
 
 proptest! {

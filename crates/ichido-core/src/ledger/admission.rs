@@ -4,7 +4,7 @@ use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
 use crate::time::Timestamp;
 
-use super::policy::{OnUnknown, Policy};
+use super::policy::{EffectMode, OnUnknown, Policy};
 
 /// What the store holds under a key, less the response itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// Of the last claim.
     pub fence: Fence,
+    /// When the action was first claimed: an upstream remembers its key from then on.
+    pub first_claimed_at: Timestamp,
+    /// When it was last claimed: its call may be travelling for a while from then on.
+    pub claimed_at: Timestamp,
     /// How far it has come.
     pub phase: Phase,
 }
@@ -94,7 +98,7 @@ pub enum Admission {
         /// The claim that lapsed.
         fence: Fence,
     },
-    /// Nobody knows the outcome: say so, and run nothing.
+    /// Nobody knows the outcome: say so, and run nothing. [`Policy::on_unknown`] says who finds out.
     Unknown,
 }
 
@@ -107,22 +111,15 @@ pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, 
         return Admission::Run { replaces: None };
     };
     if may_sweep(record, now) {
-        return Admission::Run {
-            replaces: Some(record.fence),
-        };
+        return Admission::Run { replaces: Some(record.fence) };
     }
     if record.fingerprint != fingerprint {
         return Admission::Mismatch;
     }
-    let runs_again = policy.on_unknown() == OnUnknown::RunAgain;
+    let runs_again = may_run_again(record, policy, now);
     match record.phase {
-        Phase::Settled {
-            kept: Kept::Whole, ..
-        } => Admission::Replay,
-        Phase::Settled {
-            kept: Kept::WithoutBody,
-            ..
-        } => Admission::ReplayNotKept,
+        Phase::Settled { kept: Kept::Whole, .. } => Admission::Replay,
+        Phase::Settled { kept: Kept::WithoutBody, .. } => Admission::ReplayNotKept,
         Phase::Claimed { lease_until } if now < lease_until => Admission::Wait { lease_until },
         Phase::Claimed { .. } | Phase::Unknown if runs_again => Admission::TakeOver { from: record.fence },
         Phase::Claimed { .. } => Admission::MarkUnknown { fence: record.fence },
@@ -130,18 +127,23 @@ pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, 
     }
 }
 
+/// Whether running a lapsed or lost action again cannot do it twice: it was rolled back, or its upstream
+/// honours the key and still remembers it.
+fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
+    policy.on_unknown() == OnUnknown::RunAgain
+        && match policy.mode() {
+            EffectMode::Transactional => true,
+            EffectMode::Keyed => now.since(record.first_claimed_at) < policy.upstream_keeps_keys_for(),
+            EffectMode::Opaque => false,
+        }
+}
+
 /// Whether a record may be forgotten: only what is settled expires, and nothing that a message still uses.
 pub fn may_sweep(record: &Record, now: Timestamp) -> bool {
     match record.phase {
-        Phase::Settled {
-            expiry: Expiry::At(expires_at),
-            ..
-        } => expires_at <= now,
-        Phase::Settled {
-            expiry: Expiry::HeldByMessage,
-            ..
+        Phase::Settled { expiry: Expiry::At(expires_at), .. } => expires_at <= now,
+        Phase::Settled { expiry: Expiry::HeldByMessage, .. } | Phase::Claimed { .. } | Phase::Unknown => {
+            false
         }
-        | Phase::Claimed { .. }
-        | Phase::Unknown => false,
     }
 }

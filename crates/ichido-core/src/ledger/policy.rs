@@ -16,6 +16,10 @@ pub mod limits {
     pub const TTL_MAX: Duration = Duration::from_hours(10 * 366 * 24);
     /// The longest a duplicate may be made to wait for the first one's outcome.
     pub const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_mins(1);
+    /// How long an upstream is taken to remember a key, unless it says otherwise.
+    pub const UPSTREAM_KEEPS_KEYS_DEFAULT: Duration = Duration::from_hours(24);
+    /// How long a call may still take effect after its claim, unless the operation says otherwise.
+    pub const SETTLES_WITHIN_DEFAULT: Duration = Duration::from_mins(10);
     /// How long a claim holds without being renewed, unless the operation says otherwise.
     pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
     /// The shortest lease: under it, a claim would lapse between two renewals on a busy machine.
@@ -89,6 +93,10 @@ pub struct PolicyDraft {
     pub dedupe_window: Option<Duration>,
     /// The longest that anyone may still be retrying under a key: clients, the outbox, an operator's requeue.
     pub retry_horizon: Duration,
+    /// How long the upstream remembers a key, where it honours keys: past it, a lost outcome is unknown (SPEC F2).
+    pub upstream_keeps_keys_for: Option<Duration>,
+    /// How long a call may still take effect after its claim: nobody decides that it was not done before that.
+    pub settles_within: Option<Duration>,
     /// How long a duplicate waits for the first one's outcome.
     pub in_flight_wait: Option<Duration>,
     /// How long a claim holds without being renewed.
@@ -108,6 +116,8 @@ impl PolicyDraft {
             short_ttl_reason: None,
             dedupe_window: None,
             retry_horizon: Duration::ZERO,
+            upstream_keeps_keys_for: None,
+            settles_within: None,
             in_flight_wait: None,
             lease: None,
         }
@@ -124,6 +134,8 @@ pub struct Policy {
     key: KeyNeed,
     ttl: Duration, // Invariant: at least the retry horizon.
     dedupe_window: Option<Duration>,
+    upstream_keeps_keys_for: Duration,
+    settles_within: Duration,
     in_flight_wait: Duration,
     lease: Duration,
 }
@@ -187,20 +199,16 @@ impl Policy {
             key: draft.key.unwrap_or(KeyNeed::Required),
             ttl: draft.ttl.unwrap_or(limits::TTL_DEFAULT),
             dedupe_window: draft.dedupe_window,
-            in_flight_wait: draft
-                .in_flight_wait
-                .unwrap_or(draft.profile.numbers().in_flight_wait),
+            upstream_keeps_keys_for: draft
+                .upstream_keeps_keys_for
+                .unwrap_or(limits::UPSTREAM_KEEPS_KEYS_DEFAULT),
+            settles_within: draft.settles_within.unwrap_or(limits::SETTLES_WITHIN_DEFAULT),
+            in_flight_wait: draft.in_flight_wait.unwrap_or(draft.profile.numbers().in_flight_wait),
             lease: draft.lease.unwrap_or(limits::LEASE_DEFAULT),
         };
-        let has_reason = draft
-            .short_ttl_reason
-            .is_some_and(|reason| !reason.trim().is_empty());
+        let has_reason = draft.short_ttl_reason.is_some_and(|reason| !reason.trim().is_empty());
         let errors = policy.contradictions(has_reason, draft.retry_horizon);
-        if errors.is_empty() {
-            Ok(policy)
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(policy) } else { Err(errors) }
     }
 
     fn contradictions(&self, has_short_ttl_reason: bool, horizon: Duration) -> Vec<PolicyError> {
@@ -219,11 +227,7 @@ impl Policy {
         }
         for (what, window) in [("ttl", Some(self.ttl)), ("dedupe_window", self.dedupe_window)] {
             if let Some(window) = window.filter(|window| *window < horizon) {
-                errors.push(PolicyError::ShorterThanRetries {
-                    what,
-                    window,
-                    horizon,
-                });
+                errors.push(PolicyError::ShorterThanRetries { what, window, horizon });
             }
         }
         if limits::IN_FLIGHT_WAIT_MAX < self.in_flight_wait {
@@ -270,6 +274,16 @@ impl Policy {
         self.dedupe_window
     }
 
+    /// How long the upstream remembers a key.
+    pub const fn upstream_keeps_keys_for(&self) -> Duration {
+        self.upstream_keeps_keys_for
+    }
+
+    /// How long a call may still take effect after its claim.
+    pub const fn settles_within(&self) -> Duration {
+        self.settles_within
+    }
+
     /// How long a duplicate waits for the first one's outcome.
     pub const fn in_flight_wait(&self) -> Duration {
         self.in_flight_wait
@@ -289,11 +303,7 @@ impl Class {
 
     /// The mode to assume when none is declared: for what acts for good, the one that never guesses.
     const fn default_mode(self) -> EffectMode {
-        if self.acts_for_good() {
-            EffectMode::Opaque
-        } else {
-            EffectMode::Transactional
-        }
+        if self.acts_for_good() { EffectMode::Opaque } else { EffectMode::Transactional }
     }
 }
 

@@ -47,32 +47,32 @@ pub enum Settlement {
 
 /// Decides what is stored, released or held.
 pub fn settle(outcome: Outcome, policy: &Policy, now: Timestamp) -> Settlement {
-    let keep = |outcome| Settlement::Keep {
-        outcome,
-        expires_at: now.plus(policy.ttl()),
-    };
+    let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
     match outcome {
         Outcome::NothingDone | Outcome::NotBegun => Settlement::Release,
         Outcome::Responded { status: 200..=399 } => keep(Settled::Applied),
         Outcome::Responded { status } if proves_nothing_done(status) => Settlement::Release,
-        Outcome::Responded { status: 400..=499 } => keep(Settled::Refused),
+        // "Too slow" from the work itself says nothing of what was done by then; the layer's own 408, before the
+        // work, is `NotBegun`.
+        Outcome::Responded { status: 400..=407 | 409..=499 } => keep(Settled::Refused),
         Outcome::Responded { .. } | Outcome::StillRunning | Outcome::Panicked | Outcome::Lost => {
             match policy.mode() {
-                // Transactional: rolled back. (A COMMIT of unknown fate is read back first; should it have won
-                // after all, the release finds no claim to release.) Keyed: the upstream remembers the key,
-                // so the next request with it gets the outcome.
-                EffectMode::Transactional | EffectMode::Keyed => Settlement::Release,
-                EffectMode::Opaque => Settlement::Hold,
+                // Rolled back. A COMMIT of unknown fate is read back first; should it have won after all, the
+                // release finds no claim to release.
+                EffectMode::Transactional => Settlement::Release,
+                // Held, so that the key stays bound to this request. Where the upstream still remembers the key,
+                // the next request under it takes over and gets the outcome.
+                EffectMode::Keyed | EffectMode::Opaque => Settlement::Hold,
             }
         }
     }
 }
 
 /// Statuses that refuse a request before anything is done with it, and may be different next time:
-/// who asks (401, 403, 407), too slow, too large or too fast to be read (408, 413, 425, 429), the wrong
-/// server (421), a lock held by another (423).
+/// who asks (401, 403, 407), too large, too early or too fast (413, 425, 429), the wrong server (421), a lock held
+/// by another (423).
 const fn proves_nothing_done(status: u16) -> bool {
-    matches!(status, 401 | 403 | 407 | 408 | 413 | 421 | 423 | 425 | 429)
+    matches!(status, 401 | 403 | 407 | 413 | 421 | 423 | 425 | 429)
 }
 
 /// What becomes of a settle that arrives for a record.
@@ -92,5 +92,53 @@ pub fn late_settle(record: &Record, fence: Fence) -> Late {
         _ if record.fence != fence => Late::Stale,
         Phase::Claimed { .. } | Phase::Unknown => Late::Accept,
         Phase::Settled { .. } => Late::AlreadySettled,
+    }
+}
+
+/// What was found out about an action of unknown outcome, by a reconcile call or by a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It took effect.
+    Applied,
+    /// It was refused.
+    Refused,
+    /// Nothing was done: the key is free again.
+    NothingDone,
+}
+
+/// Why what was found out does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// Its outcome is not unknown.
+    #[error("the outcome of this key is not unknown; there is nothing to resolve")]
+    NotUnknown,
+    /// The call may still be travelling.
+    #[error("the call may still take effect; decide that nothing was done no sooner than the time given")]
+    TooEarly {
+        /// From when it counts.
+        from: Timestamp,
+    },
+}
+
+/// Settles an action of unknown outcome by what was found out (SPEC F2).
+///
+/// That it took effect, or was refused, counts at once. That nothing was done counts only when the call can no
+/// longer be travelling.
+pub fn resolve(
+    record: &Record,
+    resolution: Resolution,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Settlement, ResolveError> {
+    if record.phase != Phase::Unknown {
+        return Err(ResolveError::NotUnknown);
+    }
+    let from = record.claimed_at.plus(policy.settles_within());
+    let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
+    match resolution {
+        Resolution::Applied => Ok(keep(Settled::Applied)),
+        Resolution::Refused => Ok(keep(Settled::Refused)),
+        Resolution::NothingDone if now < from => Err(ResolveError::TooEarly { from }),
+        Resolution::NothingDone => Ok(Settlement::Release),
     }
 }

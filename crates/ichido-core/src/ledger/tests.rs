@@ -18,11 +18,7 @@ fn fence(number: u64) -> Fence {
 }
 
 fn policy(mode: EffectMode) -> Policy {
-    Policy::build(PolicyDraft {
-        mode: Some(mode),
-        ..PolicyDraft::of(Class::Mutate)
-    })
-    .unwrap()
+    Policy::build(PolicyDraft { mode: Some(mode), ..PolicyDraft::of(Class::Mutate) }).unwrap()
 }
 
 fn modes() -> [Policy; 3] {
@@ -30,11 +26,7 @@ fn modes() -> [Policy; 3] {
 }
 
 fn record(phase: Phase) -> Record {
-    Record {
-        fingerprint: SAME,
-        fence: fence(7),
-        phase,
-    }
+    Record { fingerprint: SAME, fence: fence(7), first_claimed_at: at(-60), claimed_at: at(-30), phase }
 }
 
 fn at(secs: i64) -> Timestamp {
@@ -42,11 +34,7 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn settled(outcome: Settled, kept: Kept, expiry: Expiry) -> Record {
-    record(Phase::Settled {
-        outcome,
-        kept,
-        expiry,
-    })
+    record(Phase::Settled { outcome, kept, expiry })
 }
 
 #[test]
@@ -83,10 +71,7 @@ fn a_settled_key_replays_and_does_no_work() {
             let whole = settled(outcome, Kept::Whole, Expiry::At(at(1)));
             assert_eq!(admit(Some(&whole), SAME, &policy, NOW), Admission::Replay);
             let bodiless = settled(outcome, Kept::WithoutBody, Expiry::At(at(1)));
-            assert_eq!(
-                admit(Some(&bodiless), SAME, &policy, NOW),
-                Admission::ReplayNotKept
-            );
+            assert_eq!(admit(Some(&bodiless), SAME, &policy, NOW), Admission::ReplayNotKept);
         }
     }
 }
@@ -98,9 +83,7 @@ fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
             let expired = settled(Settled::Applied, Kept::Whole, Expiry::At(NOW));
             assert_eq!(
                 admit(Some(&expired), print, &policy, NOW),
-                Admission::Run {
-                    replaces: Some(fence(7))
-                }
+                Admission::Run { replaces: Some(fence(7)) }
             );
         }
         let alive = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
@@ -111,34 +94,14 @@ fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
 #[test]
 fn only_settled_records_expire_and_none_that_a_message_uses() {
     let long_ago = at(-1_000_000);
-    assert!(may_sweep(
-        &settled(Settled::Applied, Kept::Whole, Expiry::At(long_ago)),
-        NOW
-    ));
-    assert!(may_sweep(
-        &settled(Settled::Refused, Kept::WithoutBody, Expiry::At(NOW)),
-        NOW
-    ));
-    assert!(!may_sweep(
-        &settled(Settled::Applied, Kept::Whole, Expiry::At(at(1))),
-        NOW
-    ));
-    assert!(!may_sweep(
-        &settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage),
-        NOW
-    ));
-    assert!(!may_sweep(
-        &record(Phase::Claimed {
-            lease_until: long_ago
-        }),
-        NOW
-    ));
+    assert!(may_sweep(&settled(Settled::Applied, Kept::Whole, Expiry::At(long_ago)), NOW));
+    assert!(may_sweep(&settled(Settled::Refused, Kept::WithoutBody, Expiry::At(NOW)), NOW));
+    assert!(!may_sweep(&settled(Settled::Applied, Kept::Whole, Expiry::At(at(1))), NOW));
+    assert!(!may_sweep(&settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage), NOW));
+    assert!(!may_sweep(&record(Phase::Claimed { lease_until: long_ago }), NOW));
     assert!(!may_sweep(&record(Phase::Unknown), NOW));
     let held = settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage);
-    assert_eq!(
-        admit(Some(&held), SAME, &policy(EffectMode::Opaque), Timestamp::MAX),
-        Admission::Replay
-    );
+    assert_eq!(admit(Some(&held), SAME, &policy(EffectMode::Opaque), Timestamp::MAX), Admission::Replay);
 }
 
 #[test]
@@ -147,19 +110,11 @@ fn another_request_under_the_key_is_refused_before_anything_else_is_said() {
         Phase::Claimed { lease_until: at(1) },
         Phase::Claimed { lease_until: at(-1) },
         Phase::Unknown,
-        Phase::Settled {
-            outcome: Settled::Applied,
-            kept: Kept::Whole,
-            expiry: Expiry::At(at(1)),
-        },
+        Phase::Settled { outcome: Settled::Applied, kept: Kept::Whole, expiry: Expiry::At(at(1)) },
     ];
     for policy in modes() {
         for phase in phases {
-            assert_eq!(
-                admit(Some(&record(phase)), OTHER, &policy, NOW),
-                Admission::Mismatch,
-                "{phase:?}"
-            );
+            assert_eq!(admit(Some(&record(phase)), OTHER, &policy, NOW), Admission::Mismatch, "{phase:?}");
         }
     }
 }
@@ -168,14 +123,8 @@ fn another_request_under_the_key_is_refused_before_anything_else_is_said() {
 fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
     let claimed = record(Phase::Claimed { lease_until: at(5) });
     for policy in modes() {
-        assert_eq!(
-            admit(Some(&claimed), SAME, &policy, NOW),
-            Admission::Wait { lease_until: at(5) }
-        );
-        assert_eq!(
-            admit(Some(&claimed), SAME, &policy, at(4)),
-            Admission::Wait { lease_until: at(5) }
-        );
+        assert_eq!(admit(Some(&claimed), SAME, &policy, NOW), Admission::Wait { lease_until: at(5) });
+        assert_eq!(admit(Some(&claimed), SAME, &policy, at(4)), Admission::Wait { lease_until: at(5) });
     }
 }
 
@@ -195,11 +144,8 @@ fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
     let unknown = record(Phase::Unknown);
     for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
         let mode = Some(EffectMode::Opaque);
-        let draft = PolicyDraft {
-            mode,
-            on_unknown: Some(on_unknown),
-            ..PolicyDraft::of(Class::ExternalEffect)
-        };
+        let draft =
+            PolicyDraft { mode, on_unknown: Some(on_unknown), ..PolicyDraft::of(Class::ExternalEffect) };
         let policy = Policy::build(draft).unwrap();
         assert_eq!(
             admit(Some(&unknown), SAME, &policy, Timestamp::MAX),
@@ -216,10 +162,7 @@ fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
 #[test]
 fn what_is_stored_follows_the_effect_and_not_the_status() {
     use Outcome::{Lost, NotBegun, NothingDone, Panicked, Responded, StillRunning};
-    let kept = |outcome| Settlement::Keep {
-        outcome,
-        expires_at: NOW.plus(72 * HOUR),
-    };
+    let kept = |outcome| Settlement::Keep { outcome, expires_at: NOW.plus(72 * HOUR) };
     let (applied, refused) = (kept(Settled::Applied), kept(Settled::Refused));
     let (release, hold) = (Settlement::Release, Settlement::Hold);
     let status = |status| Responded { status };
@@ -236,23 +179,78 @@ fn what_is_stored_follows_the_effect_and_not_the_status() {
         (status(422), refused, refused, refused),
         (status(401), release, release, release),
         (status(403), release, release, release),
-        (status(408), release, release, release),
+        (status(408), release, hold, hold),
         (status(413), release, release, release),
         (status(425), release, release, release),
         (status(429), release, release, release),
-        (status(500), release, release, hold),
-        (status(503), release, release, hold),
-        (status(504), release, release, hold),
-        (status(999), release, release, hold),
+        (status(500), release, hold, hold),
+        (status(503), release, hold, hold),
+        (status(504), release, hold, hold),
+        (status(999), release, hold, hold),
+        (status(102), release, hold, hold),
         (NothingDone, release, release, release),
         (NotBegun, release, release, release),
-        (StillRunning, release, release, hold),
-        (Panicked, release, release, hold),
-        (Lost, release, release, hold),
+        (StillRunning, release, hold, hold),
+        (Panicked, release, hold, hold),
+        (Lost, release, hold, hold),
     ];
     for (outcome, transactional, keyed, opaque) in table {
         let found = modes().map(|policy| settle(outcome, &policy, NOW));
         assert_eq!(found, [transactional, keyed, opaque], "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
+    for mode in [EffectMode::Keyed, EffectMode::Opaque] {
+        let policy = policy(mode);
+        assert_eq!(settle(Outcome::Lost, &policy, NOW), Settlement::Hold);
+        assert_eq!(
+            admit(Some(&record(Phase::Unknown)), OTHER, &policy, NOW),
+            Admission::Mismatch,
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn a_keyed_operation_runs_again_only_while_its_upstream_remembers_the_key() {
+    let draft = PolicyDraft {
+        mode: Some(EffectMode::Keyed),
+        upstream_keeps_keys_for: Some(HOUR),
+        ..PolicyDraft::of(Class::ExternalEffect)
+    };
+    let policy = Policy::build(draft).unwrap();
+    let lapsed = record(Phase::Claimed { lease_until: at(-1) });
+    // Counted from the first claim, 60 s before: a later one may have been a repetition already.
+    for (later, lapsed_says, unknown_says) in [
+        (3_539, Admission::TakeOver { from: fence(7) }, Admission::TakeOver { from: fence(7) }),
+        (3_540, Admission::MarkUnknown { fence: fence(7) }, Admission::Unknown),
+    ] {
+        assert_eq!(admit(Some(&lapsed), SAME, &policy, at(later)), lapsed_says, "{later} s later");
+        assert_eq!(
+            admit(Some(&record(Phase::Unknown)), SAME, &policy, at(later)),
+            unknown_says,
+            "{later} s later"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_outcome_is_resolved_by_what_is_found_out() {
+    let policy = policy(EffectMode::Opaque);
+    let unknown = record(Phase::Unknown);
+    let keep = |outcome| Ok(Settlement::Keep { outcome, expires_at: NOW.plus(72 * HOUR) });
+    assert_eq!(resolve(&unknown, Resolution::Applied, &policy, NOW), keep(Settled::Applied));
+    assert_eq!(resolve(&unknown, Resolution::Refused, &policy, NOW), keep(Settled::Refused));
+    // Claimed 30 s ago, and a call may take effect for ten minutes.
+    let early = Err(ResolveError::TooEarly { from: at(570) });
+    assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(569)), early);
+    assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(570)), Ok(Settlement::Release));
+    let settled = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
+    for record in [settled, record(Phase::Claimed { lease_until: at(-1) })] {
+        let found = resolve(&record, Resolution::NothingDone, &policy, Timestamp::MAX);
+        assert_eq!(found, Err(ResolveError::NotUnknown), "{record:?}");
     }
 }
 
@@ -280,11 +278,7 @@ fn the_class_sets_the_defaults() {
         (Class::ExternalEffect, EffectMode::Opaque, OnUnknown::Hold),
     ] {
         let policy = Policy::build(PolicyDraft::of(class)).unwrap();
-        assert_eq!(
-            (policy.mode(), policy.on_unknown()),
-            (mode, on_unknown),
-            "{class:?}"
-        );
+        assert_eq!((policy.mode(), policy.on_unknown()), (mode, on_unknown), "{class:?}");
         assert_eq!(policy.ttl(), 72 * HOUR);
         assert_eq!(policy.key(), KeyNeed::Required);
         assert_eq!(policy.in_flight_wait(), Duration::from_secs(2));
@@ -297,64 +291,29 @@ fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
 
 #[test]
 fn reads_are_not_deduplicated() {
-    assert_eq!(
-        faults(PolicyDraft::of(Class::Read)),
-        [PolicyError::ReadIsNotDeduplicated]
-    );
+    assert_eq!(faults(PolicyDraft::of(Class::Read)), [PolicyError::ReadIsNotDeduplicated]);
 }
 
 #[test]
 fn an_effect_is_not_forgotten_within_24_hours_without_a_reason() {
     for class in [Class::Irreversible, Class::ExternalEffect] {
-        let short = PolicyDraft {
-            ttl: Some(23 * HOUR),
-            ..PolicyDraft::of(class)
-        };
-        assert_eq!(
-            faults(short.clone()),
-            [PolicyError::TtlTooShort { ttl: 23 * HOUR }]
-        );
-        let blank = PolicyDraft {
-            short_ttl_reason: Some("  ".into()),
-            ..short.clone()
-        };
+        let short = PolicyDraft { ttl: Some(23 * HOUR), ..PolicyDraft::of(class) };
+        assert_eq!(faults(short.clone()), [PolicyError::TtlTooShort { ttl: 23 * HOUR }]);
+        let blank = PolicyDraft { short_ttl_reason: Some("  ".into()), ..short.clone() };
         assert_eq!(faults(blank), [PolicyError::TtlTooShort { ttl: 23 * HOUR }]);
-        let reasoned = PolicyDraft {
-            short_ttl_reason: Some("the broker forgets at noon".into()),
-            ..short
-        };
+        let reasoned = PolicyDraft { short_ttl_reason: Some("the broker forgets at noon".into()), ..short };
         assert!(Policy::build(reasoned).is_ok());
-        assert!(
-            Policy::build(PolicyDraft {
-                ttl: Some(24 * HOUR),
-                ..PolicyDraft::of(class)
-            })
-            .is_ok()
-        );
+        assert!(Policy::build(PolicyDraft { ttl: Some(24 * HOUR), ..PolicyDraft::of(class) }).is_ok());
     }
-    assert!(
-        Policy::build(PolicyDraft {
-            ttl: Some(HOUR),
-            ..PolicyDraft::of(Class::Mutate)
-        })
-        .is_ok()
-    );
+    assert!(Policy::build(PolicyDraft { ttl: Some(HOUR), ..PolicyDraft::of(Class::Mutate) }).is_ok());
 }
 
 #[test]
 fn an_opaque_operation_cannot_be_told_to_run_again() {
-    let draft = PolicyDraft {
-        on_unknown: Some(OnUnknown::RunAgain),
-        ..PolicyDraft::of(Class::ExternalEffect)
-    };
+    let draft =
+        PolicyDraft { on_unknown: Some(OnUnknown::RunAgain), ..PolicyDraft::of(Class::ExternalEffect) };
     assert_eq!(faults(draft.clone()), [PolicyError::OpaqueRunsAgain]);
-    assert!(
-        Policy::build(PolicyDraft {
-            mode: Some(EffectMode::Keyed),
-            ..draft
-        })
-        .is_ok()
-    );
+    assert!(Policy::build(PolicyDraft { mode: Some(EffectMode::Keyed), ..draft }).is_ok());
 }
 
 #[test]
@@ -365,22 +324,9 @@ fn a_key_outlives_whoever_retries_under_it() {
         retry_horizon: 49 * HOUR,
         ..PolicyDraft::of(Class::Mutate)
     };
-    let shorter = |what, window| PolicyError::ShorterThanRetries {
-        what,
-        window,
-        horizon: 49 * HOUR,
-    };
-    assert_eq!(
-        faults(draft.clone()),
-        [shorter("ttl", 48 * HOUR), shorter("dedupe_window", HOUR)]
-    );
-    assert!(
-        Policy::build(PolicyDraft {
-            retry_horizon: HOUR,
-            ..draft
-        })
-        .is_ok()
-    );
+    let shorter = |what, window| PolicyError::ShorterThanRetries { what, window, horizon: 49 * HOUR };
+    assert_eq!(faults(draft.clone()), [shorter("ttl", 48 * HOUR), shorter("dedupe_window", HOUR)]);
+    assert!(Policy::build(PolicyDraft { retry_horizon: HOUR, ..draft }).is_ok());
 }
 
 #[test]
@@ -397,25 +343,14 @@ fn numbers_out_of_bounds_are_all_reported_at_once() {
         PolicyError::LeaseOutOfRange,
     ];
     assert_eq!(faults(draft.clone()), expected);
-    assert_eq!(
-        faults(PolicyDraft {
-            ttl: Some(Duration::MAX),
-            ..draft
-        })
-        .len(),
-        3
-    );
+    assert_eq!(faults(PolicyDraft { ttl: Some(Duration::MAX), ..draft }).len(), 3);
 }
 
 #[test]
 fn profiles_differ_in_their_numbers() {
     let numbers = |profile: Profile| {
         let numbers = profile.numbers();
-        (
-            numbers.mismatch_status,
-            numbers.in_flight_status,
-            numbers.in_flight_wait.as_secs(),
-        )
+        (numbers.mismatch_status, numbers.in_flight_status, numbers.in_flight_wait.as_secs())
     };
     assert_eq!(numbers(Profile::Ichido), (409, 202, 2));
     assert_eq!(numbers(Profile::Ietf), (422, 409, 0));
@@ -430,11 +365,7 @@ fn phases() -> impl Strategy<Value = Phase> {
         (any::<bool>(), any::<bool>(), proptest::option::of(moment())).prop_map(
             |(applied, whole, expires)| {
                 Phase::Settled {
-                    outcome: if applied {
-                        Settled::Applied
-                    } else {
-                        Settled::Refused
-                    },
+                    outcome: if applied { Settled::Applied } else { Settled::Refused },
                     kept: if whole { Kept::Whole } else { Kept::WithoutBody },
                     expiry: expires.map_or(Expiry::HeldByMessage, Expiry::At),
                 }

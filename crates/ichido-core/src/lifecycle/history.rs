@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::fence::Fence;
+use crate::retry::{Guarantee, Safety};
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
@@ -17,12 +18,19 @@ pub struct History {
     pub deaths: u32,
     /// A worker died holding this message among others: the next claim must take it alone, to see who did it.
     pub suspect: bool,
-    /// When the first try was made whose effect is still unknown.
-    ///
-    /// A receiver remembers a key for a time only: a repetition counts as covered while it is younger than that.
-    pub doubt_since: Option<Timestamp>,
+    /// What is not known of the tries so far.
+    pub doubt: Option<Doubt>,
     /// The last claim.
     pub last_fence: Option<Fence>,
+}
+
+/// Some try may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// When the first such try was claimed. A receiver remembers a key from then on, and for a time only.
+    pub since: Timestamp,
+    /// Until when the last such try may still be travelling: nobody decides before that it was not done.
+    pub travels_until: Timestamp,
 }
 
 impl History {
@@ -33,14 +41,7 @@ impl History {
 
     /// Nothing tried yet.
     pub const fn new(tries_allowed: NonZeroU32) -> Self {
-        Self {
-            tries: 0,
-            tries_allowed,
-            deaths: 0,
-            suspect: false,
-            doubt_since: None,
-            last_fence: None,
-        }
+        Self { tries: 0, tries_allowed, deaths: 0, suspect: false, doubt: None, last_fence: None }
     }
 
     /// Whether a try is left.
@@ -50,53 +51,51 @@ impl History {
 
     /// What is known of the effect of all tries so far.
     pub const fn effect(&self) -> Effect {
-        match self.doubt_since {
+        match self.doubt {
             Some(_) => Effect::Unknown,
             None => Effect::NotDone,
         }
     }
 
+    /// What a further call could do, given what its receiver promises.
+    ///
+    /// A worker asks this right before it calls: where an earlier try is in doubt and the answer is
+    /// [`Safety::Neither`], because the receiver has forgotten the key since, it reports
+    /// [`super::Failure::InDoubt`] instead of calling.
+    pub fn safety(&self, guarantee: Guarantee, now: Timestamp) -> Safety {
+        guarantee.safety(self.doubt.map(|doubt| doubt.since), now)
+    }
+
     pub(super) const fn claimed(self, fence: Fence) -> Self {
-        Self {
-            tries: self.tries.saturating_add(1),
-            last_fence: Some(fence),
-            ..self
-        }
+        Self { tries: self.tries.saturating_add(1), last_fence: Some(fence), ..self }
     }
 
     pub(super) const fn given_back(self) -> Self {
-        Self {
-            tries: self.tries.saturating_sub(1),
-            ..self
-        }
+        Self { tries: self.tries.saturating_sub(1), ..self }
     }
 
-    pub(super) fn after(self, effect: Effect, now: Timestamp) -> Self {
-        match effect {
-            Effect::NotDone => self,
-            Effect::Unknown | Effect::Done => Self {
-                doubt_since: self.doubt_since.or(Some(now)),
-                ..self
-            },
-        }
+    /// The try that was claimed then may have taken effect.
+    pub(super) fn doubted(self, claimed_at: Timestamp, travels_until: Timestamp) -> Self {
+        let doubt = match self.doubt {
+            Some(doubt) => Doubt { travels_until: doubt.travels_until.max(travels_until), ..doubt },
+            None => Doubt { since: claimed_at, travels_until },
+        };
+        Self { doubt: Some(doubt), ..self }
+    }
+
+    /// Until when some try may still be travelling.
+    pub(super) fn travels_until(&self) -> Option<Timestamp> {
+        self.doubt.map(|doubt| doubt.travels_until)
     }
 
     /// Proof came that none of the tries took effect.
     pub(super) const fn cleared(self) -> Self {
-        Self {
-            doubt_since: None,
-            ..self
-        }
+        Self { doubt: None, ..self }
     }
 
     /// A second life (SPEC E4): the count is back at 0. The last fence stays, so that a zombie of the first
     /// life is still told apart, and so does a doubt, which no requeue can take away.
     pub(super) const fn reborn(self) -> Self {
-        Self {
-            tries: 0,
-            deaths: 0,
-            suspect: false,
-            ..self
-        }
+        Self { tries: 0, deaths: 0, suspect: false, ..self }
     }
 }

@@ -2,20 +2,18 @@
 //!
 //! Every refused pair is listed, so that a new state or event does not compile until somebody decides.
 
-use super::{Begun, Decision, Event, Failure, History, State};
+use super::{Begun, Decision, Event, Failure, Found, History, State};
 use crate::fence::Fence;
-use crate::retry::{Safety, may_repeat};
+use crate::retry::{RepeatRefused, Safety, may_repeat};
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
 /// An event that does not apply; the state stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} message: {why}", .state.name())]
+#[error("{state} message: {why}")]
 pub struct IllegalStep {
-    /// The state, unchanged.
-    pub state: State,
-    /// The event that was refused.
-    pub event: Event,
+    /// The name of the state.
+    pub state: &'static str,
     /// Why.
     pub why: Why,
 }
@@ -63,20 +61,15 @@ impl State {
         let next = match self {
             State::Queued { due, history } => waiting(due, history, event, now),
             State::Failed { due, history } => failed(due, history, event, now),
-            State::Sending {
-                fence,
-                begun,
-                history,
-            } => sending(fence, begun, history, event, now),
-            State::Parked { decide_from, history } => parked(decide_from, history, event, now),
+            State::Sending { fence, claimed_at, begun, history } => {
+                sending(Held { fence, claimed_at, begun, history }, event, now)
+            }
+            State::Parked { history } => parked(history, event, now),
             State::Dead { effect, history } => dead(effect, history, event, now),
-            State::Sent | State::Cancelled { .. } => Err(NotFromHere),
+            State::Cancelled { effect, history } => cancelled(effect, history, event, now),
+            State::Sent => Err(NotFromHere),
         };
-        next.map_err(|why| IllegalStep {
-            state: self,
-            event,
-            why,
-        })
+        next.map_err(|why| IllegalStep { state: self.name(), why })
     }
 }
 
@@ -86,27 +79,24 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
         Event::Claimed { .. } if now < due => Err(NotDue),
         Event::Claimed { .. } if !history.may_try_again() => Err(NoTryLeft),
         Event::Claimed { fence, .. } if Some(fence) <= history.last_fence => Err(StaleFence),
-        Event::Claimed { fence, begun } => Ok(State::Sending {
-            fence,
-            begun,
-            history: history.claimed(fence),
-        }),
+        Event::Claimed { fence, begun } => {
+            Ok(State::Sending { fence, claimed_at: now, begun, history: history.claimed(fence) })
+        }
+        // Fewer tries may be allowed now than when it was put in.
+        Event::Spent if history.may_try_again() => Err(TryLeft),
+        Event::Spent => Ok(State::Dead { effect: history.effect(), history }),
         // The answer to an earlier claim came after all: what was to be sent again is not.
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
-        Event::Cancelled => Ok(State::Cancelled {
-            effect: history.effect(),
-        }),
+        Event::Cancelled => Ok(State::Cancelled { effect: history.effect(), history }),
         Event::Began { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
-        Event::CameDue
-        | Event::Spent
-        | Event::Reconciled { .. }
-        | Event::Decided(_)
-        | Event::Requeued { .. } => Err(NotFromHere),
+        Event::CameDue | Event::Reconciled(_) | Event::Decided(_) | Event::Requeued { .. } => {
+            Err(NotFromHere)
+        }
     }
 }
 
@@ -115,94 +105,84 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
         Event::CameDue if now < due => Err(NotDue),
         Event::CameDue if !history.may_try_again() => Err(NoTryLeft),
         Event::CameDue => Ok(State::Queued { due, history }),
-        Event::Spent if history.may_try_again() => Err(TryLeft),
-        Event::Spent => Ok(State::Dead {
-            effect: history.effect(),
-            history,
-        }),
         Event::Claimed { .. }
         | Event::Began { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
+        | Event::Spent
         | Event::LateSuccess { .. }
-        | Event::Reconciled { .. }
+        | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
         | Event::Cancelled => waiting(due, history, event, now),
     }
 }
 
-fn sending(held: Fence, begun: Begun, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+/// A message in a worker's hands.
+#[derive(Clone, Copy)]
+struct Held {
+    fence: Fence,
+    claimed_at: Timestamp,
+    begun: Begun,
+    history: History,
+}
+
+fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
+    let Held { fence: current, claimed_at, begun, history } = held;
     match event {
         Event::Began { fence }
         | Event::Succeeded { fence }
         | Event::Failed { fence, .. }
         | Event::GivenBack { fence, .. }
         | Event::WorkerDied { fence, .. }
-            if fence != held =>
+            if fence != current =>
         {
             Err(StaleFence)
         }
-        Event::Began { .. } => Ok(State::Sending {
-            fence: held,
-            begun: Begun::Yes,
-            history,
-        }),
+        Event::Began { .. } => Ok(State::Sending { fence: current, claimed_at, begun: Begun::Yes, history }),
         Event::Succeeded { .. } => Ok(State::Sent),
-        Event::Failed { failure, .. } => Ok(after_failure(failure, history, now)),
+        Event::Failed { failure, effect, safety, travels_until, .. } => {
+            after_failure(held, failure, effect, safety, travels_until)
+        }
         // A worker of a queue without marks vouches for it; where there is a mark, the mark decides.
         Event::GivenBack { .. } if begun == Begun::Yes => Err(MayHaveBegun),
-        Event::GivenBack { due, .. } => Ok(State::Queued {
-            due,
-            history: history.given_back(),
-        }),
-        Event::WorkerDied {
-            alone,
-            safety,
-            due,
-            decide_from,
-            ..
-        } => Ok(after_death(
-            begun,
-            history,
-            Death {
-                alone,
-                safety,
-                due,
-                decide_from,
-            },
-            now,
-        )),
+        Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
+        Event::WorkerDied { alone, safety, due, travels_until, .. } => {
+            Ok(after_death(held, Death { alone, safety, due, travels_until }, now))
+        }
         // Another claim, or an answer to an earlier one, meets a message that is being sent: it is kept as
         // evidence by the caller, and changes nothing here.
         Event::Claimed { .. } | Event::LateSuccess { .. } => Err(StaleFence),
         Event::CameDue
         | Event::Spent
-        | Event::Reconciled { .. }
+        | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
         | Event::Cancelled => Err(NotFromHere),
     }
 }
 
-fn after_failure(failure: Failure, history: History, now: Timestamp) -> State {
+/// A try ended, and its worker lived to tell: whatever it was suspected of, it did not do.
+fn after_failure(
+    held: Held,
+    failure: Failure,
+    effect: Effect,
+    safety: Safety,
+    travels_until: Timestamp,
+) -> Result<State, Why> {
+    let unsuspected = History { suspect: false, ..held.history };
+    let doubted = || unsuspected.doubted(held.claimed_at, travels_until);
+    let history = if effect == Effect::NotDone { unsuspected } else { doubted() };
+    let total = held.history.effect().after(effect);
     match failure {
-        Failure::Again { due, effect } => State::Failed {
-            due,
-            history: history.after(effect, now),
-        },
-        Failure::ForGood { effect } => {
-            let effect = history.effect().after(effect);
-            State::Dead {
-                effect,
-                history: history.after(effect, now),
-            }
-        }
-        Failure::InDoubt { decide_from } => State::Parked {
-            decide_from,
-            history: history.after(Effect::Unknown, now),
+        Failure::InDoubt => Ok(State::Parked { history: doubted() }),
+        Failure::ForGood => Ok(State::Dead { effect: total, history }),
+        Failure::Again { due } => match may_repeat(safety, total) {
+            Ok(()) => Ok(State::Failed { due, history }),
+            Err(RepeatRefused::EffectUnknown) => Ok(State::Parked { history }),
+            Err(RepeatRefused::EffectDone) => Err(CouldDoItTwice),
         },
     }
 }
@@ -212,72 +192,63 @@ struct Death {
     alone: bool,
     safety: Safety,
     due: Timestamp,
-    decide_from: Timestamp,
+    travels_until: Timestamp,
 }
 
 /// A worker died with the message in its hands.
 ///
-/// What had not begun was not done, and is not charged. What may have begun is unknown: where a repetition
-/// could do it twice it is parked at once. In a batch nobody can tell who did it, so nobody is charged and each is
-/// suspect; a message that was alone is charged, and in quarantine when it does it again.
-fn after_death(begun: Begun, history: History, death: Death, now: Timestamp) -> State {
-    let Death {
-        alone,
-        safety,
-        due,
-        decide_from,
-    } = death;
-    if begun == Begun::NotYet {
-        return State::Queued {
-            due: now,
-            history: history.given_back(),
-        };
-    }
-    let history = history.after(Effect::Unknown, now);
-    if safety == Safety::Neither {
-        return State::Parked { decide_from, history };
-    }
-    if !alone {
-        return State::Queued {
-            due: now,
-            history: History {
-                suspect: true,
-                ..history.given_back()
-            },
-        };
-    }
-    let history = History {
-        deaths: history.deaths.saturating_add(1),
-        ..history
+/// What had not begun was not done; what may have begun is in doubt, and parked at once where a repetition could do
+/// it twice. In a batch nobody can tell which message did it, so none is charged and each is suspect. A message
+/// that was alone, or suspect already, is charged, and put in quarantine when it does it again.
+fn after_death(held: Held, death: Death, now: Timestamp) -> State {
+    let Death { alone, safety, due, travels_until } = death;
+    let history = match held.begun {
+        Begun::NotYet => held.history,
+        Begun::Yes | Begun::NotTracked => held.history.doubted(held.claimed_at, travels_until),
     };
+    let charged = alone || history.suspect;
+    let history = if charged {
+        History { deaths: history.deaths.saturating_add(1), ..history }
+    } else {
+        History { suspect: true, ..history }
+    };
+    let effect = history.effect();
+    if may_repeat(safety, effect).is_err() {
+        return State::Parked { history };
+    }
+    if !charged {
+        return State::Queued { due: now, history: history.given_back() };
+    }
     if history.deaths < History::DEATHS_MAX {
         return State::Failed { due, history };
     }
-    match safety {
-        Safety::Keyed | Safety::Neither => State::Parked { decide_from, history },
-        // Its effect does not matter, so there is nothing for a person to find out.
-        Safety::Repeatable => State::Dead {
-            effect: history.effect(),
-            history,
-        },
+    match (effect, safety) {
+        // There is something for a person to find out.
+        (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::Neither) => State::Parked { history },
+        (Effect::NotDone, _) | (_, Safety::Repeatable) => State::Dead { effect, history },
     }
 }
 
-fn parked(decide_from: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
-    let again = || State::Queued {
-        due: now,
-        history: history.cleared().reborn(),
-    };
+fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+    let travelling = Some(now) < history.travels_until();
     match event {
         // Proof that it was done needs no waiting: it cannot become undone.
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
-        Event::Reconciled { done: true } | Event::Decided(Decision::WasDone) => Ok(State::Sent),
-        Event::Reconciled { done: false } | Event::Decided(_) if now < decide_from => Err(TooEarly),
-        Event::Reconciled { done: false } | Event::Decided(Decision::SendAgain) => Ok(again()),
-        Event::Decided(Decision::GiveUp) => Ok(State::Dead {
-            effect: history.effect(),
-            history,
-        }),
+        Event::Reconciled(Found::Done) | Event::Decided(Decision::WasDone) => Ok(State::Sent),
+        Event::Reconciled(Found::NotDone { .. }) | Event::Decided(_) if travelling => Err(TooEarly),
+        // A machine found out: the tries and the deaths still count, or it would go round for ever.
+        Event::Reconciled(Found::NotDone { due }) => {
+            let history = history.cleared();
+            Ok(if history.may_try_again() && history.deaths < History::DEATHS_MAX {
+                State::Queued { due, history }
+            } else {
+                State::Dead { effect: Effect::NotDone, history }
+            })
+        }
+        Event::Decided(Decision::SendAgain) => {
+            Ok(State::Queued { due: now, history: history.cleared().reborn() })
+        }
+        Event::Decided(Decision::GiveUp) => Ok(State::Dead { effect: history.effect(), history }),
         Event::Claimed { .. }
         | Event::Began { .. }
         | Event::Succeeded { .. }
@@ -293,26 +264,25 @@ fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Resul
     match event {
         Event::Requeued { allowed: false, .. } => Err(RequeueNotAllowed),
         Event::Requeued { safety, .. } => match may_repeat(safety, effect) {
-            Ok(()) => Ok(State::Queued {
-                due: now,
-                history: history.reborn(),
-            }),
+            Ok(()) => Ok(State::Queued { due: now, history: history.reborn() }),
             Err(_) => Err(CouldDoItTwice),
         },
-        // What is learnt later is kept; it does not bring the message back.
-        Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Dead {
-            effect: Effect::Done,
-            history,
-        }),
-        Event::Reconciled { .. } if effect != Effect::Unknown => Err(NotFromHere),
-        Event::Reconciled { done: true } => Ok(State::Dead {
-            effect: Effect::Done,
-            history,
-        }),
-        Event::Reconciled { done: false } => Ok(State::Dead {
-            effect: Effect::NotDone,
-            history: history.cleared(),
-        }),
+        _ => learnt(effect, history, event, now).map(|(effect, history)| State::Dead { effect, history }),
+    }
+}
+
+fn cancelled(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+    learnt(effect, history, event, now).map(|(effect, history)| State::Cancelled { effect, history })
+}
+
+/// What is learnt later of a message that was given up is kept; it does not bring it back.
+fn learnt(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<(Effect, History), Why> {
+    match event {
+        Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok((Effect::Done, history)),
+        Event::Reconciled(_) if effect != Effect::Unknown => Err(NotFromHere),
+        Event::Reconciled(Found::Done) => Ok((Effect::Done, history)),
+        Event::Reconciled(Found::NotDone { .. }) if Some(now) < history.travels_until() => Err(TooEarly),
+        Event::Reconciled(Found::NotDone { .. }) => Ok((Effect::NotDone, history.cleared())),
         Event::Claimed { .. }
         | Event::Began { .. }
         | Event::Succeeded { .. }
@@ -320,6 +290,8 @@ fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Resul
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
-        Event::CameDue | Event::Spent | Event::Decided(_) | Event::Cancelled => Err(NotFromHere),
+        Event::CameDue | Event::Spent | Event::Decided(_) | Event::Requeued { .. } | Event::Cancelled => {
+            Err(NotFromHere)
+        }
     }
 }

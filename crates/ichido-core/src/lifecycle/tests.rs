@@ -3,9 +3,13 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 
 use super::*;
+use crate::retry::Guarantee;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 const SOON: Timestamp = Timestamp::from_secs(1_060);
+const LATER: Timestamp = Timestamp::from_secs(1_090);
+/// When `after` and `refusal` take their steps: by then everything is due, and nothing travels.
+const THEN: Timestamp = Timestamp::from_secs(1_100);
 
 fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
@@ -16,57 +20,43 @@ fn allowed(tries: u32) -> NonZeroU32 {
 }
 
 fn claimed(number: u64) -> Event {
-    Event::Claimed {
-        fence: fence(number),
-        begun: Begun::NotTracked,
-    }
+    Event::Claimed { fence: fence(number), begun: Begun::NotTracked }
+}
+
+/// A failure of a call to a receiver that honours keys; it may travel until `SOON`.
+fn failed(number: u64, failure: Failure, effect: Effect) -> Event {
+    Event::Failed { fence: fence(number), failure, effect, safety: Safety::Keyed, travels_until: SOON }
 }
 
 fn again(number: u64, effect: Effect) -> Event {
-    Event::Failed {
-        fence: fence(number),
-        failure: Failure::Again { due: SOON, effect },
-    }
+    failed(number, Failure::Again { due: SOON }, effect)
 }
 
 fn for_good(number: u64, effect: Effect) -> Event {
-    Event::Failed {
-        fence: fence(number),
-        failure: Failure::ForGood { effect },
-    }
+    failed(number, Failure::ForGood, effect)
 }
 
 fn in_doubt(number: u64) -> Event {
-    Event::Failed {
-        fence: fence(number),
-        failure: Failure::InDoubt { decide_from: SOON },
-    }
+    failed(number, Failure::InDoubt, Effect::Unknown)
 }
 
 fn died(number: u64, alone: bool, safety: Safety) -> Event {
-    Event::WorkerDied {
-        fence: fence(number),
-        alone,
-        safety,
-        due: SOON,
-        decide_from: SOON,
-    }
+    Event::WorkerDied { fence: fence(number), alone, safety, due: LATER, travels_until: SOON }
+}
+
+fn not_done() -> Event {
+    Event::Reconciled(Found::NotDone { due: LATER })
 }
 
 fn requeued(safety: Safety) -> Event {
-    Event::Requeued {
-        allowed: true,
-        safety,
-    }
+    Event::Requeued { allowed: true, safety }
 }
 
 /// A message that is allowed three tries, after these events, each legal.
 fn after(events: &[Event]) -> State {
     let mut state = State::queued(NOW, allowed(3));
     for event in events {
-        state = state
-            .step(*event, SOON)
-            .unwrap_or_else(|illegal| panic!("{event:?}: {illegal}"));
+        state = state.step(*event, THEN).unwrap_or_else(|illegal| panic!("{event:?}: {illegal}"));
     }
     state
 }
@@ -76,14 +66,15 @@ fn history(state: State) -> History {
         State::Queued { history, .. }
         | State::Sending { history, .. }
         | State::Failed { history, .. }
-        | State::Parked { history, .. }
-        | State::Dead { history, .. } => history,
-        State::Sent | State::Cancelled { .. } => panic!("{state:?} has no history"),
+        | State::Parked { history }
+        | State::Dead { history, .. }
+        | State::Cancelled { history, .. } => history,
+        State::Sent => panic!("{state:?} has no history"),
     }
 }
 
 fn refusal(state: State, event: Event) -> Why {
-    state.step(event, SOON).unwrap_err().why
+    state.step(event, THEN).unwrap_err().why
 }
 
 #[test]
@@ -92,50 +83,18 @@ fn the_arrows_of_the_specification() {
     let parked = [claimed(1), in_doubt(1)];
     let arrows: &[(&str, &[Event], &str)] = &[
         ("queued → sending", &[claimed(1)], "sending"),
-        (
-            "sending → sent",
-            &[claimed(1), Event::Succeeded { fence: fence(1) }],
-            "sent",
-        ),
+        ("sending → sent", &[claimed(1), Event::Succeeded { fence: fence(1) }], "sent"),
         ("sending → failed", &[claimed(1), again(1, NotDone)], "failed"),
-        (
-            "failed → queued",
-            &[claimed(1), again(1, NotDone), Event::CameDue],
-            "queued",
-        ),
-        (
-            "a due failed one is claimed as if queued",
-            &[claimed(1), again(1, NotDone), claimed(2)],
-            "sending",
-        ),
+        ("failed → queued", &[claimed(1), again(1, NotDone), Event::CameDue], "queued"),
+        ("a due failed one is claimed as if queued", &[claimed(1), again(1, NotDone), claimed(2)], "sending"),
         ("sending → dead", &[claimed(1), for_good(1, NotDone)], "dead"),
         ("sending → parked", &parked, "parked"),
         ("queued → cancelled", &[Event::Cancelled], "cancelled"),
-        (
-            "failed → cancelled",
-            &[claimed(1), again(1, NotDone), Event::Cancelled],
-            "cancelled",
-        ),
-        (
-            "parked → queued",
-            &[claimed(1), in_doubt(1), Event::Decided(Decision::SendAgain)],
-            "queued",
-        ),
-        (
-            "parked → sent",
-            &[claimed(1), in_doubt(1), Event::Decided(Decision::WasDone)],
-            "sent",
-        ),
-        (
-            "parked → dead",
-            &[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)],
-            "dead",
-        ),
-        (
-            "dead → queued",
-            &[claimed(1), for_good(1, NotDone), requeued(Safety::Neither)],
-            "queued",
-        ),
+        ("failed → cancelled", &[claimed(1), again(1, NotDone), Event::Cancelled], "cancelled"),
+        ("parked → queued", &[claimed(1), in_doubt(1), Event::Decided(Decision::SendAgain)], "queued"),
+        ("parked → sent", &[claimed(1), in_doubt(1), Event::Decided(Decision::WasDone)], "sent"),
+        ("parked → dead", &[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)], "dead"),
+        ("dead → queued", &[claimed(1), for_good(1, NotDone), requeued(Safety::Neither)], "queued"),
     ];
     for (arrow, events, name) in arrows {
         assert_eq!(after(events).name(), *name, "{arrow}");
@@ -144,20 +103,13 @@ fn the_arrows_of_the_specification() {
 
 #[test]
 fn spent_tries_lead_through_failed_to_dead() {
-    let last_try = after(&[
-        claimed(1),
-        again(1, Effect::NotDone),
-        claimed(2),
-        again(2, Effect::NotDone),
-        claimed(3),
-    ]);
+    let last_try =
+        after(&[claimed(1), again(1, Effect::NotDone), claimed(2), again(2, Effect::NotDone), claimed(3)]);
     let (failed, dead) = last_try.settle(again(3, Effect::NotDone), SOON).unwrap();
     assert_eq!(failed.name(), "failed");
     assert_eq!(refusal(failed, claimed(4)), Why::NoTryLeft);
     assert!(matches!(dead, Some(State::Dead { effect: Effect::NotDone, history }) if history.tries == 3));
-    let (failed, more) = after(&[claimed(1)])
-        .settle(again(1, Effect::NotDone), SOON)
-        .unwrap();
+    let (failed, more) = after(&[claimed(1)]).settle(again(1, Effect::NotDone), SOON).unwrap();
     assert_eq!((failed.name(), more), ("failed", None));
     assert_eq!(refusal(failed, Event::Spent), Why::TryLeft);
 }
@@ -177,10 +129,7 @@ fn a_zombie_settles_nothing() {
         again(1, Effect::NotDone),
         for_good(1, Effect::NotDone),
         in_doubt(1),
-        Event::GivenBack {
-            fence: fence(1),
-            due: SOON,
-        },
+        Event::GivenBack { fence: fence(1), due: SOON },
         died(1, true, Safety::Keyed),
     ];
     let rescued = [claimed(1), died(1, false, Safety::Keyed)];
@@ -190,92 +139,53 @@ fn a_zombie_settles_nothing() {
         for event in zombie {
             assert_eq!(refusal(state, event), Why::StaleFence, "{state:?}, {event:?}");
         }
-        assert_eq!(
-            refusal(state, claimed(1)),
-            Why::StaleFence,
-            "an old claim is no new claim"
-        );
+        assert_eq!(refusal(state, claimed(1)), Why::StaleFence, "an old claim is no new claim");
     }
 }
 
 #[test]
 fn a_graceful_stop_gives_the_try_back() {
-    let back = after(&[
-        claimed(1),
-        Event::GivenBack {
-            fence: fence(1),
-            due: NOW,
-        },
-    ]);
+    let back = after(&[claimed(1), Event::GivenBack { fence: fence(1), due: NOW }]);
     assert_eq!(
         back,
         State::Queued {
             due: NOW,
-            history: History {
-                last_fence: Some(fence(1)),
-                ..history(State::queued(NOW, allowed(3)))
-            }
+            history: History { last_fence: Some(fence(1)), ..history(State::queued(NOW, allowed(3))) }
         }
     );
-    let marked = Event::Claimed {
-        fence: fence(1),
-        begun: Begun::NotYet,
-    };
-    assert_eq!(
-        after(&[
-            marked,
-            Event::GivenBack {
-                fence: fence(1),
-                due: NOW
-            }
-        ])
-        .name(),
-        "queued"
-    );
+    let marked = Event::Claimed { fence: fence(1), begun: Begun::NotYet };
+    assert_eq!(after(&[marked, Event::GivenBack { fence: fence(1), due: NOW }]).name(), "queued");
     let begun = after(&[marked, Event::Began { fence: fence(1) }]);
-    assert_eq!(
-        refusal(
-            begun,
-            Event::GivenBack {
-                fence: fence(1),
-                due: NOW
-            }
-        ),
-        Why::MayHaveBegun
-    );
+    assert_eq!(refusal(begun, Event::GivenBack { fence: fence(1), due: NOW }), Why::MayHaveBegun);
 }
 
 #[test]
-fn what_had_not_begun_when_the_worker_died_is_sent_again_uncharged() {
-    let marked = Event::Claimed {
-        fence: fence(1),
-        begun: Begun::NotYet,
-    };
+fn what_had_not_begun_when_the_worker_died_was_not_done() {
+    let marked = Event::Claimed { fence: fence(1), begun: Begun::NotYet };
     for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
-        for alone in [true, false] {
-            let state = after(&[marked, died(1, alone, safety)]);
-            assert_eq!(state.name(), "queued");
-            let history = history(state);
-            assert_eq!(
-                (history.tries, history.deaths, history.effect()),
-                (0, 0, Effect::NotDone)
-            );
-        }
+        let neighbour = after(&[marked, died(1, false, safety)]);
+        assert!(
+            matches!(neighbour, State::Queued { due: THEN, .. }),
+            "at once, and uncharged: {neighbour:?}"
+        );
+        let seen = history(neighbour);
+        assert_eq!((seen.tries, seen.deaths, seen.effect(), seen.suspect), (0, 0, Effect::NotDone, true));
+        let alone = after(&[marked, died(1, true, safety)]);
+        assert!(matches!(alone, State::Failed { due: LATER, .. }), "charged, after its backoff: {alone:?}");
+        let seen = history(alone);
+        assert_eq!((seen.tries, seen.deaths, seen.effect()), (1, 1, Effect::NotDone));
+        let again = Event::Claimed { fence: fence(2), begun: Begun::NotYet };
+        let killer = after(&[marked, died(1, true, safety), again, died(2, true, safety)]);
+        assert!(matches!(killer, State::Dead { effect: Effect::NotDone, .. }), "in quarantine: {killer:?}");
     }
 }
 
 #[test]
 fn what_may_have_begun_is_parked_where_twice_would_hurt() {
     for alone in [true, false] {
-        assert_eq!(
-            after(&[claimed(1), died(1, alone, Safety::Neither)]).name(),
-            "parked"
-        );
+        assert_eq!(after(&[claimed(1), died(1, alone, Safety::Neither)]).name(), "parked");
         let begun = [
-            Event::Claimed {
-                fence: fence(1),
-                begun: Begun::NotYet,
-            },
+            Event::Claimed { fence: fence(1), begun: Begun::NotYet },
             Event::Began { fence: fence(1) },
             died(1, alone, Safety::Neither),
         ];
@@ -285,223 +195,211 @@ fn what_may_have_begun_is_parked_where_twice_would_hurt() {
 
 #[test]
 fn an_innocent_neighbour_is_not_charged_with_a_death() {
-    let mut state = State::queued(NOW, allowed(3));
-    for number in 1..=20 {
-        state = state
-            .step(claimed(number), SOON)
-            .unwrap()
-            .step(died(number, false, Safety::Keyed), SOON)
-            .unwrap();
-        let history = history(state);
-        assert_eq!(
-            (state.name(), history.tries, history.deaths, history.suspect),
-            ("queued", 0, 0, true)
-        );
-    }
+    let suspect = after(&[claimed(1), died(1, false, Safety::Keyed)]);
+    assert!(matches!(suspect, State::Queued { due: THEN, .. }), "at once");
+    let seen = history(suspect);
+    assert_eq!((seen.tries, seen.deaths, seen.suspect), (0, 0, true));
+    let cleared = after(&[claimed(1), died(1, false, Safety::Keyed), claimed(2), again(2, Effect::NotDone)]);
+    assert!(!history(cleared).suspect, "its next worker lived to tell");
+}
+
+#[test]
+fn a_suspect_is_charged_when_a_worker_dies_with_it_again() {
+    let keyed = Safety::Keyed;
+    let caught = after(&[claimed(1), died(1, false, keyed), claimed(2), died(2, false, keyed)]);
+    assert_eq!((caught.name(), history(caught).tries, history(caught).deaths), ("failed", 1, 1));
 }
 
 #[test]
 fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
     let once = after(&[claimed(1), died(1, true, Safety::Keyed)]);
-    assert_eq!(
-        (once.name(), history(once).tries, history(once).deaths),
-        ("failed", 1, 1)
-    );
-    let killer = [
-        claimed(1),
-        died(1, true, Safety::Keyed),
-        claimed(2),
-        died(2, true, Safety::Keyed),
-    ];
+    assert!(matches!(once, State::Failed { due: LATER, .. }));
+    assert_eq!((history(once).tries, history(once).deaths), (1, 1));
+    let killer = [claimed(1), died(1, true, Safety::Keyed), claimed(2), died(2, true, Safety::Keyed)];
     assert_eq!(after(&killer).name(), "parked", "its effect is unknown");
-    let killer = [
-        claimed(1),
-        died(1, true, Safety::Repeatable),
-        claimed(2),
-        died(2, true, Safety::Repeatable),
-    ];
+    let killer =
+        [claimed(1), died(1, true, Safety::Repeatable), claimed(2), died(2, true, Safety::Repeatable)];
     assert_eq!(after(&killer).name(), "dead", "its effect does not matter");
     let one_try = State::queued(NOW, allowed(1)).step(claimed(1), SOON).unwrap();
     let (_, dead) = one_try.settle(died(1, true, Safety::Keyed), SOON).unwrap();
+    assert!(matches!(dead, Some(State::Dead { effect: Effect::Unknown, .. })), "the last try is spent");
+}
+
+#[test]
+fn an_automatic_reconcile_gives_no_new_tries() {
+    let mut state = State::queued(NOW, allowed(3));
+    for number in 1..=3 {
+        state = state.step(claimed(number), LATER).unwrap();
+        state = state.step(in_doubt(number), LATER).unwrap().step(not_done(), LATER).unwrap();
+    }
     assert!(
-        matches!(
-            dead,
-            Some(State::Dead {
-                effect: Effect::Unknown,
-                ..
-            })
-        ),
-        "the last try is spent"
+        matches!(state, State::Dead { effect: Effect::NotDone, .. }),
+        "three tries were allowed: {state:?}"
     );
+    let neither = Safety::Neither;
+    let killer =
+        [claimed(1), died(1, true, neither), not_done(), claimed(2), died(2, true, neither), not_done()];
+    assert_eq!(after(&killer).name(), "dead", "and two deaths are enough");
+    let again = after(&[claimed(1), in_doubt(1), not_done()]);
+    assert!(
+        matches!(again, State::Queued { due: LATER, history } if history.tries == 1 && history.doubt.is_none())
+    );
+}
+
+#[test]
+fn a_failure_that_could_be_done_twice_is_parked_whatever_the_worker_says() {
+    let fail = |effect, safety| Event::Failed {
+        fence: fence(1),
+        failure: Failure::Again { due: SOON },
+        effect,
+        safety,
+        travels_until: SOON,
+    };
+    let sending = after(&[claimed(1)]);
+    let outcome = |effect, safety| sending.step(fail(effect, safety), LATER).map(|state| state.name());
+    assert_eq!(outcome(Effect::NotDone, Safety::Neither), Ok("failed"));
+    assert_eq!(outcome(Effect::Unknown, Safety::Neither), Ok("parked"));
+    assert_eq!(outcome(Effect::Unknown, Safety::Keyed), Ok("failed"));
+    assert_eq!(outcome(Effect::Done, Safety::Repeatable), Ok("failed"));
+    assert_eq!(refusal(sending, fail(Effect::Done, Safety::Keyed)), Why::CouldDoItTwice);
+}
+
+#[test]
+fn a_doubt_begins_with_the_first_doubtful_try_and_travels_with_the_last() {
+    let first = State::queued(NOW, allowed(5)).step(claimed(1), NOW).unwrap();
+    let lost = |number, until| Event::Failed {
+        fence: fence(number),
+        failure: Failure::Again { due: NOW },
+        effect: Effect::Unknown,
+        safety: Safety::Keyed,
+        travels_until: until,
+    };
+    let once = first.step(lost(1, SOON), SOON).unwrap();
+    assert_eq!(history(once).doubt, Some(Doubt { since: NOW, travels_until: SOON }), "since the claim");
+    let twice = once.step(claimed(2), SOON).unwrap().step(lost(2, LATER), LATER).unwrap();
+    assert_eq!(history(twice).doubt, Some(Doubt { since: NOW, travels_until: LATER }));
+    let keyed = Guarantee::HonoursKeys { keeps_for: std::time::Duration::from_mins(1) };
+    assert_eq!(history(twice).safety(keyed, NOW), Safety::Keyed);
+    assert_eq!(history(twice).safety(keyed, SOON), Safety::Neither, "the receiver has forgotten the key");
 }
 
 #[test]
 fn a_late_answer_resolves_a_parked_message_and_stops_a_resend() {
     let late = Event::LateSuccess { fence: fence(1) };
     assert_eq!(after(&[claimed(1), in_doubt(1), late]), State::Sent);
-    assert_eq!(
-        after(&[claimed(1), died(1, false, Safety::Keyed), late]),
-        State::Sent
-    );
+    assert_eq!(after(&[claimed(1), died(1, false, Safety::Keyed), late]), State::Sent);
     assert_eq!(after(&[claimed(1), again(1, Effect::Unknown), late]), State::Sent);
     let resending = after(&[claimed(1), died(1, false, Safety::Keyed), claimed(2)]);
-    assert_eq!(
-        refusal(resending, late),
-        Why::StaleFence,
-        "too late: it is being sent again"
-    );
+    assert_eq!(refusal(resending, late), Why::StaleFence, "too late: it is being sent again");
     let never_claimed = Event::LateSuccess { fence: fence(9) };
-    assert_eq!(
-        refusal(after(&[claimed(1), in_doubt(1)]), never_claimed),
-        Why::StaleFence
-    );
+    assert_eq!(refusal(after(&[claimed(1), in_doubt(1)]), never_claimed), Why::StaleFence);
     assert_eq!(refusal(State::queued(NOW, allowed(1)), late), Why::StaleFence);
     let dead = after(&[claimed(1), for_good(1, Effect::Unknown), late]);
-    assert!(
-        matches!(
-            dead,
-            State::Dead {
-                effect: Effect::Done,
-                ..
-            }
-        ),
-        "known, and still dead"
-    );
+    assert!(matches!(dead, State::Dead { effect: Effect::Done, .. }), "known, and still dead");
 }
 
 #[test]
 fn nobody_decides_while_the_call_may_still_be_travelling() {
     let parked = after(&[claimed(1), in_doubt(1)]);
-    let early = |event| parked.step(event, NOW).map_err(|illegal| illegal.why);
-    for event in [
-        Event::Decided(Decision::SendAgain),
-        Event::Decided(Decision::GiveUp),
-        Event::Reconciled { done: false },
-    ] {
-        assert_eq!(early(event), Err(Why::TooEarly), "{event:?}");
+    for event in [Event::Decided(Decision::SendAgain), Event::Decided(Decision::GiveUp), not_done()] {
+        assert_eq!(parked.step(event, NOW).unwrap_err().why, Why::TooEarly, "{event:?}");
         assert!(parked.step(event, SOON).is_ok(), "{event:?}");
     }
-    for event in [
-        Event::Decided(Decision::WasDone),
-        Event::Reconciled { done: true },
-    ] {
-        assert_eq!(
-            early(event),
-            Ok(State::Sent),
-            "what is done stays done: {event:?}"
-        );
+    for event in [Event::Decided(Decision::WasDone), Event::Reconciled(Found::Done)] {
+        assert_eq!(parked.step(event, NOW), Ok(State::Sent), "what is done stays done: {event:?}");
+    }
+    let given_up = after(&[claimed(1), for_good(1, Effect::Unknown)]);
+    let cancelled = after(&[claimed(1), again(1, Effect::Unknown), Event::Cancelled]);
+    for state in [given_up, cancelled] {
+        assert_eq!(state.step(not_done(), NOW).unwrap_err().why, Why::TooEarly, "{state:?}");
+        assert!(state.step(not_done(), SOON).is_ok(), "{state:?}");
     }
 }
 
 #[test]
 fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
-    let dead = after(&[
-        claimed(1),
-        again(1, Effect::NotDone),
-        claimed(2),
-        for_good(2, Effect::NotDone),
-    ]);
-    let refused = Event::Requeued {
-        allowed: false,
-        safety: Safety::Keyed,
-    };
+    let dead = after(&[claimed(1), again(1, Effect::NotDone), claimed(2), for_good(2, Effect::NotDone)]);
+    let refused = Event::Requeued { allowed: false, safety: Safety::Keyed };
     assert_eq!(refusal(dead, refused), Why::RequeueNotAllowed);
     let second_life = dead.step(requeued(Safety::Neither), SOON).unwrap();
     assert_eq!(history(second_life).tries, 0, "the count is back at 0");
-    assert_eq!(
-        history(second_life).last_fence,
-        Some(fence(2)),
-        "a zombie is still told apart"
-    );
+    assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still told apart");
+}
+
+#[test]
+fn a_second_life_begins_with_a_clean_record() {
+    let killer =
+        [claimed(1), died(1, true, Safety::Repeatable), claimed(2), died(2, true, Safety::Repeatable)];
+    let reborn = after(&killer).step(requeued(Safety::Repeatable), LATER).unwrap();
+    let seen = history(reborn);
+    assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.last_fence), (0, 0, false, Some(fence(2))));
+    let suspect = [claimed(1), died(1, false, Safety::Neither), Event::Decided(Decision::SendAgain)];
+    let seen = history(after(&suspect));
+    assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.doubt), (0, 0, false, None));
 }
 
 #[test]
 fn a_dead_message_of_unknown_effect_is_asked_after_first() {
-    let dead = after(&[claimed(1), for_good(1, Effect::Unknown)]);
-    assert_eq!(refusal(dead, requeued(Safety::Neither)), Why::CouldDoItTwice);
-    assert_eq!(dead.step(requeued(Safety::Keyed), SOON).unwrap().name(), "queued");
-    let not_done = dead.step(Event::Reconciled { done: false }, SOON).unwrap();
-    assert_eq!(
-        not_done.step(requeued(Safety::Neither), SOON).unwrap().name(),
-        "queued"
-    );
-    let done = dead.step(Event::Reconciled { done: true }, SOON).unwrap();
-    for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
-        assert_eq!(refusal(done, requeued(safety)), Why::CouldDoItTwice);
+    for unknown in [
+        after(&[claimed(1), for_good(1, Effect::Unknown)]),
+        after(&[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)]),
+    ] {
+        assert_eq!(refusal(unknown, requeued(Safety::Neither)), Why::CouldDoItTwice);
+        assert_eq!(unknown.step(requeued(Safety::Keyed), LATER).unwrap().name(), "queued");
+        let not_done = unknown.step(not_done(), LATER).unwrap();
+        assert_eq!(history(not_done).doubt, None, "proof takes the doubt away");
+        assert_eq!(not_done.step(requeued(Safety::Neither), LATER).unwrap().name(), "queued");
+        let done = unknown.step(Event::Reconciled(Found::Done), LATER).unwrap();
+        assert_eq!(refusal(done, self::not_done()), Why::NotFromHere, "what is done stays done");
+        for safety in [Safety::Neither, Safety::Keyed] {
+            assert_eq!(refusal(done, requeued(safety)), Why::CouldDoItTwice);
+        }
+        assert!(done.step(requeued(Safety::Repeatable), LATER).is_ok(), "doing it twice is harmless");
     }
 }
 
 #[test]
 fn a_clean_refusal_does_not_clear_an_earlier_doubt() {
-    let dead = after(&[
-        claimed(1),
-        again(1, Effect::Unknown),
-        claimed(2),
-        for_good(2, Effect::NotDone),
-    ]);
-    assert!(matches!(
-        dead,
-        State::Dead {
-            effect: Effect::Unknown,
-            ..
-        }
-    ));
+    let dead = after(&[claimed(1), again(1, Effect::Unknown), claimed(2), for_good(2, Effect::NotDone)]);
+    assert!(matches!(dead, State::Dead { effect: Effect::Unknown, .. }));
     let cancelled = after(&[claimed(1), again(1, Effect::Unknown), Event::Cancelled]);
-    assert_eq!(
-        cancelled,
-        State::Cancelled {
-            effect: Effect::Unknown
-        }
-    );
+    assert!(matches!(cancelled, State::Cancelled { effect: Effect::Unknown, .. }));
+    let done = cancelled.step(Event::LateSuccess { fence: fence(1) }, LATER).unwrap();
+    assert!(matches!(done, State::Cancelled { effect: Effect::Done, .. }), "known, and still cancelled");
     let reborn = after(&[claimed(1), for_good(1, Effect::Unknown), requeued(Safety::Keyed)]);
-    assert_eq!(
-        history(reborn).effect(),
-        Effect::Unknown,
-        "no requeue takes it away"
-    );
+    assert_eq!(history(reborn).effect(), Effect::Unknown, "no requeue takes it away");
     let decided = after(&[claimed(1), in_doubt(1), Event::Decided(Decision::SendAgain)]);
-    assert_eq!(
-        history(decided).effect(),
-        Effect::NotDone,
-        "a person vouched for it"
-    );
+    assert_eq!(history(decided).effect(), Effect::NotDone, "a person vouched for it");
 }
 
 fn events() -> impl Strategy<Value = Event> {
     let fences = || (0_u64..8).prop_map(fence);
     let effects = || prop_oneof![Just(Effect::NotDone), Just(Effect::Unknown)];
-    let safeties = || {
-        prop_oneof![
-            Just(Safety::Keyed),
-            Just(Safety::Repeatable),
-            Just(Safety::Neither)
-        ]
-    };
+    let safeties = || prop_oneof![Just(Safety::Keyed), Just(Safety::Repeatable), Just(Safety::Neither)];
     let begun = || prop_oneof![Just(Begun::NotYet), Just(Begun::NotTracked)];
     let moments = || (990_i64..1_020).prop_map(Timestamp::from_secs);
     let failures = prop_oneof![
-        (moments(), effects()).prop_map(|(due, effect)| Failure::Again { due, effect }),
-        effects().prop_map(|effect| Failure::ForGood { effect }),
-        moments().prop_map(|decide_from| Failure::InDoubt { decide_from }),
+        2 => moments().prop_map(|due| Failure::Again { due }),
+        1 => Just(Failure::ForGood),
+        1 => Just(Failure::InDoubt),
     ];
-    let decisions = prop_oneof![
-        Just(Decision::SendAgain),
-        Just(Decision::WasDone),
-        Just(Decision::GiveUp)
-    ];
+    let found = prop_oneof![Just(Found::Done), moments().prop_map(|due| Found::NotDone { due })];
+    let decisions = prop_oneof![Just(Decision::SendAgain), Just(Decision::WasDone), Just(Decision::GiveUp)];
     prop_oneof![
         4 => (fences(), begun()).prop_map(|(fence, begun)| Event::Claimed { fence, begun }),
         1 => fences().prop_map(|fence| Event::Began { fence }),
         1 => fences().prop_map(|fence| Event::Succeeded { fence }),
-        4 => (fences(), failures).prop_map(|(fence, failure)| Event::Failed { fence, failure }),
+        4 => (fences(), failures, effects(), safeties(), moments()).prop_map(
+            |(fence, failure, effect, safety, travels_until)| Event::Failed { fence, failure, effect, safety, travels_until }
+        ),
         1 => (fences(), moments()).prop_map(|(fence, due)| Event::GivenBack { fence, due }),
         2 => (fences(), any::<bool>(), safeties(), moments(), moments()).prop_map(
-            |(fence, alone, safety, due, decide_from)| Event::WorkerDied { fence, alone, safety, due, decide_from }
+            |(fence, alone, safety, due, travels_until)| Event::WorkerDied { fence, alone, safety, due, travels_until }
         ),
         1 => Just(Event::CameDue),
         1 => Just(Event::Spent),
         1 => fences().prop_map(|fence| Event::LateSuccess { fence }),
-        1 => any::<bool>().prop_map(|done| Event::Reconciled { done }),
+        1 => found.prop_map(Event::Reconciled),
         1 => decisions.prop_map(Event::Decided),
         1 => (any::<bool>(), safeties()).prop_map(|(allowed, safety)| Event::Requeued { allowed, safety }),
         1 => Just(Event::Cancelled),
@@ -520,7 +418,7 @@ fn fence_of(event: Event) -> Option<Fence> {
         | Event::CameDue
         | Event::Spent
         | Event::LateSuccess { .. }
-        | Event::Reconciled { .. }
+        | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
         | Event::Cancelled => None,
@@ -573,11 +471,11 @@ proptest! {
         let mut state = State::queued(NOW, allowed(tries));
         for event in events {
             let Ok(next) = state.step(event, SOON) else { continue };
-            if !matches!(next, State::Sent | State::Cancelled { .. }) {
+            if next != State::Sent {
                 prop_assert!(history(next).tries <= tries);
-                let cleared = history(state).doubt_since.is_some() && history(next).doubt_since.is_none();
+                let cleared = history(state).doubt.is_some() && history(next).doubt.is_none();
                 let by_proof = matches!(
-                    event, Event::Reconciled { done: false } | Event::Decided(Decision::SendAgain)
+                    event, Event::Reconciled(Found::NotDone { .. }) | Event::Decided(Decision::SendAgain)
                 );
                 prop_assert!(!cleared || by_proof, "{:?} by {:?}", state, event);
             }

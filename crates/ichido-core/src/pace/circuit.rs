@@ -100,11 +100,7 @@ impl Circuit {
     pub fn rests_until(self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Open { until, .. } if now < until => Some(until),
-            Self::HalfOpen {
-                probes_left: 0,
-                renewed_at,
-                ..
-            } if now < renewed_at => Some(renewed_at),
+            Self::HalfOpen { probes_left: 0, renewed_at, .. } if now < renewed_at => Some(renewed_at),
             Self::Closed { .. } | Self::Open { .. } | Self::HalfOpen { .. } => None,
         }
     }
@@ -120,52 +116,20 @@ impl Circuit {
                 _ => Self::opened(now, settings.rest.min(settings.rest_max)),
             },
             (Self::HalfOpen { rest, .. }, Failed) => Self::opened(now, settings.rest_after(rest)),
-            (
-                Self::Open { until: over, rest }
-                | Self::HalfOpen {
-                    renewed_at: over,
-                    rest,
-                    ..
-                },
-                Asked,
-            ) if over <= now => {
+            (Self::Open { until: over, rest } | Self::HalfOpen { renewed_at: over, rest, .. }, Asked)
+                if over <= now =>
+            {
                 let renewed_at = now.plus(rest);
-                Self::HalfOpen {
-                    probes_left: settings.probes.get(),
-                    renewed_at,
-                    rest,
-                }
+                Self::HalfOpen { probes_left: settings.probes.get(), renewed_at, rest }
             }
-            (
-                Self::HalfOpen {
-                    probes_left,
-                    renewed_at,
-                    rest,
-                },
-                LetThrough(count),
-            ) => {
+            (Self::HalfOpen { probes_left, renewed_at, rest }, LetThrough(count)) => {
                 let probes_left = probes_left.saturating_sub(count);
-                Self::HalfOpen {
-                    probes_left,
-                    renewed_at,
-                    rest,
-                }
+                Self::HalfOpen { probes_left, renewed_at, rest }
             }
             // The probe learned nothing of what it asked, so it is given back.
-            (
-                Self::HalfOpen {
-                    probes_left,
-                    renewed_at,
-                    rest,
-                },
-                Throttled,
-            ) => {
+            (Self::HalfOpen { probes_left, renewed_at, rest }, Throttled) => {
                 let probes_left = probes_left.saturating_add(1).min(settings.probes.get());
-                Self::HalfOpen {
-                    probes_left,
-                    renewed_at,
-                    rest,
-                }
+                Self::HalfOpen { probes_left, renewed_at, rest }
             }
             // What an open circuit hears is late, from calls before it opened; the probe will tell.
             (Self::Open { .. }, Asked | LetThrough(_) | Succeeded | Failed | Throttled)
@@ -178,27 +142,15 @@ impl Circuit {
     pub(super) fn resting_at_most_until(self, bound: Timestamp) -> Self {
         match self {
             Self::Closed { .. } => self,
-            Self::Open { until, rest } => Self::Open {
-                until: until.min(bound),
-                rest,
-            },
-            Self::HalfOpen {
-                probes_left,
-                renewed_at,
-                rest,
-            } => Self::HalfOpen {
-                probes_left,
-                renewed_at: renewed_at.min(bound),
-                rest,
-            },
+            Self::Open { until, rest } => Self::Open { until: until.min(bound), rest },
+            Self::HalfOpen { probes_left, renewed_at, rest } => {
+                Self::HalfOpen { probes_left, renewed_at: renewed_at.min(bound), rest }
+            }
         }
     }
 
     fn opened(now: Timestamp, rest: Duration) -> Self {
-        Self::Open {
-            until: now.plus(rest),
-            rest,
-        }
+        Self::Open { until: now.plus(rest), rest }
     }
 }
 

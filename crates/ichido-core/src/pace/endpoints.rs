@@ -38,13 +38,9 @@ pub fn choose(openings: &[Opening], dice: f64) -> Choice {
     });
     let Some(soonest) = free.min() else {
         let back = openings.iter().map(|opening| opening.moment()).min();
-        return Choice::AllRest {
-            until: back.unwrap_or(Timestamp::MAX),
-        };
+        return Choice::AllRest { until: back.unwrap_or(Timestamp::MAX) };
     };
-    let tied = (0_usize..)
-        .zip(openings)
-        .filter(|(_, opening)| **opening == Opening::At(soonest));
+    let tied = (0_usize..).zip(openings).filter(|(_, opening)| **opening == Opening::At(soonest));
     let count = tied.clone().fold(0.0, |count, _| count + 1.0);
     // The first whose share of [0, 1) reaches beyond the dice; the last, should the dice lie beyond them all.
     let mut reached = 0.0;
@@ -77,27 +73,17 @@ mod tests {
     }
 
     fn resting(secs: i64) -> Opening {
-        Opening::Resting {
-            until: Timestamp::from_secs(secs),
-        }
+        Opening::Resting { until: Timestamp::from_secs(secs) }
     }
 
     #[test]
     fn the_endpoint_free_soonest_is_chosen_and_one_that_rests_is_not() {
-        let all_rest = |secs| Choice::AllRest {
-            until: Timestamp::from_secs(secs),
-        };
+        let all_rest = |secs| Choice::AllRest { until: Timestamp::from_secs(secs) };
         for (openings, dice, expected) in [
             (vec![at(3), at(1), at(2)], 0.0, Choice::Endpoint(1)),
             (vec![resting(0), at(9)], 0.0, Choice::Endpoint(1)),
             (vec![resting(5), resting(4)], 0.0, all_rest(4)),
-            (
-                vec![],
-                0.0,
-                Choice::AllRest {
-                    until: Timestamp::MAX,
-                },
-            ),
+            (vec![], 0.0, Choice::AllRest { until: Timestamp::MAX }),
             // Ties go by the dice.
             (vec![at(1), at(1), at(2), at(1)], 0.0, Choice::Endpoint(0)),
             (vec![at(1), at(1), at(2), at(1)], 0.34, Choice::Endpoint(1)),

@@ -26,14 +26,9 @@ mod tests {
 
     #[test]
     fn no_more_start_than_there_are_places() {
-        for (max_parallel, in_flight, expected) in [
-            (2, 0, 2),
-            (2, 1, 1),
-            (2, 2, 0),
-            (2, 9, 0),
-            (u32::MAX, 0, u32::MAX),
-            (1, u32::MAX, 0),
-        ] {
+        for (max_parallel, in_flight, expected) in
+            [(2, 0, 2), (2, 1, 1), (2, 2, 0), (2, 9, 0), (u32::MAX, 0, u32::MAX), (1, u32::MAX, 0)]
+        {
             let max_parallel = NonZeroU32::new(max_parallel).unwrap();
             assert_eq!(may_start(max_parallel, in_flight), expected);
         }
@@ -42,10 +37,7 @@ mod tests {
     #[test]
     fn an_item_waits_the_interval_before_its_first_call() {
         let placed = Timestamp::from_secs(10);
-        assert_eq!(
-            first_call_at(placed, Duration::from_millis(2_500)),
-            Timestamp::from_micros(12_500_000)
-        );
+        assert_eq!(first_call_at(placed, Duration::from_millis(2_500)), Timestamp::from_micros(12_500_000));
         assert_eq!(first_call_at(placed, Duration::ZERO), placed);
         assert_eq!(first_call_at(placed, Duration::MAX), Timestamp::MAX);
     }

@@ -78,11 +78,7 @@ pub struct Tally {
 
 impl Rate {
     /// Of a destination not yet called.
-    pub const NEW: Self = Self::Free(Tally {
-        since: Timestamp::EPOCH,
-        accepted: 0,
-        accepted_before: 0,
-    });
+    pub const NEW: Self = Self::Free(Tally { since: Timestamp::EPOCH, accepted: 0, accepted_before: 0 });
 
     /// The rate to keep; `None` is without limit.
     pub fn limit(self, settings: &Settings) -> Option<PerSecond> {
@@ -132,10 +128,7 @@ impl Rate {
     /// The same without what lies in the future, for a clock that was set back.
     pub(super) fn up_to(self, now: Timestamp) -> Self {
         match self {
-            Self::Free(tally) => Self::Free(Tally {
-                since: tally.since.min(now),
-                ..tally
-            }),
+            Self::Free(tally) => Self::Free(Tally { since: tally.since.min(now), ..tally }),
             Self::Paced(paced) => Self::Paced(Paced {
                 episode_until: paced.episode_until.min(now),
                 grown_until: paced.grown_until.min(now),
@@ -154,10 +147,7 @@ impl Paced {
         Self {
             rate: PerSecond::clamped(self.rate.get() + self.speed() * used).within(settings),
             borne: true,
-            grown_until: self
-                .grown_until
-                .plus(forgotten)
-                .plus(Duration::from_secs_f64(used)),
+            grown_until: self.grown_until.plus(forgotten).plus(Duration::from_secs_f64(used)),
             ..self
         }
     }
@@ -180,11 +170,7 @@ impl Tally {
             let accepted = self.accepted.saturating_add(count);
             return Self { accepted, ..self };
         }
-        Self {
-            since: now,
-            accepted: count,
-            accepted_before: self.accepted,
-        }
+        Self { since: now, accepted: count, accepted_before: self.accepted }
     }
 
     /// The better of two windows, since the present one has only begun; one at least, since a destination that

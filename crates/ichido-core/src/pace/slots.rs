@@ -48,15 +48,8 @@ impl Slots {
         }
         let room = horizon.since(first).as_nanos();
         let after_first = room.checked_div(spacing.as_nanos()).unwrap_or(u128::MAX);
-        let left = u32::try_from(after_first)
-            .unwrap_or(u32::MAX)
-            .saturating_add(1)
-            .min(count);
-        Some(Self {
-            next: first,
-            spacing,
-            left,
-        })
+        let left = u32::try_from(after_first).unwrap_or(u32::MAX).saturating_add(1).min(count);
+        Some(Self { next: first, spacing, left })
     }
 
     /// The first moment.
@@ -66,8 +59,7 @@ impl Slots {
 
     /// The last moment.
     pub fn last(&self) -> Timestamp {
-        self.next
-            .plus(self.spacing.saturating_mul(self.left.saturating_sub(1)))
+        self.next.plus(self.spacing.saturating_mul(self.left.saturating_sub(1)))
     }
 
     /// How many there are.
@@ -81,10 +73,7 @@ impl IntoIterator for Slots {
     type IntoIter = Moments;
 
     fn into_iter(self) -> Moments {
-        Moments {
-            slots: self,
-            given: 0,
-        }
+        Moments { slots: self, given: 0 }
     }
 }
 
@@ -103,10 +92,7 @@ impl Iterator for Moments {
             return None;
         }
         // Multiplied rather than added up, so that the microseconds' rounding does not add up either.
-        let moment = self
-            .slots
-            .next
-            .plus(self.slots.spacing.saturating_mul(self.given));
+        let moment = self.slots.next.plus(self.slots.spacing.saturating_mul(self.given));
         self.given = self.given.saturating_add(1);
         Some(moment)
     }

@@ -53,25 +53,12 @@ fn a_destination_never_refusing_is_not_held_back() {
 
 #[test]
 fn a_maximum_rate_is_kept_and_reached() {
-    let settings = Settings {
-        rate_max: Some(PerSecond::clamped(10.0)),
-        ..SETTINGS
-    };
+    let settings = Settings { rate_max: Some(PerSecond::clamped(10.0)), ..SETTINGS };
     let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
     let moments: Vec<_> = slots(grant).into_iter().collect();
-    assert_eq!(
-        moments,
-        [0, 100, 200, 300, 400, 500].map(after),
-        "a slot each 100 ms, to the horizon"
-    );
+    assert_eq!(moments, [0, 100, 200, 300, 400, 500].map(after), "a slot each 100 ms, to the horizon");
     let (_, grant) = pace.reserve(&settings, NOW, count(1));
-    assert_eq!(
-        grant,
-        Grant::Wait {
-            until: after(600),
-            why: Hold::Rate
-        }
-    );
+    assert_eq!(grant, Grant::Wait { until: after(600), why: Hold::Rate });
 }
 
 #[test]
@@ -100,10 +87,7 @@ fn the_first_refusal_turns_no_limit_into_the_accepted_rate() {
     let pace = pace.on_throttled(&SETTINGS, after(1_200), after(1_150), None);
     assert!(close_to(per_second(&pace), 30.0 * BACKOFF), "{pace:?}");
     let pace = Pace::NEW.on_throttled(&SETTINGS, NOW, NOW, None);
-    assert!(
-        close_to(per_second(&pace), BACKOFF),
-        "nothing was accepted yet: {pace:?}"
-    );
+    assert!(close_to(per_second(&pace), BACKOFF), "nothing was accepted yet: {pace:?}");
 }
 
 #[test]
@@ -124,19 +108,9 @@ fn a_retry_after_pauses_every_node() {
     let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
     for moment in [0, 10_000, 29_999].map(after) {
         let (_, grant) = pace.reserve(&SETTINGS, moment, count(1));
-        assert_eq!(
-            grant,
-            Grant::Wait {
-                until: after(30_000),
-                why: Hold::Paused
-            }
-        );
+        assert_eq!(grant, Grant::Wait { until: after(30_000), why: Hold::Paused });
         let stopped = Some((after(30_000), Hold::Paused));
-        assert_eq!(
-            pace.stopped(&SETTINGS, moment),
-            stopped,
-            "slots held from before are void"
-        );
+        assert_eq!(pace.stopped(&SETTINGS, moment), stopped, "slots held from before are void");
     }
     // A shorter time asked for later does not shorten it.
     let pace = pace.on_throttled(&SETTINGS, after(100), NOW, Some(Duration::from_secs(1)));
@@ -165,14 +139,8 @@ fn the_pace_recovers_by_itself_but_only_in_full_use() {
     let (mut used, mut idle) = (fallen, fallen);
     for second in 2..12 {
         let moment = after(second * 1_000);
-        used = used
-            .reserve(&SETTINGS, moment, count(7))
-            .0
-            .on_success(&SETTINGS, moment, count(7));
-        idle = idle
-            .reserve(&SETTINGS, moment, count(1))
-            .0
-            .on_success(&SETTINGS, moment, count(7));
+        used = used.reserve(&SETTINGS, moment, count(7)).0.on_success(&SETTINGS, moment, count(7));
+        idle = idle.reserve(&SETTINGS, moment, count(1)).0.on_success(&SETTINGS, moment, count(7));
     }
     assert!(9.0 < per_second(&used) && per_second(&used) < 10.0, "{used:?}");
     assert!(close_to(per_second(&idle), 7.0), "{idle:?}");
@@ -185,27 +153,14 @@ fn a_destination_that_is_down_is_left_alone_then_probed() {
         pace = pace.on_failure(&SETTINGS, NOW);
     }
     let (pace, grant) = pace.reserve(&SETTINGS, after(4_999), count(9));
-    assert_eq!(
-        grant,
-        Grant::Wait {
-            until: after(5_000),
-            why: Hold::Circuit
-        }
-    );
+    assert_eq!(grant, Grant::Wait { until: after(5_000), why: Hold::Circuit });
     let (pace, grant) = pace.reserve(&SETTINGS, after(5_000), count(9));
     assert_eq!(slots(grant).count(), 1);
     assert_eq!(pace.stopped(&SETTINGS, after(5_000)), None);
     let (pace, grant) = pace.reserve(&SETTINGS, after(5_100), count(9));
-    assert_eq!(
-        grant,
-        Grant::Wait {
-            until: after(10_000),
-            why: Hold::Circuit
-        }
-    );
+    assert_eq!(grant, Grant::Wait { until: after(10_000), why: Hold::Circuit });
     let (_, grant) =
-        pace.on_success(&SETTINGS, after(5_200), count(1))
-            .reserve(&SETTINGS, after(5_200), count(9));
+        pace.on_success(&SETTINGS, after(5_200), count(1)).reserve(&SETTINGS, after(5_200), count(9));
     assert_eq!(slots(grant).count(), 9);
 }
 
@@ -214,10 +169,7 @@ fn an_endpoint_that_throttles_is_rested() {
     let free = paced(10.0);
     let paused = free.on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
     assert_eq!(free.opening(&SETTINGS, NOW), Opening::At(NOW));
-    assert_eq!(
-        paused.opening(&SETTINGS, NOW),
-        Opening::Resting { until: after(30_000) }
-    );
+    assert_eq!(paused.opening(&SETTINGS, NOW), Opening::Resting { until: after(30_000) });
     let openings = [paused, free].map(|pace| pace.opening(&SETTINGS, NOW));
     assert_eq!(endpoints::choose(&openings, 0.0), endpoints::Choice::Endpoint(1));
 }
@@ -237,10 +189,7 @@ fn endpoints_share_the_load_by_what_each_bears() {
         endpoints[index] = pace;
         calls[index] += 1;
     }
-    assert!(
-        calls[0].abs_diff(600) <= 2 && calls[1].abs_diff(300) <= 2,
-        "{calls:?}"
-    );
+    assert!(calls[0].abs_diff(600) <= 2 && calls[1].abs_diff(300) <= 2, "{calls:?}");
 }
 
 #[test]
@@ -250,20 +199,9 @@ fn a_queue_drains_at_the_present_rate() {
         (paced(10.0), 0, NOW),
         (paced(10.0), 1, NOW),
         (paced(10.0), 601, after(60_000)),
-        (
-            Pace {
-                paused_until: after(5_000),
-                ..paced(10.0)
-            },
-            601,
-            after(65_000),
-        ),
+        (Pace { paused_until: after(5_000), ..paced(10.0) }, 601, after(65_000)),
     ] {
-        assert_eq!(
-            pace.drained_at(&SETTINGS, NOW, waiting),
-            drained_at,
-            "{waiting} waiting for {pace:?}"
-        );
+        assert_eq!(pace.drained_at(&SETTINGS, NOW, waiting), drained_at, "{waiting} waiting for {pace:?}");
     }
 }
 
@@ -272,11 +210,7 @@ fn a_clock_that_was_set_back_stops_nothing() {
     let (pace, _) = paced(10.0).reserve(&SETTINGS, after(3_600_000), count(3));
     let pace = pace.on_throttled(&SETTINGS, after(3_600_300), after(3_600_000), None);
     let (pace, grant) = pace.reserve(&SETTINGS, NOW, count(1));
-    assert_eq!(
-        slots(grant).first().as_millis(),
-        after(142).as_millis(),
-        "spaced from now"
-    );
+    assert_eq!(slots(grant).first().as_millis(), after(142).as_millis(), "spaced from now");
     let pace = pace.on_throttled(&SETTINGS, after(300), after(142), None);
     assert!(close_to(per_second(&pace), 4.9), "and it listens again: {pace:?}");
 }
@@ -293,10 +227,7 @@ fn what_is_not_a_number_is_the_slowest_rate() {
 enum Step {
     Reserve(u32),
     Success(u32),
-    Throttled {
-        sent: i64,
-        retry_after: Option<Duration>,
-    },
+    Throttled { sent: i64, retry_after: Option<Duration> },
     Failure,
 }
 

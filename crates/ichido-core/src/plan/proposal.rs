@@ -71,34 +71,15 @@ pub fn propose(batch: &Batch<'_>, worst: &Assumption, bounds: &Bounds, within: D
     let interval_min = bounds.interval_min.min(batch.interval);
     let retries_min = bounds.retries_min.min(batch.waits.len());
     for retries in (retries_min..=batch.waits.len()).rev() {
-        let tried = Batch {
-            waits: batch.waits.get(..retries).unwrap_or(batch.waits),
-            ..*batch
-        };
+        let tried = Batch { waits: batch.waits.get(..retries).unwrap_or(batch.waits), ..*batch };
         if let Some((parallel, interval)) = fitting(&tried, worst, parallel_max, interval_min, within) {
-            return Proposal::Change(Tuning {
-                parallel,
-                interval,
-                retries,
-            });
+            return Proposal::Change(Tuning { parallel, interval, retries });
         }
     }
-    let tuning = Tuning {
-        parallel: parallel_max,
-        interval: interval_min,
-        retries: retries_min,
-    };
+    let tuning = Tuning { parallel: parallel_max, interval: interval_min, retries: retries_min };
     let waits = batch.waits.get(..retries_min).unwrap_or(batch.waits);
-    let hurried = Batch {
-        parallel: parallel_max,
-        interval: interval_min,
-        waits,
-        ..*batch
-    };
-    Proposal::FewerItems {
-        tuning,
-        items: items_that_fit(&hurried, worst, within),
-    }
+    let hurried = Batch { parallel: parallel_max, interval: interval_min, waits, ..*batch };
+    Proposal::FewerItems { tuning, items: items_that_fit(&hurried, worst, within) }
 }
 
 /// The longest interval that fits at all, and the fewest at a time that fit with it.
@@ -109,16 +90,7 @@ fn fitting(
     interval_min: Duration,
     within: Duration,
 ) -> Option<(NonZeroU32, Duration)> {
-    let fits = |parallel, interval| {
-        takes(
-            &Batch {
-                parallel,
-                interval,
-                ..*batch
-            },
-            worst,
-        ) <= within
-    };
+    let fits = |parallel, interval| takes(&Batch { parallel, interval, ..*batch }, worst) <= within;
     if !fits(parallel_max, interval_min) {
         return None;
     }
@@ -126,11 +98,8 @@ fn fitting(
     let rounds = batch.items.div_ceil(u64::from(parallel_max.get())).max(1);
     let round = from_nanos(within.saturating_sub(waits).as_nanos() / u128::from(rounds));
     let longest = round.saturating_sub(batch.latency);
-    let interval = if batch.interval <= longest {
-        batch.interval
-    } else {
-        whole_millis(longest).max(interval_min)
-    };
+    let interval =
+        if batch.interval <= longest { batch.interval } else { whole_millis(longest).max(interval_min) };
     // Invariant: `high` at a time fit.
     let (mut low, mut high) = (batch.parallel, parallel_max);
     while low < high {

@@ -13,12 +13,8 @@ fn parallel(parallel: u32) -> NonZeroU32 {
 }
 
 /// Base 2 s, cap 20 s, four retries.
-const WAITS: [Duration; 4] = [
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-    Duration::from_secs(16),
-];
+const WAITS: [Duration; 4] =
+    [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8), Duration::from_secs(16)];
 
 /// 120 articles, 2 at a time, 2.5 s apart, 5 s each.
 fn articles() -> Batch<'static> {
@@ -34,70 +30,34 @@ fn articles() -> Batch<'static> {
 #[test]
 fn the_four_figures_of_the_specification() {
     let two = estimate(&articles(), &Assumptions::DEFAULT);
-    assert_eq!(
-        two,
-        Estimate {
-            best: secs(450),
-            likely: secs(590),
-            worst: secs(1_050)
-        }
-    );
-    let three = estimate(
-        &Batch {
-            parallel: parallel(3),
-            ..articles()
-        },
-        &Assumptions::DEFAULT,
-    );
+    assert_eq!(two, Estimate { best: secs(450), likely: secs(590), worst: secs(1_050) });
+    let three = estimate(&Batch { parallel: parallel(3), ..articles() }, &Assumptions::DEFAULT);
     assert_eq!(three.best, secs(300));
 }
 
 #[test]
 fn shares_are_scaled_to_the_items_and_rounded_up() {
-    for (items, likely, worst) in [
-        (0, 0, 0),
-        (1, 1, 1),
-        (12, 1, 2),
-        (13, 2, 3),
-        (120, 10, 20),
-        (240, 20, 40),
-    ] {
+    for (items, likely, worst) in [(0, 0, 0), (1, 1, 1), (12, 1, 2), (13, 2, 3), (120, 10, 20), (240, 20, 40)]
+    {
         assert_eq!(Assumption::LIKELY.retried(items), likely, "{items} items, likely");
         assert_eq!(Assumption::WORST.retried(items), worst, "{items} items, at worst");
     }
-    let all_and_more = Assumption {
-        of: 500,
-        ..Assumption::WORST
-    };
+    let all_and_more = Assumption { of: 500, ..Assumption::WORST };
     assert_eq!(all_and_more.retried(120), 120);
 }
 
 #[test]
 fn likely_does_not_retry_more_often_than_is_allowed() {
-    let once = Batch {
-        waits: &WAITS[..1],
-        ..articles()
-    };
+    let once = Batch { waits: &WAITS[..1], ..articles() };
     let estimate = estimate(&once, &Assumptions::DEFAULT);
-    assert_eq!(
-        (estimate.likely, estimate.worst),
-        (secs(450 + 10 * 2), secs(450 + 20 * 2))
-    );
+    assert_eq!((estimate.likely, estimate.worst), (secs(450 + 10 * 2), secs(450 + 20 * 2)));
 }
 
 #[test]
 fn nothing_takes_no_time_and_too_much_takes_forever() {
-    let none = Batch {
-        items: 0,
-        ..articles()
-    };
+    let none = Batch { items: 0, ..articles() };
     assert_eq!(takes(&none, &WORST), Duration::ZERO);
-    let instant = Batch {
-        interval: Duration::ZERO,
-        latency: Duration::ZERO,
-        waits: &[],
-        ..articles()
-    };
+    let instant = Batch { interval: Duration::ZERO, latency: Duration::ZERO, waits: &[], ..articles() };
     assert_eq!(takes(&instant, &WORST), Duration::ZERO);
     let waits = [Duration::MAX, Duration::MAX];
     let endless = Batch {
@@ -130,20 +90,8 @@ fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
         (380, Proposal::Change(tuning(8, 1_666, 3))),
         (200, Proposal::Change(tuning(6, 2_500, 1))),
         // Fewer items: 8 at a time, 5.5 s a round, a sixth of them waits 2 s.
-        (
-            60,
-            Proposal::FewerItems {
-                tuning: tuning(8, 500, 1),
-                items: 56,
-            },
-        ),
-        (
-            0,
-            Proposal::FewerItems {
-                tuning: tuning(8, 500, 1),
-                items: 0,
-            },
-        ),
+        (60, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 56 }),
+        (0, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 0 }),
     ] {
         let proposed = propose(&articles(), &WORST, &Bounds::DEFAULT, secs(within));
         assert_eq!(proposed, expected, "within {within} s");
@@ -152,18 +100,9 @@ fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
 
 #[test]
 fn a_batch_beyond_the_bounds_is_not_called_back() {
-    let bold = Batch {
-        parallel: parallel(20),
-        interval: Duration::ZERO,
-        waits: &[],
-        ..articles()
-    };
+    let bold = Batch { parallel: parallel(20), interval: Duration::ZERO, waits: &[], ..articles() };
     let proposed = propose(&bold, &WORST, &Bounds::DEFAULT, secs(10));
-    let tuning = Tuning {
-        parallel: parallel(20),
-        interval: Duration::ZERO,
-        retries: 0,
-    };
+    let tuning = Tuning { parallel: parallel(20), interval: Duration::ZERO, retries: 0 };
     assert_eq!(proposed, Proposal::FewerItems { tuning, items: 40 });
 }
 
@@ -180,11 +119,7 @@ fn what_cannot_end_in_time_does_not_begin() {
         (0, Duration::MAX, false),
     ] {
         let now = Timestamp::from_micros(now_ms * 1_000);
-        assert_eq!(
-            may_start(now, deadline, needs),
-            expected,
-            "at {now_ms} ms, needing {needs:?}"
-        );
+        assert_eq!(may_start(now, deadline, needs), expected, "at {now_ms} ms, needing {needs:?}");
     }
 }
 

@@ -12,10 +12,7 @@ pub struct BudgetSettings {
 
 impl BudgetSettings {
     /// 10 retries saved up at most, and one more for every five successes.
-    pub const DEFAULT: Self = Self {
-        capacity: 1_000,
-        earned_per_success: 20,
-    };
+    pub const DEFAULT: Self = Self { capacity: 1_000, earned_per_success: 20 };
 }
 
 /// A token bucket that is filled by successes and emptied by retries.
@@ -31,20 +28,14 @@ impl Budget {
 
     /// A full budget: a client that has just started may retry.
     pub const fn full(settings: BudgetSettings) -> Self {
-        Self {
-            settings,
-            tokens: settings.capacity,
-        }
+        Self { settings, tokens: settings.capacity }
     }
 
     /// A call succeeded at its first try.
     #[must_use]
     pub fn after_success(self) -> Self {
         let tokens = self.tokens.saturating_add(self.settings.earned_per_success);
-        Self {
-            tokens: tokens.min(self.settings.capacity),
-            ..self
-        }
+        Self { tokens: tokens.min(self.settings.capacity), ..self }
     }
 
     /// Pays for one retry; `None` when there is not enough left and the failure must stand.

@@ -1,5 +1,8 @@
 //! The gate before every repetition: could it do the work twice? (SPEC C4, F2)
 
+use std::time::Duration;
+
+use crate::time::Timestamp;
 use crate::verdict::{Effect, Seen};
 
 /// Why a repetition of this call would be harmless, if it is.
@@ -11,6 +14,35 @@ pub enum Safety {
     Repeatable,
     /// Neither: only proof that nothing was done makes a repetition safe.
     Neither,
+}
+
+/// What a receiver promises about repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// It honours the key for this long from the first call on.
+    HonoursKeys {
+        /// How long it remembers a key.
+        keeps_for: Duration,
+    },
+    /// Doing it twice is declared harmless.
+    Repeatable,
+    /// Nothing.
+    Nothing,
+}
+
+impl Guarantee {
+    /// What a call could do now, if the first one whose effect is in doubt was made at `doubt_since`.
+    pub fn safety(self, doubt_since: Option<Timestamp>, now: Timestamp) -> Safety {
+        match (self, doubt_since) {
+            (Self::Repeatable, _) => Safety::Repeatable,
+            // Past that time the receiver may have forgotten: the message counts as not covered (SPEC F2).
+            (Self::HonoursKeys { keeps_for }, Some(since)) if keeps_for <= now.since(since) => {
+                Safety::Neither
+            }
+            (Self::HonoursKeys { .. }, _) => Safety::Keyed,
+            (Self::Nothing, _) => Safety::Neither,
+        }
+    }
 }
 
 /// The repetition is refused, because the effect may be there already.
@@ -29,9 +61,9 @@ pub enum RepeatRefused {
 /// May a call be sent again, given what is known of its effect so far?
 pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
     match (effect, safety) {
-        (Effect::NotDone, _) | (Effect::Unknown, Safety::Keyed | Safety::Repeatable) => Ok(()),
+        (Effect::NotDone, _) | (_, Safety::Repeatable) | (Effect::Unknown, Safety::Keyed) => Ok(()),
         (Effect::Unknown, Safety::Neither) => Err(RepeatRefused::EffectUnknown),
-        (Effect::Done, _) => Err(RepeatRefused::EffectDone),
+        (Effect::Done, Safety::Keyed | Safety::Neither) => Err(RepeatRefused::EffectDone),
     }
 }
 

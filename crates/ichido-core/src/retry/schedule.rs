@@ -87,44 +87,28 @@ const fn tries(count: u32) -> NonZeroU32 {
 impl Retry {
     /// A client's own retries (SPEC A9): 1 s, 2 s, 4 s … plus 0 to 10 %, 3 tries in all.
     pub const CLIENT: Self = Self {
-        schedule: Schedule::Exponential {
-            base: secs(1),
-            factor: 2,
-            cap: secs(60),
-        },
+        schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: secs(60) },
         jitter: Jitter::Add(0.1),
         tries: tries(3),
     };
 
     /// Calls to a model (SPEC B2, B3): 2 s, 4 s … at most 20 s, plus 0 to 50 %; 4 retries after the first try.
     pub const LLM: Self = Self {
-        schedule: Schedule::Exponential {
-            base: secs(2),
-            factor: 2,
-            cap: secs(20),
-        },
+        schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(20) },
         jitter: Jitter::Add(0.5),
         tries: tries(5),
     };
 
     /// The outbox (SPEC D5): 2 s, 4 s … 256 s, each ±10 %; 8 retries after the first try.
     pub const OUTBOX: Self = Self {
-        schedule: Schedule::Exponential {
-            base: secs(2),
-            factor: 2,
-            cap: secs(256),
-        },
+        schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
         jitter: Jitter::PlusMinus(0.1),
         tries: tries(9),
     };
 
     /// Background jobs (SPEC A10): `2^n × 60 s` after failure n, up to a day; 3 tries unless the job says otherwise.
     pub const JOB: Self = Self {
-        schedule: Schedule::Exponential {
-            base: secs(120),
-            factor: 2,
-            cap: secs(24 * 60 * 60),
-        },
+        schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: secs(24 * 60 * 60) },
         jitter: Jitter::None,
         tries: tries(3),
     };
@@ -157,11 +141,7 @@ impl Retry {
     /// `dice` is uniform in [0, 1) and drawn by the caller. `hint` is what the server asked for: a floor, with
     /// the jitter above it, because those who were told the same moment must not all come at that moment.
     pub fn wait(&self, failure: NonZeroU32, dice: f64, hint: Option<Duration>) -> Duration {
-        let dice = if dice.is_finite() {
-            dice.clamp(0.0, 1.0)
-        } else {
-            0.0
-        };
+        let dice = if dice.is_finite() { dice.clamp(0.0, 1.0) } else { 0.0 };
         let own = self.jitter.spread(self.schedule.wait(failure), dice);
         match hint {
             Some(hint) => own.max(self.jitter.above(hint.min(WAIT_MAX), dice)),
@@ -171,16 +151,12 @@ impl Retry {
 
     /// The waits without jitter of all the retries there may be: what a plan adds up.
     pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
-        (1..self.tries.get())
-            .filter_map(NonZeroU32::new)
-            .map(|failure| self.schedule.wait(failure))
+        (1..self.tries.get()).filter_map(NonZeroU32::new).map(|failure| self.schedule.wait(failure))
     }
 
     /// The longest time that may pass from the first try to the last: a key must be kept at least this long.
     pub fn horizon(&self) -> Duration {
-        self.waits().fold(Duration::ZERO, |sum, wait| {
-            sum.saturating_add(self.jitter.spread(wait, 1.0))
-        })
+        self.waits().fold(Duration::ZERO, |sum, wait| sum.saturating_add(self.jitter.spread(wait, 1.0)))
     }
 
     /// The moment of the next try, or that it lies beyond the deadline.

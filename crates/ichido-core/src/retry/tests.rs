@@ -17,9 +17,7 @@ fn wait_secs(retry: &Retry, failure: u32, dice: f64) -> f64 {
 
 /// Least and greatest wait after each failure, in seconds.
 fn ranges(retry: &Retry, failures: u32) -> Vec<(f64, f64)> {
-    (1..=failures)
-        .map(|n| (wait_secs(retry, n, 0.0), wait_secs(retry, n, 1.0)))
-        .collect()
+    (1..=failures).map(|n| (wait_secs(retry, n, 0.0), wait_secs(retry, n, 1.0))).collect()
 }
 
 fn assert_ranges(retry: &Retry, expected: &[(f64, f64)]) {
@@ -44,27 +42,14 @@ fn the_client_waits_1_2_4_seconds_and_up_to_a_tenth_more_in_3_tries() {
 fn the_llm_waits_double_from_2_up_to_20_seconds_and_half_as_much_more() {
     assert_ranges(
         &Retry::LLM,
-        &[
-            (2.0, 3.0),
-            (4.0, 6.0),
-            (8.0, 12.0),
-            (16.0, 24.0),
-            (20.0, 30.0),
-            (20.0, 30.0),
-        ],
+        &[(2.0, 3.0), (4.0, 6.0), (8.0, 12.0), (16.0, 24.0), (20.0, 30.0), (20.0, 30.0)],
     );
-    assert!(
-        Retry::LLM.may_try_again(4) && !Retry::LLM.may_try_again(5),
-        "4 retries after the first try"
-    );
+    assert!(Retry::LLM.may_try_again(4) && !Retry::LLM.may_try_again(5), "4 retries after the first try");
 }
 
 #[test]
 fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
-    let expected: Vec<_> = (1..=8)
-        .map(|n| f64::from(1_u32 << n))
-        .map(|d| (0.9 * d, 1.1 * d))
-        .collect();
+    let expected: Vec<_> = (1..=8).map(|n| f64::from(1_u32 << n)).map(|d| (0.9 * d, 1.1 * d)).collect();
     assert_ranges(&Retry::OUTBOX, &expected);
     assert!(Retry::OUTBOX.may_try_again(8) && !Retry::OUTBOX.may_try_again(9));
     assert_eq!(Retry::OUTBOX.waits().sum::<Duration>(), Duration::from_secs(510));
@@ -74,10 +59,7 @@ fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
 #[test]
 fn a_job_waits_two_to_the_nth_minutes_after_failure_n() {
     assert_ranges(&Retry::JOB, &[(120.0, 120.0), (240.0, 240.0), (480.0, 480.0)]);
-    let job = Retry {
-        tries: nth(5),
-        ..Retry::JOB
-    };
+    let job = Retry { tries: nth(5), ..Retry::JOB };
     assert!(
         job.may_try_again(4) && !job.may_try_again(5),
         "failure n is final when n reaches the tries allowed"
@@ -87,23 +69,13 @@ fn a_job_waits_two_to_the_nth_minutes_after_failure_n() {
 #[test]
 fn a_list_gives_its_waits_in_order_and_then_the_last() {
     let waits = [5, 300, 1_800].map(Duration::from_secs).to_vec();
-    let retry = Retry {
-        schedule: Schedule::List(waits),
-        jitter: Jitter::None,
-        tries: nth(6),
-    };
-    assert_ranges(
-        &retry,
-        &[(5.0, 5.0), (300.0, 300.0), (1_800.0, 1_800.0), (1_800.0, 1_800.0)],
-    );
+    let retry = Retry { schedule: Schedule::List(waits), jitter: Jitter::None, tries: nth(6) };
+    assert_ranges(&retry, &[(5.0, 5.0), (300.0, 300.0), (1_800.0, 1_800.0), (1_800.0, 1_800.0)]);
 }
 
 #[test]
 fn full_jitter_spreads_from_nothing_to_the_wait() {
-    let retry = Retry {
-        jitter: Jitter::Full,
-        ..Retry::OUTBOX
-    };
+    let retry = Retry { jitter: Jitter::Full, ..Retry::OUTBOX };
     assert_ranges(&retry, &[(0.0, 2.0), (0.0, 4.0)]);
 }
 
@@ -114,75 +86,31 @@ fn a_servers_hint_is_a_floor_with_jitter_above_it() {
         ("client", Retry::CLIENT, 110.0),
         ("llm", Retry::LLM, 150.0),
         ("outbox", Retry::OUTBOX, 110.0),
-        (
-            "job",
-            Retry {
-                schedule: Schedule::List(vec![Duration::ZERO]),
-                ..Retry::JOB
-            },
-            100.0,
-        ),
-        (
-            "full",
-            Retry {
-                jitter: Jitter::Full,
-                ..Retry::CLIENT
-            },
-            150.0,
-        ),
+        ("job", Retry { schedule: Schedule::List(vec![Duration::ZERO]), ..Retry::JOB }, 100.0),
+        ("full", Retry { jitter: Jitter::Full, ..Retry::CLIENT }, 150.0),
     ] {
         assert_eq!(retry.wait(nth(1), 0.0, hint), Duration::from_secs(100), "{name}");
-        assert!(
-            (retry.wait(nth(1), 1.0, hint).as_secs_f64() - most).abs() < 1e-6,
-            "{name}"
-        );
+        assert!((retry.wait(nth(1), 1.0, hint).as_secs_f64() - most).abs() < 1e-6, "{name}");
     }
     let short = Some(Duration::from_secs(1));
-    assert!(
-        Retry::OUTBOX.wait(nth(8), 0.0, short) >= Duration::from_secs(230),
-        "the schedule still holds"
-    );
+    assert!(Retry::OUTBOX.wait(nth(8), 0.0, short) >= Duration::from_secs(230), "the schedule still holds");
 }
 
 #[test]
 fn numbers_that_make_no_schedule_are_refused() {
     let day = Duration::from_hours(24);
-    let exponential = |factor, cap| Schedule::Exponential {
-        base: Duration::from_secs(1),
-        factor,
-        cap,
-    };
+    let exponential = |factor, cap| Schedule::Exponential { base: Duration::from_secs(1), factor, cap };
     let cases = [
         (exponential(0, day), Jitter::None, ScheduleError::FactorZero),
         (exponential(2, 31 * day), Jitter::None, ScheduleError::WaitTooLong),
         (Schedule::List(vec![]), Jitter::None, ScheduleError::EmptyList),
-        (
-            Schedule::List(vec![day, 31 * day]),
-            Jitter::None,
-            ScheduleError::WaitTooLong,
-        ),
-        (
-            exponential(2, day),
-            Jitter::Add(-0.1),
-            ScheduleError::ShareOutOfRange,
-        ),
-        (
-            exponential(2, day),
-            Jitter::PlusMinus(1.5),
-            ScheduleError::ShareOutOfRange,
-        ),
-        (
-            exponential(2, day),
-            Jitter::Add(f64::NAN),
-            ScheduleError::ShareOutOfRange,
-        ),
+        (Schedule::List(vec![day, 31 * day]), Jitter::None, ScheduleError::WaitTooLong),
+        (exponential(2, day), Jitter::Add(-0.1), ScheduleError::ShareOutOfRange),
+        (exponential(2, day), Jitter::PlusMinus(1.5), ScheduleError::ShareOutOfRange),
+        (exponential(2, day), Jitter::Add(f64::NAN), ScheduleError::ShareOutOfRange),
     ];
     for (schedule, jitter, error) in cases {
-        let retry = Retry {
-            schedule,
-            jitter,
-            tries: nth(1),
-        };
+        let retry = Retry { schedule, jitter, tries: nth(1) };
         assert_eq!(retry.clone().checked(), Err(error), "{retry:?}");
     }
     for preset in [Retry::CLIENT, Retry::LLM, Retry::OUTBOX, Retry::JOB] {
@@ -195,13 +123,8 @@ fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
     let now = Timestamp::from_secs(100);
     let wait = Duration::from_secs(10);
     assert_eq!(Retry::due(now, wait, None), Ok(Timestamp::from_secs(110)));
-    assert_eq!(
-        Retry::due(now, wait, Some(Timestamp::from_secs(111))),
-        Ok(Timestamp::from_secs(110))
-    );
-    let late = Err(TooLate {
-        come_back_at: Timestamp::from_secs(110),
-    });
+    assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(111))), Ok(Timestamp::from_secs(110)));
+    let late = Err(TooLate { come_back_at: Timestamp::from_secs(110) });
     assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(110))), late);
 }
 
@@ -209,9 +132,7 @@ fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
 fn a_budget_lets_a_fifth_be_retries_once_its_savings_are_spent() {
     let mut budget = Budget::full(BudgetSettings::DEFAULT);
     for retry in 0..10 {
-        budget = budget
-            .spend()
-            .unwrap_or_else(|| panic!("retry {retry} comes from the savings"));
+        budget = budget.spend().unwrap_or_else(|| panic!("retry {retry} comes from the savings"));
     }
     assert_eq!(budget.spend(), None, "nothing left");
     let mut retries = 0;
@@ -225,11 +146,7 @@ fn a_budget_lets_a_fifth_be_retries_once_its_savings_are_spent() {
     for _ in 0..1_000 {
         budget = budget.after_success();
     }
-    assert_eq!(
-        budget,
-        Budget::full(BudgetSettings::DEFAULT),
-        "savings have a bound"
-    );
+    assert_eq!(budget, Budget::full(BudgetSettings::DEFAULT), "savings have a bound");
 }
 
 #[test]
@@ -244,7 +161,7 @@ fn without_a_key_only_what_was_not_done_is_repeated() {
         (Safety::Keyed, Effect::Done, Err(EffectDone)),
         (Safety::Repeatable, Effect::NotDone, Ok(())),
         (Safety::Repeatable, Effect::Unknown, Ok(())),
-        (Safety::Repeatable, Effect::Done, Err(EffectDone)),
+        (Safety::Repeatable, Effect::Done, Ok(())),
     ];
     for (safety, effect, expected) in table {
         assert_eq!(may_repeat(safety, effect), expected, "{safety:?}, {effect:?}");
@@ -252,23 +169,24 @@ fn without_a_key_only_what_was_not_done_is_repeated() {
 }
 
 #[test]
+fn a_receiver_covers_a_repetition_only_while_it_remembers_the_key() {
+    let keyed = Guarantee::HonoursKeys { keeps_for: Duration::from_secs(100) };
+    let since = Some(Timestamp::from_secs(50));
+    assert_eq!(keyed.safety(None, Timestamp::MAX), Safety::Keyed, "nothing is in doubt");
+    assert_eq!(keyed.safety(since, Timestamp::from_secs(149)), Safety::Keyed);
+    assert_eq!(keyed.safety(since, Timestamp::from_secs(150)), Safety::Neither);
+    assert_eq!(Guarantee::Repeatable.safety(since, Timestamp::MAX), Safety::Repeatable);
+    assert_eq!(Guarantee::Nothing.safety(None, Timestamp::EPOCH), Safety::Neither);
+}
+
+#[test]
 fn a_hop_repeats_a_keyed_post_after_network_faults_and_502_to_504_only() {
-    let answer = |status| {
-        Seen::Answer(Answer {
-            status,
-            headers: &[],
-            body: b"",
-            echo: Echo::Absent,
-        })
-    };
+    let answer = |status| Seen::Answer(Answer { status, headers: &[], body: b"", echo: Echo::Absent });
     for status in [502, 503, 504] {
         assert!(hop_may_repeat("POST", true, &answer(status)), "{status}");
     }
     for status in [200, 202, 400, 408, 409, 425, 429, 500, 501, 505] {
-        assert!(
-            !hop_may_repeat("POST", true, &answer(status)),
-            "{status} is the origin's decision"
-        );
+        assert!(!hop_may_repeat("POST", true, &answer(status)), "{status} is the origin's decision");
     }
     let fault = Seen::Network(NetworkFault::Timeout);
     assert!(hop_may_repeat("POST", true, &fault));

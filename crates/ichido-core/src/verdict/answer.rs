@@ -96,10 +96,7 @@ impl NetworkFault {
 
 impl Answer<'_> {
     fn header(&self, name: &str) -> Option<&[u8]> {
-        self.headers
-            .iter()
-            .find(|(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| *value)
+        self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
 
     /// An idempotency layer's word for "still in flight" (SPEC C6).
@@ -123,23 +120,13 @@ impl<'a> Seen<'a> {
 }
 
 /// Where services put the name of an error, the most telling first.
-const NAME_POINTERS: [&str; 7] = [
-    "/error/details/error_code",
-    "/error/code",
-    "/error/type",
-    "/error",
-    "/code",
-    "/__type",
-    "/type",
-];
+const NAME_POINTERS: [&str; 7] =
+    ["/error/details/error_code", "/error/code", "/error/type", "/error", "/code", "/__type", "/type"];
 
 impl<'a> Answer<'a> {
     fn names(&self) -> Vec<Cow<'a, str>> {
         let mut names = Vec::new();
-        let in_header = self
-            .headers
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case("x-amzn-errortype"));
+        let in_header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-amzn-errortype"));
         if let Some(Ok(name)) = in_header.map(|(_, value)| std::str::from_utf8(value)) {
             names.push(Cow::Borrowed(bare_name(name)));
         }
@@ -151,10 +138,7 @@ impl<'a> Answer<'a> {
             let Ok(pointer) = Pointer::parse(pointer) else {
                 continue;
             };
-            if let Some(name) = document
-                .at(&pointer)
-                .and_then(|value| value.as_str().map(Cow::into_owned))
-            {
+            if let Some(name) = document.at(&pointer).and_then(|value| value.as_str().map(Cow::into_owned)) {
                 names.push(Cow::Owned(bare_name(&name).to_owned()));
             }
         }

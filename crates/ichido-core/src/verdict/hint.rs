@@ -21,10 +21,7 @@ pub fn hint_of<'a>(
         // Of several lines the longest wait counts: whoever added it wants to be left alone that long.
         if name.eq_ignore_ascii_case("retry-after") {
             plain = plain.max(retry_after(value, now));
-        } else if MILLISECOND_HEADERS
-            .iter()
-            .any(|known| name.eq_ignore_ascii_case(known))
-        {
+        } else if MILLISECOND_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known)) {
             exact = exact.max(decimal(value.trim(), 1_000));
         }
     }

@@ -11,28 +11,20 @@ use ErrorCode::{
 use When::{Anything, InFlight, Lost, NeverSent, Status, StatusFrom};
 
 const fn row(when: When, code: ErrorCode, effect: Effect, advice: Advice) -> Row {
-    Row {
-        when,
-        code: Some(code),
-        effect,
-        advice,
-    }
+    Row { when, code: Some(code), effect, advice }
 }
 
 const fn name(name: &'static str) -> When {
     When::Name(Cow::Borrowed(name))
 }
 
-const SUCCESS: Row = Row {
-    when: StatusFrom(200, 299),
-    code: None,
-    effect: Done,
-    advice: Accept,
-};
+const SUCCESS: Row = Row { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
+
+/// What every table begins with.
+pub(super) const IN_FLIGHT: &[Row] = &[row(InFlight, InProgress, Unknown, Retry)];
 
 /// A destination of the outbox (SPEC D9).
 pub(super) const HTTP: &[Row] = &[
-    row(InFlight, InProgress, Unknown, Retry),
     SUCCESS,
     // "Go there instead" was not done here; any other redirect may be the answer to work that was done.
     row(Status(307), BadRequest, NotDone, GiveUp),

@@ -10,30 +10,17 @@ use Effect::{Done, NotDone, Unknown};
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 const fn answer(status: u16) -> Answer<'static> {
-    Answer {
-        status,
-        headers: &[],
-        body: b"",
-        echo: Echo::Absent,
-    }
+    Answer { status, headers: &[], body: b"", echo: Echo::Absent }
 }
 
 fn judge(table: &Table, seen: Seen<'_>) -> (&'static str, Effect, Advice) {
     let verdict = table.judge(&seen, NOW);
-    (
-        verdict.code.map_or("-", ErrorCode::as_str),
-        verdict.effect,
-        verdict.advice,
-    )
+    (verdict.code.map_or("-", ErrorCode::as_str), verdict.effect, verdict.advice)
 }
 
 fn assert_statuses(table: &Table, expected: &[(u16, &str, Effect, Advice)]) {
     for (status, code, effect, advice) in expected {
-        assert_eq!(
-            judge(table, Seen::Answer(answer(*status))),
-            (*code, *effect, *advice),
-            "status {status}"
-        );
+        assert_eq!(judge(table, Seen::Answer(answer(*status))), (*code, *effect, *advice), "status {status}");
     }
 }
 
@@ -88,26 +75,11 @@ fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
         Tls,
     };
     for table in [Table::http(), Table::client(), Table::llm()] {
-        for fault in [
-            NameNotResolved,
-            ConnectRefused,
-            ConnectTimeout,
-            Tls,
-            StreamRefused,
-            HeldBack,
-        ] {
-            assert_eq!(
-                judge(&table, Seen::Network(fault)),
-                ("NETWORK_TIMEOUT", NotDone, Retry),
-                "{fault:?}"
-            );
+        for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, HeldBack] {
+            assert_eq!(judge(&table, Seen::Network(fault)), ("NETWORK_TIMEOUT", NotDone, Retry), "{fault:?}");
         }
         for fault in [Timeout, Broken, AnswerCut] {
-            assert_eq!(
-                judge(&table, Seen::Network(fault)),
-                ("NETWORK_TIMEOUT", Unknown, Retry),
-                "{fault:?}"
-            );
+            assert_eq!(judge(&table, Seen::Network(fault)), ("NETWORK_TIMEOUT", Unknown, Retry), "{fault:?}");
         }
     }
 }
@@ -115,25 +87,15 @@ fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
 #[test]
 fn a_202_that_says_in_flight_is_no_success() {
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Processing "), ("Retry-After", b"3")];
-    let seen = Seen::Answer(Answer {
-        headers,
-        ..answer(202)
-    });
-    for table in [Table::http(), Table::client()] {
+    let seen = Seen::Answer(Answer { headers, ..answer(202) });
+    let any_2xx = Row { when: When::StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
+    let own = Table { own: vec![any_2xx], ..Table::http() };
+    for table in [Table::http(), Table::client(), Table::llm(), own] {
         assert_eq!(judge(&table, seen), ("IN_PROGRESS", Unknown, Retry));
         assert_eq!(table.judge(&seen, NOW).hint, Some(Duration::from_secs(3)));
     }
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b"done")];
-    assert_eq!(
-        judge(
-            &Table::http(),
-            Seen::Answer(Answer {
-                headers,
-                ..answer(202)
-            })
-        ),
-        ("-", Done, Accept)
-    );
+    assert_eq!(judge(&Table::http(), Seen::Answer(Answer { headers, ..answer(202) })), ("-", Done, Accept));
 }
 
 fn broker() -> Table {
@@ -145,12 +107,7 @@ fn broker() -> Table {
     };
     Table {
         own: vec![
-            row(
-                "already_processed",
-                ErrorCode::ConflictProcessed,
-                Done,
-                Advice::AcceptAsProcessed,
-            ),
+            row("already_processed", ErrorCode::ConflictProcessed, Done, Advice::AcceptAsProcessed),
             row("in_progress", ErrorCode::InProgress, Unknown, Retry),
         ],
         promises_echo: true,
@@ -160,42 +117,25 @@ fn broker() -> Table {
 
 #[test]
 fn a_409_has_three_meanings() {
-    let conflict = |body, echo| {
-        Seen::Answer(Answer {
-            body,
-            echo,
-            ..answer(409)
-        })
-    };
+    let conflict = |body, echo| Seen::Answer(Answer { body, echo, ..answer(409) });
     let processed = br#"{"code":"already_processed"}"#;
     assert_eq!(
         judge(&broker(), conflict(processed, Echo::Same)),
         ("CONFLICT_PROCESSED", Done, Advice::AcceptAsProcessed)
     );
-    for echo in [Echo::Absent, Echo::Other] {
-        let (_, effect, advice) = judge(&broker(), conflict(processed, echo));
-        assert_eq!(
-            (effect, advice),
-            (Unknown, GiveUp),
-            "not tied to our key: {echo:?}"
-        );
-    }
-    let in_progress = br#"{"error":{"code":"in_progress"}}"#;
+    let untied = judge(&broker(), conflict(processed, Echo::Absent));
+    assert_eq!(untied, ("KEY_NOT_ECHOED", Unknown, GiveUp), "not tied to our key");
+    let named = Row { when: When::Name("Duplicate".into()), ..broker().own[0].clone() };
+    let table = Table { own: vec![named], ..Table::http() };
     assert_eq!(
-        judge(&broker(), conflict(in_progress, Echo::Same)),
-        ("IN_PROGRESS", Unknown, Retry)
+        judge(&table, Seen::Named("Duplicate")),
+        ("KEY_NOT_ECHOED", Unknown, GiveUp),
+        "a name ties nothing"
     );
-    for other in [
-        b"".as_slice(),
-        b"{}",
-        b"already_processed",
-        br#"{"code":"price_moved"}"#,
-        b"{\"code\":",
-    ] {
-        assert_eq!(
-            judge(&broker(), conflict(other, Echo::Same)),
-            ("BAD_REQUEST", Unknown, GiveUp)
-        );
+    let in_progress = br#"{"error":{"code":"in_progress"}}"#;
+    assert_eq!(judge(&broker(), conflict(in_progress, Echo::Same)), ("IN_PROGRESS", Unknown, Retry));
+    for other in [b"".as_slice(), b"{}", b"already_processed", br#"{"code":"price_moved"}"#, b"{\"code\":"] {
+        assert_eq!(judge(&broker(), conflict(other, Echo::Same)), ("BAD_REQUEST", Unknown, GiveUp));
     }
 }
 
@@ -204,22 +144,25 @@ fn a_success_that_does_not_carry_our_key_is_unknown() {
     let created = |echo| Seen::Answer(Answer { echo, ..answer(201) });
     assert_eq!(judge(&broker(), created(Echo::Same)), ("-", Done, Accept));
     for echo in [Echo::Absent, Echo::Other] {
-        assert_eq!(
-            judge(&broker(), created(echo)),
-            ("KEY_NOT_ECHOED", Unknown, AskAfter),
-            "{echo:?}"
-        );
+        assert_eq!(judge(&broker(), created(echo)), ("KEY_NOT_ECHOED", Unknown, AskAfter), "{echo:?}");
     }
-    assert_eq!(
-        judge(&Table::http(), created(Echo::Absent)),
-        ("-", Done, Accept),
-        "nothing was promised"
-    );
+    assert_eq!(judge(&Table::http(), created(Echo::Absent)), ("-", Done, Accept), "nothing was promised");
     assert_eq!(
         judge(&Table::http(), created(Echo::Other)),
         ("KEY_NOT_ECHOED", Unknown, AskAfter),
         "somebody else's answer"
     );
+}
+
+#[test]
+fn an_answer_about_another_key_says_nothing_of_our_call() {
+    for status in [201, 202, 400, 409, 429, 500] {
+        let seen = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
+        for table in [Table::http(), broker(), Table::llm()] {
+            assert_eq!(judge(&table, seen), ("KEY_NOT_ECHOED", Unknown, AskAfter), "{status}");
+            assert_eq!(table.judge(&seen, NOW).next(Safety::Keyed, NotDone), Next::AskAfter, "{status}");
+        }
+    }
 }
 
 #[test]
@@ -238,24 +181,15 @@ fn bedrock_errors_are_told_apart_by_name() {
         ("SomethingNewException", "UNKNOWN", Unknown, GiveUp),
     ];
     for (name, code, effect, advice) in table {
-        assert_eq!(
-            judge(&Table::llm(), Seen::Named(name)),
-            (code, effect, advice),
-            "{name}"
-        );
+        assert_eq!(judge(&Table::llm(), Seen::Named(name)), (code, effect, advice), "{name}");
     }
 }
 
 #[test]
 fn a_services_name_for_the_error_wins_over_the_status() {
-    let header: &[(&str, &[u8])] = &[(
-        "X-Amzn-ErrorType",
-        b"ValidationException:http://internal.amazon.com/",
-    )];
-    let seen = Seen::Answer(Answer {
-        headers: header,
-        ..answer(429)
-    });
+    let header: &[(&str, &[u8])] =
+        &[("X-Amzn-ErrorType", b"ValidationException:http://internal.amazon.com/")];
+    let seen = Seen::Answer(Answer { headers: header, ..answer(429) });
     assert_eq!(judge(&Table::llm(), seen), ("BAD_REQUEST", NotDone, GiveUp));
     let body = br#"{"__type":"com.amazon.coral#ThrottlingException","message":"slow"}"#;
     let seen = Seen::Answer(Answer { body, ..answer(400) });
@@ -305,33 +239,16 @@ fn a_model_is_asked_again_when_throttled_or_down_and_never_when_wrong_or_not_kno
             (999, "UNKNOWN", Unknown, GiveUp),
         ],
     );
-    assert_eq!(
-        judge(&Table::llm(), Seen::UnusableAnswer),
-        ("ANSWER_UNUSABLE", Done, RetryAnswer)
-    );
+    assert_eq!(judge(&Table::llm(), Seen::UnusableAnswer), ("ANSWER_UNUSABLE", Done, RetryAnswer));
 }
 
 #[test]
 fn a_destination_puts_its_own_rows_first() {
-    let rejects_before_work = Row {
-        when: When::Status(503),
-        code: Some(ErrorCode::Broker5xx),
-        effect: NotDone,
-        advice: Retry,
-    };
-    let table = Table {
-        own: vec![rejects_before_work],
-        ..Table::http()
-    };
-    assert_eq!(
-        judge(&table, Seen::Answer(answer(503))),
-        ("BROKER_5XX", NotDone, Retry)
-    );
-    assert_eq!(
-        judge(&table, Seen::Answer(answer(502))),
-        ("BROKER_5XX", Unknown, Retry),
-        "the others stay"
-    );
+    let rejects_before_work =
+        Row { when: When::Status(503), code: Some(ErrorCode::Broker5xx), effect: NotDone, advice: Retry };
+    let table = Table { own: vec![rejects_before_work], ..Table::http() };
+    assert_eq!(judge(&table, Seen::Answer(answer(503))), ("BROKER_5XX", NotDone, Retry));
+    assert_eq!(judge(&table, Seen::Answer(answer(502))), ("BROKER_5XX", Unknown, Retry), "the others stay");
 }
 
 #[test]
@@ -341,25 +258,13 @@ fn an_unknown_effect_is_repeated_only_where_that_is_safe() {
     assert_eq!(lost.next(Safety::Repeatable, NotDone), Next::Retry);
     assert_eq!(lost.next(Safety::Neither, NotDone), Next::AskAfter);
     let refused = Table::http().judge(&Seen::Answer(answer(429)), NOW);
-    assert_eq!(
-        refused.next(Safety::Neither, NotDone),
-        Next::Retry,
-        "known not done"
-    );
-    assert_eq!(
-        refused.next(Safety::Neither, Unknown),
-        Next::AskAfter,
-        "an earlier try was lost"
-    );
+    assert_eq!(refused.next(Safety::Neither, NotDone), Next::Retry, "known not done");
+    assert_eq!(refused.next(Safety::Neither, Unknown), Next::AskAfter, "an earlier try was lost");
     let bad = Table::http().judge(&Seen::Answer(answer(400)), NOW);
     assert_eq!(bad.next(Safety::Keyed, NotDone), Next::Dead);
     let unusable = Table::llm().judge(&Seen::UnusableAnswer, NOW);
     assert_eq!(unusable.next(Safety::Repeatable, NotDone), Next::RetryAnswer);
-    assert_eq!(
-        unusable.next(Safety::Keyed, NotDone),
-        Next::Dead,
-        "a key would only replay it"
-    );
+    assert_eq!(unusable.next(Safety::Keyed, NotDone), Next::Dead, "a key would only replay it");
 }
 
 #[test]
@@ -409,18 +314,9 @@ fn a_hint_in_milliseconds_wins_over_seconds() {
         hint(&[("Retry-After", b"2"), ("retry-after-ms", b"1500")]),
         Some(Duration::from_millis(1_500))
     );
-    assert_eq!(
-        hint(&[("X-Amz-Retry-After", b"9000")]),
-        Some(Duration::from_secs(9))
-    );
-    assert_eq!(
-        hint(&[("retry-after-ms", b"x"), ("Retry-After", b"2")]),
-        Some(Duration::from_secs(2))
-    );
-    assert_eq!(
-        hint(&[("Retry-After", b"2"), ("Retry-After", b"5")]),
-        Some(Duration::from_secs(5))
-    );
+    assert_eq!(hint(&[("X-Amz-Retry-After", b"9000")]), Some(Duration::from_secs(9)));
+    assert_eq!(hint(&[("retry-after-ms", b"x"), ("Retry-After", b"2")]), Some(Duration::from_secs(2)));
+    assert_eq!(hint(&[("Retry-After", b"2"), ("Retry-After", b"5")]), Some(Duration::from_secs(5)));
     assert_eq!(hint(&[("Retry-After", b"\xff")]), None);
 }
 

@@ -9,9 +9,7 @@ use crate::{NFC, canonical, canonical_in};
 
 /// An object of `count` members whose names `name` gives.
 fn object(count: u32, name: impl Fn(u32) -> String) -> String {
-    let members: Vec<String> = (0..count)
-        .map(|number| format!("\"{}\":{number}", name(number)))
-        .collect();
+    let members: Vec<String> = (0..count).map(|number| format!("\"{}\":{number}", name(number))).collect();
     format!("{{{}}}", members.join(","))
 }
 
@@ -26,9 +24,7 @@ fn a_hundred_thousand_members_are_sorted() {
         object(100_000, |number| number.to_string()),
         object(100_000, |number| shuffled(number).to_string()),
         object(100_000, |number| format!("\\u0061{:x}", shuffled(number))),
-        object(5_000, |number| {
-            format!("{}{:x}", "a".repeat(500), shuffled(number))
-        }),
+        object(5_000, |number| format!("{}{:x}", "a".repeat(500), shuffled(number))),
     ] {
         let document = Document::parse(text.as_bytes(), text.len()).unwrap();
         let sorted = document.canonical(&Form::default()).unwrap();
@@ -45,11 +41,7 @@ fn many_escapes_in_one_string_are_read_once() {
 #[test]
 fn many_combining_marks_are_normalised_once() {
     let text = format!("\"a{}\"", "\u{316}\u{301}".repeat(100_000));
-    let expected = format!(
-        "\"\u{e1}{}{}\"",
-        "\u{316}".repeat(100_000),
-        "\u{301}".repeat(99_999)
-    );
+    let expected = format!("\"\u{e1}{}{}\"", "\u{316}".repeat(100_000), "\u{301}".repeat(99_999));
     assert!(canonical_in(&NFC, &text) == expected);
 }
 
@@ -64,10 +56,8 @@ fn many_elements_are_stepped_over_once() {
 #[test]
 fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
     let text = format!("[{}0]", "1e999,".repeat(10_000));
-    let refusal = Document::parse(text.as_bytes(), text.len())
-        .unwrap()
-        .canonical(&Form::default())
-        .unwrap_err();
+    let refusal =
+        Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&Form::default()).unwrap_err();
     assert_eq!(refusal.fault, Fault::GrowsTooLong);
     // It stops soon after the bound, not at the end.
     let numbers_written = (text.len() * GROWTH_MAX + NUMBER_DIGITS_MAX) / NUMBER_DIGITS_MAX;
@@ -77,66 +67,36 @@ fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
 #[test]
 fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
     let bytes_max = 1_000;
-    let canonical = |text: &str| {
-        Document::parse(text.as_bytes(), bytes_max)
-            .unwrap()
-            .canonical(&Form::default())
-    };
+    let canonical =
+        |text: &str| Document::parse(text.as_bytes(), bytes_max).unwrap().canonical(&Form::default());
     // Nine numbers of 998 digits, in brackets with eight commas: 8,992 bytes of 9,000.
     let short = format!("[{}1e997]", "1e997,".repeat(8));
     assert_eq!(canonical(&short).unwrap().len(), 8_992);
     let long = format!("[{}1e997]", "1e997,".repeat(9));
-    assert!(matches!(
-        canonical(&long),
-        Err(JsonError {
-            fault: Fault::GrowsTooLong,
-            ..
-        })
-    ));
+    assert!(matches!(canonical(&long), Err(JsonError { fault: Fault::GrowsTooLong, .. })));
 }
 
 #[test]
 fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
-    let canonical = |text: &str| {
-        Document::parse(text.as_bytes(), 1_000)
-            .unwrap()
-            .canonical(&Form::default())
-    };
+    let canonical = |text: &str| Document::parse(text.as_bytes(), 1_000).unwrap().canonical(&Form::default());
     // The long numbers stay below the bound; what crosses it is copied, or spelled anew, or text.
-    for last in [
-        "7".repeat(20),
-        format!("{}.0", "7".repeat(20)),
-        format!("\"{}\"", "7".repeat(18)),
-    ] {
+    for last in ["7".repeat(20), format!("{}.0", "7".repeat(20)), format!("\"{}\"", "7".repeat(18))] {
         let text = format!("[{}{last}]", "1e997,".repeat(9));
-        assert_eq!(
-            canonical(&text).map_err(|error| error.fault),
-            Err(Fault::GrowsTooLong),
-            "{last}"
-        );
+        assert_eq!(canonical(&text).map_err(|error| error.fault), Err(Fault::GrowsTooLong), "{last}");
     }
 }
 
 #[test]
 fn one_long_number_fits_any_bound() {
     let document = Document::parse(b"1e999", 5).unwrap();
-    assert_eq!(
-        document.canonical(&Form::default()).unwrap().len(),
-        NUMBER_DIGITS_MAX
-    );
+    assert_eq!(document.canonical(&Form::default()).unwrap().len(), NUMBER_DIGITS_MAX);
 }
 
 #[test]
 fn nfc_cannot_outgrow_the_bound() {
     // U+1D160 is the worst case of NFC in UTF-8: four bytes become twelve.
     let text = format!("\"{}\"", "\u{1d160}".repeat(1_000));
-    let form = Form {
-        unicode: Unicode::Nfc,
-        ..Form::default()
-    };
-    let canonical = Document::parse(text.as_bytes(), text.len())
-        .unwrap()
-        .canonical(&form)
-        .unwrap();
+    let form = Form { unicode: Unicode::Nfc, ..Form::default() };
+    let canonical = Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&form).unwrap();
     assert_eq!(canonical.len(), 12_002);
 }

@@ -17,49 +17,29 @@ fn a_value_answers_for_its_own_kind_only() {
     let document = document(r#"[null,true,-1.50,"a\u0041",[],{}]"#);
     let values: Vec<_> = document.root().elements().collect();
     let kinds: Vec<_> = values.iter().map(|value| value.kind()).collect();
-    assert_eq!(
-        kinds,
-        [
-            Kind::Null,
-            Kind::Bool,
-            Kind::Number,
-            Kind::String,
-            Kind::Array,
-            Kind::Object
-        ]
-    );
+    assert_eq!(kinds, [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object]);
     let truths: Vec<_> = values.iter().map(|value| value.as_bool()).collect();
     assert_eq!(truths, [None, Some(true), None, None, None, None]);
     let numbers: Vec<_> = values.iter().map(|value| value.as_number_text()).collect();
     assert_eq!(numbers, [None, None, Some("-1.50"), None, None, None]);
     let strings: Vec<_> = values.iter().map(|value| value.as_str()).collect();
     assert_eq!(strings, [None, None, None, Some(Cow::from("aA")), None, None]);
-    assert!(
-        values
-            .iter()
-            .all(|value| value.elements().count() == 0 && value.members().count() == 0)
-    );
+    assert!(values.iter().all(|value| value.elements().count() == 0 && value.members().count() == 0));
     assert!(values.iter().all(|value| value.get("").is_none()));
 }
 
 #[test]
 fn a_string_outlives_the_document_it_was_read_from() {
     let text = String::from(r#"{"idempotency_key":"k-1"}"#);
-    let key = document(&text)
-        .root()
-        .get("idempotency_key")
-        .and_then(Value::as_str);
+    let key = document(&text).root().get("idempotency_key").and_then(Value::as_str);
     assert!(matches!(key, Some(Cow::Borrowed("k-1"))));
 }
 
 #[test]
 fn members_come_in_the_order_of_the_text() {
     let document = document(r#"{"b":[1,[2]],"a":{"x":{}},"\n":3}"#);
-    let members: Vec<_> = document
-        .root()
-        .members()
-        .map(|(name, value)| (name.into_owned(), value.kind()))
-        .collect();
+    let members: Vec<_> =
+        document.root().members().map(|(name, value)| (name.into_owned(), value.kind())).collect();
     let expected = [("b", Kind::Array), ("a", Kind::Object), ("\n", Kind::Number)];
     assert_eq!(members, expected.map(|(name, kind)| (name.to_owned(), kind)));
 }
@@ -73,13 +53,9 @@ fn elements_step_over_what_they_hold() {
 
 #[test]
 fn a_member_is_found_by_its_unescaped_name() {
-    let members: Vec<String> = (0..100)
-        .map(|number| format!("\"n{}\":{number}", number * 37 % 100))
-        .collect();
-    let text = format!(
-        "{{{},\"\\u00e9\":true,\"\u{ffff}\":false,\"😀\":null}}",
-        members.join(",")
-    );
+    let members: Vec<String> =
+        (0..100).map(|number| format!("\"n{}\":{number}", number * 37 % 100)).collect();
+    let text = format!("{{{},\"\\u00e9\":true,\"\u{ffff}\":false,\"😀\":null}}", members.join(","));
     let document = document(&text);
     let root = document.root();
     for number in 0..100 {
@@ -113,20 +89,10 @@ fn a_pointer_leads_through_members_and_elements() {
         assert_eq!(number(text), Some(expected), "{text}");
     }
     assert_eq!(document.at(&pointer("/foo")).map(Value::kind), Some(Kind::Array));
-    assert_eq!(
-        document.at(&pointer("/foo/0")).and_then(Value::as_str),
-        Some("bar".into())
-    );
-    for text in [
-        "/foo/2",
-        "/foo/01",
-        "/foo/-",
-        "/foo/+1",
-        "/foo/",
-        "/foo/99999999999999999999",
-        "/nope",
-        "/a~1b/x",
-    ] {
+    assert_eq!(document.at(&pointer("/foo/0")).and_then(Value::as_str), Some("bar".into()));
+    for text in
+        ["/foo/2", "/foo/01", "/foo/-", "/foo/+1", "/foo/", "/foo/99999999999999999999", "/nope", "/a~1b/x"]
+    {
         assert!(document.at(&pointer(text)).is_none(), "{text}");
     }
 }
@@ -137,10 +103,7 @@ fn a_pointer_is_written_as_it_is_read() {
         assert_eq!(pointer(text).to_string(), text);
     }
     let twice = document(r#"{"~1":1,"/":2}"#);
-    assert_eq!(
-        twice.at(&pointer("/~01")).and_then(Value::as_number_text),
-        Some("1")
-    );
+    assert_eq!(twice.at(&pointer("/~01")).and_then(Value::as_number_text), Some("1"));
 }
 
 #[test]
@@ -152,33 +115,18 @@ fn a_pointer_must_name_something_inside_the_document() {
 fn pointers_outside_the_grammar_are_refused() {
     assert_eq!(Pointer::parse("a/b"), Err(PointerError::NoSlash));
     assert_eq!(Pointer::parse("#/a"), Err(PointerError::NoSlash));
-    assert_eq!(
-        Pointer::parse("/a~"),
-        Err(PointerError::BadEscape { position: 2 })
-    );
-    assert_eq!(
-        Pointer::parse("/~1/~2"),
-        Err(PointerError::BadEscape { position: 4 })
-    );
-    assert_eq!(
-        Pointer::parse("/~é"),
-        Err(PointerError::BadEscape { position: 1 })
-    );
+    assert_eq!(Pointer::parse("/a~"), Err(PointerError::BadEscape { position: 2 }));
+    assert_eq!(Pointer::parse("/~1/~2"), Err(PointerError::BadEscape { position: 4 }));
+    assert_eq!(Pointer::parse("/~é"), Err(PointerError::BadEscape { position: 1 }));
 }
 
 #[test]
 fn pointers_are_bounded() {
     let long = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
     assert!(Pointer::parse(&long(Pointer::BYTES_MAX)).is_ok());
-    assert_eq!(
-        Pointer::parse(&long(Pointer::BYTES_MAX + 1)),
-        Err(PointerError::TooLong)
-    );
+    assert_eq!(Pointer::parse(&long(Pointer::BYTES_MAX + 1)), Err(PointerError::TooLong));
     assert!(Pointer::parse(&"/a".repeat(DEPTH_MAX)).is_ok());
-    assert_eq!(
-        Pointer::parse(&"/a".repeat(DEPTH_MAX + 1)),
-        Err(PointerError::TooDeep)
-    );
+    assert_eq!(Pointer::parse(&"/a".repeat(DEPTH_MAX + 1)), Err(PointerError::TooDeep));
 }
 
 #[test]

@@ -13,21 +13,10 @@ use ichido_core::json::{Document, Fault, Form, JsonError, Numbers, Pointer, Unic
 
 const BYTES_MAX: usize = 1 << 20;
 
-const NO_EXPONENT: Form = Form {
-    numbers: Numbers::ExactNoExponent,
-    unicode: Unicode::AsWritten,
-    leave_out: Vec::new(),
-};
-const DOUBLE: Form = Form {
-    numbers: Numbers::Double,
-    unicode: Unicode::AsWritten,
-    leave_out: Vec::new(),
-};
-const NFC: Form = Form {
-    numbers: Numbers::Exact,
-    unicode: Unicode::Nfc,
-    leave_out: Vec::new(),
-};
+const NO_EXPONENT: Form =
+    Form { numbers: Numbers::ExactNoExponent, unicode: Unicode::AsWritten, leave_out: Vec::new() };
+const DOUBLE: Form = Form { numbers: Numbers::Double, unicode: Unicode::AsWritten, leave_out: Vec::new() };
+const NFC: Form = Form { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: Vec::new() };
 
 fn try_canonical(text: &[u8], form: &Form) -> Result<String, JsonError> {
     let bytes = Document::parse(text, BYTES_MAX)?.canonical(form)?;
@@ -54,20 +43,11 @@ fn refused(text: impl AsRef<[u8]>, position: usize, fault: Fault) {
 fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: Fault) {
     let text = text.as_ref();
     let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
-    assert_eq!(
-        try_canonical(text, form),
-        Err(JsonError { position, fault }),
-        "{shown}"
-    );
+    assert_eq!(try_canonical(text, form), Err(JsonError { position, fault }), "{shown}");
 }
 
 fn leaving_out(pointers: &[&str]) -> Form {
-    let leave_out = pointers
-        .iter()
-        .map(|text| Pointer::parse(text).expect("the test names a member"))
-        .collect();
-    Form {
-        leave_out,
-        ..Form::default()
-    }
+    let leave_out =
+        pointers.iter().map(|text| Pointer::parse(text).expect("the test names a member")).collect();
+    Form { leave_out, ..Form::default() }
 }

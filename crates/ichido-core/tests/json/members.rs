@@ -24,9 +24,7 @@ fn duplicates_are_found_behind_escapes() {
 #[test]
 fn the_first_name_that_repeats_is_the_one_named() {
     refused(r#"{"b":1,"a":2,"b":3,"a":4,"b":5}"#, 13, Fault::DuplicateMember);
-    let members: Vec<String> = (0..200)
-        .map(|number| format!("\"{:03}\":0,", number * 7 % 200))
-        .collect();
+    let members: Vec<String> = (0..200).map(|number| format!("\"{:03}\":0,", number * 7 % 200)).collect();
     let text = format!("{{{}\"150\":0,\"007\":0}}", members.concat());
     let position = 1 + members.concat().len();
     refused(text, position, Fault::DuplicateMember);
@@ -44,10 +42,7 @@ fn members_are_sorted_at_every_level() {
         canonical(r#"{"b":[{"z":1,"y":{"d":4,"c":3}}],"a":{},"":0,"B":[]}"#),
         r#"{"":0,"B":[],"a":{},"b":[{"y":{"c":3,"d":4},"z":1}]}"#
     );
-    assert_eq!(
-        canonical(r#"{"aa":1,"a":2,"ab":3,"a\u0000":4}"#),
-        r#"{"a":2,"a\u0000":4,"aa":1,"ab":3}"#
-    );
+    assert_eq!(canonical(r#"{"aa":1,"a":2,"ab":3,"a\u0000":4}"#), r#"{"a":2,"a\u0000":4,"aa":1,"ab":3}"#);
 }
 
 #[test]
@@ -64,46 +59,24 @@ fn members_are_sorted_by_utf16_code_units() {
 fn named_members_are_left_out() {
     let text = r#"{"amount":5,"meta":{"trace_id":"x","who":"y"},"a/b":1,"~":2,"":3}"#;
     for (pointers, expected) in [
-        (
-            &["/amount"][..],
-            r#"{"":3,"a/b":1,"meta":{"trace_id":"x","who":"y"},"~":2}"#,
-        ),
-        (
-            &["/meta/trace_id"],
-            r#"{"":3,"a/b":1,"amount":5,"meta":{"who":"y"},"~":2}"#,
-        ),
-        (
-            &["/meta/trace_id", "/meta/who", "/a~1b", "/~0", "/"],
-            r#"{"amount":5,"meta":{}}"#,
-        ),
-        (
-            &["/meta", "/meta/trace_id", "/meta"],
-            r#"{"":3,"a/b":1,"amount":5,"~":2}"#,
-        ),
+        (&["/amount"][..], r#"{"":3,"a/b":1,"meta":{"trace_id":"x","who":"y"},"~":2}"#),
+        (&["/meta/trace_id"], r#"{"":3,"a/b":1,"amount":5,"meta":{"who":"y"},"~":2}"#),
+        (&["/meta/trace_id", "/meta/who", "/a~1b", "/~0", "/"], r#"{"amount":5,"meta":{}}"#),
+        (&["/meta", "/meta/trace_id", "/meta"], r#"{"":3,"a/b":1,"amount":5,"~":2}"#),
     ] {
-        assert_eq!(
-            canonical_in(&leaving_out(pointers), text),
-            expected,
-            "{pointers:?}"
-        );
+        assert_eq!(canonical_in(&leaving_out(pointers), text), expected, "{pointers:?}");
     }
 }
 
 #[test]
 fn a_name_is_left_out_however_it_is_escaped() {
-    assert_eq!(
-        canonical_in(&leaving_out(&["/trace"]), r#"{"\u0074race":1,"b":2}"#),
-        r#"{"b":2}"#
-    );
+    assert_eq!(canonical_in(&leaving_out(&["/trace"]), r#"{"\u0074race":1,"b":2}"#), r#"{"b":2}"#);
 }
 
 #[test]
 fn only_members_of_objects_are_left_out() {
     let text = r#"{"list":[{"id":1,"x":2},[3],4]}"#;
-    assert_eq!(
-        canonical_in(&leaving_out(&["/list/0/id"]), text),
-        r#"{"list":[{"x":2},[3],4]}"#
-    );
+    assert_eq!(canonical_in(&leaving_out(&["/list/0/id"]), text), r#"{"list":[{"x":2},[3],4]}"#);
     let unchanged = [
         "/list/0",
         "/list/1/0",
@@ -131,10 +104,7 @@ fn what_is_left_out_must_still_be_json() {
 #[test]
 fn with_nfc_names_to_leave_out_are_compared_in_nfc() {
     for pointer in ["/\u{c5}/x", "/A\u{30a}/x"] {
-        let form = Form {
-            unicode: Unicode::Nfc,
-            ..leaving_out(&[pointer])
-        };
+        let form = Form { unicode: Unicode::Nfc, ..leaving_out(&[pointer]) };
         for name in ["\u{c5}", "A\u{30a}", "\\u212b"] {
             let text = format!("{{\"{name}\":{{\"x\":1,\"y\":2}}}}");
             assert_eq!(canonical_in(&form, &text), "{\"\u{c5}\":{\"y\":2}}");

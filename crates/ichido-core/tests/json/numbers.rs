@@ -7,19 +7,7 @@ use crate::{DOUBLE, NO_EXPONENT, canonical, canonical_in, refused, refused_in};
 #[test]
 fn equal_numbers_have_one_spelling() {
     for (expected, spellings) in [
-        (
-            "0",
-            &[
-                "0",
-                "-0",
-                "0.0",
-                "-0.0",
-                "0e5",
-                "0E-5",
-                "-0.000e+9",
-                "0.00e999999999999999999999",
-            ][..],
-        ),
+        ("0", &["0", "-0", "0.0", "-0.0", "0e5", "0E-5", "-0.000e+9", "0.00e999999999999999999999"][..]),
         (
             "1",
             &[
@@ -31,14 +19,8 @@ fn equal_numbers_have_one_spelling() {
         ("100", &["100", "100.00", "1e2", "1.00e2", "1000e-1", "0.001e5"]),
         ("0.1", &["0.1", "0.10", "1e-1", "10e-2", "0.01e1"]),
         ("0.00105", &["0.00105", "1.05e-3", "105e-5", "0.0010500"]),
-        (
-            "12.34",
-            &["12.34", "1234e-2", "1.234e1", "0.1234e2", "0.001234e4", "12.3400"],
-        ),
-        (
-            "1020.304",
-            &["1020.304", "1.020304e3", "1020304e-3", "10203.04e-1"],
-        ),
+        ("12.34", &["12.34", "1234e-2", "1.234e1", "0.1234e2", "0.001234e4", "12.3400"]),
+        ("1020.304", &["1020.304", "1.020304e3", "1020304e-3", "10203.04e-1"]),
         ("1200", &["1200", "1.2e3", "12e2", "1200.0", "120e1", "0.12e4"]),
     ] {
         for spelling in spellings {
@@ -49,19 +31,13 @@ fn equal_numbers_have_one_spelling() {
 
 #[test]
 fn an_integer_beyond_two_to_the_53_stays_itself() {
-    for number in [
-        "9007199254740993",
-        "-9007199254740993",
-        "18446744073709551617",
-        "123456789012345678901234567890",
-    ] {
+    for number in
+        ["9007199254740993", "-9007199254740993", "18446744073709551617", "123456789012345678901234567890"]
+    {
         assert_eq!(canonical(number), number);
     }
     assert_ne!(canonical("9007199254740993"), canonical("9007199254740992"));
-    assert_ne!(
-        canonical("0.1"),
-        canonical("0.1000000000000000055511151231257827")
-    );
+    assert_ne!(canonical("0.1"), canonical("0.1000000000000000055511151231257827"));
 }
 
 #[test]
@@ -96,12 +72,8 @@ fn the_bound_counts_the_digits_of_the_normal_form() {
 
 #[test]
 fn a_huge_exponent_costs_no_memory() {
-    for number in [
-        "1e1000000",
-        "1e-1000000",
-        "-5E+999999999999999999999999",
-        "1e-99999999999999999999999999",
-    ] {
+    for number in ["1e1000000", "1e-1000000", "-5E+999999999999999999999999", "1e-99999999999999999999999999"]
+    {
         refused(number, 0, Fault::NumberTooLong);
     }
     refused(format!("1e{}", "9".repeat(100_000)), 0, Fault::NumberTooLong);
@@ -143,16 +115,8 @@ fn doubles_merge_what_a_double_cannot_tell_apart() {
 
 #[test]
 fn a_number_beyond_the_greatest_double_is_refused_as_a_double() {
-    assert_eq!(
-        canonical_in(&DOUBLE, "1.7976931348623157e308"),
-        "1.7976931348623157e+308"
-    );
+    assert_eq!(canonical_in(&DOUBLE, "1.7976931348623157e308"), "1.7976931348623157e+308");
     refused_in(&DOUBLE, "[1e309]", 1, Fault::NumberTooLarge);
     refused_in(&DOUBLE, "-1e99999999999999999999", 0, Fault::NumberTooLarge);
-    refused_in(
-        &DOUBLE,
-        format!("[{}]", "9".repeat(400)),
-        1,
-        Fault::NumberTooLarge,
-    );
+    refused_in(&DOUBLE, format!("[{}]", "9".repeat(400)), 1, Fault::NumberTooLarge);
 }

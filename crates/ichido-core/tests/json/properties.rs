@@ -11,15 +11,9 @@ use model::{Model, model, name};
 use spelling::{Dice, dice};
 
 fn all_forms() -> impl Iterator<Item = Form> {
-    [Numbers::Exact, Numbers::ExactNoExponent, Numbers::Double]
-        .into_iter()
-        .flat_map(|numbers| {
-            [Unicode::AsWritten, Unicode::Nfc].map(|unicode| Form {
-                numbers,
-                unicode,
-                leave_out: Vec::new(),
-            })
-        })
+    [Numbers::Exact, Numbers::ExactNoExponent, Numbers::Double].into_iter().flat_map(|numbers| {
+        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| Form { numbers, unicode, leave_out: Vec::new() })
+    })
 }
 
 /// Reads `text`; if it has a canonical form, that form must be its own canonical form.

@@ -8,10 +8,7 @@ use crate::{canonical, refused};
 fn a_text_over_the_bound_is_refused_unread() {
     let refusal = |text: &[u8], bytes_max| Document::parse(text, bytes_max).map(drop);
     assert_eq!(refusal(b"[1,2]", 5), Ok(()));
-    let too_large = JsonError {
-        position: 4,
-        fault: Fault::TooLarge { bytes_max: 4 },
-    };
+    let too_large = JsonError { position: 4, fault: Fault::TooLarge { bytes_max: 4 } };
     assert_eq!(refusal(b"[1,2]", 4), Err(too_large));
     assert_eq!(refusal(b"\xff\xff\xff\xff\xff", 4), Err(too_large));
 }
@@ -28,11 +25,7 @@ fn bytes_that_are_not_utf8_are_refused() {
     refused(b"\"\xc0\x80\"", 1, Fault::NotUtf8); // An overlong NUL.
     refused(b"\"\xed\xa0\x80\"", 1, Fault::NotUtf8); // A surrogate encoded as if it were a character.
     refused(b"\"\xe2\x82", 1, Fault::NotUtf8); // A character cut in half.
-    refused(
-        "{}".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>(),
-        0,
-        Fault::ExpectedValue,
-    );
+    refused("{}".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>(), 0, Fault::ExpectedValue);
 }
 
 #[test]
@@ -53,10 +46,7 @@ fn content_after_the_value_is_refused() {
 
 #[test]
 fn only_four_characters_are_white_space() {
-    assert_eq!(
-        canonical(" \t\n\r[ \t\n\r1 \t\n\r, \t\n\r2 \t\n\r] \t\n\r"),
-        "[1,2]"
-    );
+    assert_eq!(canonical(" \t\n\r[ \t\n\r1 \t\n\r, \t\n\r2 \t\n\r] \t\n\r"), "[1,2]");
     for space in ["\u{b}", "\u{c}", "\u{85}", "\u{a0}", "\u{2003}", "\u{2028}", "\0"] {
         refused(format!("{space}1"), 0, Fault::ExpectedValue);
     }
@@ -93,11 +83,7 @@ fn a_document_cut_anywhere_is_refused() {
     let text = r#"{"a":[1.5e3,"\u00e9\ud83d\ude00",{"b":null}],"c":{"d":true,"e":false}}"#;
     assert!(Document::parse(text.as_bytes(), text.len()).is_ok());
     for end in 0..text.len() {
-        assert!(
-            Document::parse(&text.as_bytes()[..end], text.len()).is_err(),
-            "{}",
-            &text[..end]
-        );
+        assert!(Document::parse(&text.as_bytes()[..end], text.len()).is_err(), "{}", &text[..end]);
     }
 }
 
@@ -166,9 +152,7 @@ fn nan_and_infinity_are_refused() {
 
 #[test]
 fn an_error_says_what_and_where_but_not_the_content() {
-    let error = Document::parse(br#"{"secret":1,"secret":2}"#, 100)
-        .map(drop)
-        .unwrap_err();
+    let error = Document::parse(br#"{"secret":1,"secret":2}"#, 100).map(drop).unwrap_err();
     let message = "this member name repeats an earlier one of the same object (at byte 12)";
     assert_eq!(error.to_string(), message);
 }

@@ -69,11 +69,7 @@ fn the_numbers_of_appendix_b_have_the_published_spelling() {
     ] {
         let double = f64::from_bits(bits);
         // Three spellings that all read as this double: scientific, in full, and with digits to spare.
-        for text in [
-            format!("{double:e}"),
-            format!("{double}"),
-            format!("{double:.25e}"),
-        ] {
+        for text in [format!("{double:e}"), format!("{double}"), format!("{double:.25e}")] {
             assert_eq!(canonical_in(&DOUBLE, &text), expected, "{bits:016x} as {text}");
         }
     }
@@ -130,11 +126,7 @@ const VECTORS: &[(&str, &str, &str)] = &[
         r#"{"":"empty","1":{"\n":56,"f":{"F":5,"f":"hi"}},
 "10":{},"111":[{"E":"no","e":"yes"}],"A":{},"a":{}}"#,
     ),
-    (
-        "unicode",
-        r#"{ "Unnormalized Unicode":"A\u030a" }"#,
-        "{\"Unnormalized Unicode\":\"A\u{30a}\"}",
-    ),
+    ("unicode", r#"{ "Unnormalized Unicode":"A\u030a" }"#, "{\"Unnormalized Unicode\":\"A\u{30a}\"}"),
     (
         "weird",
         r#"{

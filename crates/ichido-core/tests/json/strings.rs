@@ -93,10 +93,7 @@ fn text_is_kept_as_written_unless_nfc_is_asked_for() {
     assert_eq!(canonical_in(&NFC, "\"\u{212b}\""), "\"\u{c5}\"");
     assert_eq!(canonical_in(&NFC, r#""plain \n \u0041""#), r#""plain \n A""#);
     // A character that NFC itself takes apart, three times as long in UTF-8.
-    assert_eq!(
-        canonical_in(&NFC, "\"\u{1d160}\""),
-        "\"\u{1d158}\u{1d165}\u{1d16e}\""
-    );
+    assert_eq!(canonical_in(&NFC, "\"\u{1d160}\""), "\"\u{1d158}\u{1d165}\u{1d16e}\"");
 }
 
 #[test]
@@ -113,10 +110,5 @@ fn nfc_is_refused_when_it_makes_two_members_equal() {
     let text = "{\"\u{c5}\":1,\"b\":2,\"A\u{30a}\":3}";
     assert!(canonical(text).contains("\"b\":2"));
     refused_in(&NFC, text, 14, Fault::DuplicateAfterNfc);
-    refused_in(
-        &NFC,
-        "[{\"\u{212b}\":1,\"\\u00c5\":2}]",
-        10,
-        Fault::DuplicateAfterNfc,
-    );
+    refused_in(&NFC, "[{\"\u{212b}\":1,\"\\u00c5\":2}]", 10, Fault::DuplicateAfterNfc);
 }

@@ -26,13 +26,7 @@ pub(crate) struct Destination {
 
 impl Destination {
     pub(crate) fn new(model: Model, limit: u32) -> Self {
-        Self {
-            model,
-            limit,
-            tokens: f64::MAX,
-            refilled: 0,
-            accepted: VecDeque::new(),
-        }
+        Self { model, limit, tokens: f64::MAX, refilled: 0, accepted: VecDeque::new() }
     }
 
     /// Accepts the call, or says how many microseconds later it would be.

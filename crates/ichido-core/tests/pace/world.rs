@@ -42,17 +42,9 @@ struct Node {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Wakes {
-        node: usize,
-    },
-    Sends {
-        node: usize,
-    },
-    Answered {
-        node: usize,
-        sent: i64,
-        refused: Option<i64>,
-    },
+    Wakes { node: usize },
+    Sends { node: usize },
+    Answered { node: usize, sent: i64, refused: Option<i64> },
 }
 
 /// What happened in a span of time.
@@ -121,10 +113,7 @@ impl World {
         self.run(i64::from(from) * SECOND);
         self.counts = Counts::default();
         self.run(i64::from(to) * SECOND);
-        Counts {
-            seconds: to - from,
-            ..self.counts
-        }
+        Counts { seconds: to - from, ..self.counts }
     }
 
     fn run(&mut self, until: i64) {
@@ -165,11 +154,7 @@ impl World {
     }
 
     fn on_send(&mut self, node: usize) {
-        if self
-            .pace
-            .stopped(&self.settings, Timestamp::from_micros(self.now))
-            .is_some()
-        {
+        if self.pace.stopped(&self.settings, Timestamp::from_micros(self.now)).is_some() {
             self.nodes[node].busy -= 1;
             return;
         }
@@ -177,14 +162,7 @@ impl World {
         self.counts.sent += 1;
         self.counts.accepted += u32::from(refused.is_none());
         let latency = self.dice.between(SECOND / 50, self.latency_max);
-        self.at(
-            self.now + latency,
-            Event::Answered {
-                node,
-                sent: self.now,
-                refused,
-            },
-        );
+        self.at(self.now + latency, Event::Answered { node, sent: self.now, refused });
     }
 
     fn on_answer(&mut self, node: usize, sent: i64, refused: Option<i64>) {
@@ -207,9 +185,7 @@ impl World {
     /// Tells the pace what was accepted since the last report, as a node does whenever it writes the row.
     fn report(&mut self, node: usize) {
         if let Some(count) = NonZeroU32::new(std::mem::take(&mut self.nodes[node].accepted)) {
-            self.pace = self
-                .pace
-                .on_success(&self.settings, Timestamp::from_micros(self.now), count);
+            self.pace = self.pace.on_success(&self.settings, Timestamp::from_micros(self.now), count);
         }
     }
 
@@ -220,8 +196,7 @@ impl World {
 
     fn at(&mut self, moment: i64, event: Event) {
         self.events_made += 1;
-        self.events
-            .push(Reverse((moment.max(self.now), self.events_made, event)));
+        self.events.push(Reverse((moment.max(self.now), self.events_made, event)));
     }
 }
 

@@ -15,18 +15,11 @@ fn closed(failures: u32) -> Circuit {
 }
 
 fn open(until: Timestamp, rest_secs: u64) -> Circuit {
-    Circuit::Open {
-        until,
-        rest: Duration::from_secs(rest_secs),
-    }
+    Circuit::Open { until, rest: Duration::from_secs(rest_secs) }
 }
 
 fn half_open(probes_left: u32, renewed_at: Timestamp, rest_secs: u64) -> Circuit {
-    Circuit::HalfOpen {
-        probes_left,
-        renewed_at,
-        rest: Duration::from_secs(rest_secs),
-    }
+    Circuit::HalfOpen { probes_left, renewed_at, rest: Duration::from_secs(rest_secs) }
 }
 
 /// Every state meets every event at second 100.
@@ -64,11 +57,7 @@ fn the_table_of_the_circuit() {
         // Probes that were never heard of again are replaced.
         (half_open(0, NOW, 5), Asked, half_open(2, at(105), 5)),
     ] {
-        assert_eq!(
-            before.step(&SETTINGS, NOW, event),
-            after,
-            "{before:?} met {event:?}"
-        );
+        assert_eq!(before.step(&SETTINGS, NOW, event), after, "{before:?} met {event:?}");
     }
 }
 
@@ -89,14 +78,8 @@ fn it_lets_through_all_none_or_a_few() {
 
 #[test]
 fn a_rest_longer_than_the_longest_is_cut_to_it() {
-    let settings = CircuitSettings {
-        rest: Duration::MAX,
-        ..SETTINGS
-    };
-    assert_eq!(
-        closed(2).step(&settings, NOW, Event::Failed),
-        open(Timestamp::from_secs(115), 15)
-    );
+    let settings = CircuitSettings { rest: Duration::MAX, ..SETTINGS };
+    assert_eq!(closed(2).step(&settings, NOW, Event::Failed), open(Timestamp::from_secs(115), 15));
     assert_eq!(
         half_open(0, SOON, 15).step(&settings, NOW, Event::Failed),
         open(Timestamp::from_secs(115), 15)

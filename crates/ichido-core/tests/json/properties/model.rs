@@ -31,18 +31,10 @@ impl Decimal {
         let digits = digits.trim_start_matches('0');
         let significant = digits.trim_end_matches('0');
         if significant.is_empty() {
-            return Self {
-                negative: false,
-                digits: String::new(),
-                exponent: 0,
-            };
+            return Self { negative: false, digits: String::new(), exponent: 0 };
         }
         let trimmed = i32::try_from(digits.len() - significant.len()).expect("digits are few");
-        Self {
-            negative,
-            digits: significant.to_owned(),
-            exponent: exponent + trimmed,
-        }
+        Self { negative, digits: significant.to_owned(), exponent: exponent + trimmed }
     }
 }
 

@@ -101,11 +101,8 @@ fn spell_string(text: &str, dice: &mut Dice, out: &mut String) {
             Some(short) if dice.flip() => out.push_str(short),
             _ if must_escape || dice.throw(6) == 0 => {
                 for unit in char.encode_utf16(&mut [0; 2]) {
-                    let escape = if dice.flip() {
-                        format!("\\u{unit:04x}")
-                    } else {
-                        format!("\\u{unit:04X}")
-                    };
+                    let escape =
+                        if dice.flip() { format!("\\u{unit:04x}") } else { format!("\\u{unit:04X}") };
                     out.push_str(&escape);
                 }
             }
@@ -119,15 +116,7 @@ fn spell_string(text: &str, dice: &mut Dice, out: &mut String) {
 fn spell_number(number: &Decimal, dice: &mut Dice, out: &mut String) {
     let digits = &number.digits;
     if digits.is_empty() {
-        out.push_str(dice.pick(&[
-            "0",
-            "-0",
-            "0.0",
-            "-0.000",
-            "0e7",
-            "0E-99999999999999999999",
-            "0.00e+5",
-        ]));
+        out.push_str(dice.pick(&["0", "-0", "0.0", "-0.000", "0e7", "0E-99999999999999999999", "0.00e+5"]));
         return;
     }
     let count = i32::try_from(digits.len()).expect("digits are few");
