@@ -265,6 +265,14 @@ fn a_failure_that_could_be_done_twice_is_parked_whatever_the_worker_says() {
 }
 
 #[test]
+fn whatever_is_parked_is_in_doubt() {
+    let parked = after(&[claimed(1), failed(1, Failure::InDoubt, Effect::NotDone)]);
+    assert_eq!(history(parked).effect(), Effect::Unknown);
+    let given_up = parked.step(Event::Decided(Decision::GiveUp), THEN).unwrap();
+    assert_eq!(refusal(given_up, requeued(Safety::Neither)), Why::CouldDoItTwice);
+}
+
+#[test]
 fn a_doubt_begins_with_the_first_doubtful_try_and_travels_with_the_last() {
     let first = State::queued(NOW, allowed(5)).step(claimed(1), NOW).unwrap();
     let lost = |number, until| Event::Failed {
