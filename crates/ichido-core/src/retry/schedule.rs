@@ -151,12 +151,17 @@ impl Retry {
 
     /// The waits without jitter of all the retries there may be: what a plan adds up.
     pub fn waits(&self) -> impl Iterator<Item = Duration> + '_ {
-        (1..self.tries.get()).filter_map(NonZeroU32::new).map(|failure| self.schedule.wait(failure))
+        self.failures_retried().map(|failure| self.schedule.wait(failure))
     }
 
-    /// The longest time that may pass from the first try to the last: a key must be kept at least this long.
-    pub fn horizon(&self) -> Duration {
-        self.waits().fold(Duration::ZERO, |sum, wait| sum.saturating_add(self.jitter.spread(wait, 1.0)))
+    /// The longest time from the start of the first try to the end of the last: a key must be kept at least
+    /// this long.
+    ///
+    /// It holds as long as no call takes longer than `call_max` and no hint asks for more than `hint_max`.
+    pub fn horizon(&self, call_max: Duration, hint_max: Duration) -> Duration {
+        let calls = call_max.saturating_mul(self.tries.get());
+        self.failures_retried()
+            .fold(calls, |sum, failure| sum.saturating_add(self.wait(failure, 1.0, Some(hint_max))))
     }
 
     /// The moment of the next try, or that it lies beyond the deadline.
@@ -166,6 +171,11 @@ impl Retry {
             Some(deadline) if deadline <= due => Err(TooLate { come_back_at: due }),
             _ => Ok(due),
         }
+    }
+
+    /// The failures that another try may follow, in order.
+    fn failures_retried(&self) -> impl Iterator<Item = NonZeroU32> + use<> {
+        (1..self.tries.get()).filter_map(NonZeroU32::new)
     }
 }
 

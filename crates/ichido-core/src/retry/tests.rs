@@ -53,7 +53,18 @@ fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
     assert_ranges(&Retry::OUTBOX, &expected);
     assert!(Retry::OUTBOX.may_try_again(8) && !Retry::OUTBOX.may_try_again(9));
     assert_eq!(Retry::OUTBOX.waits().sum::<Duration>(), Duration::from_secs(510));
-    assert_eq!(Retry::OUTBOX.horizon(), Duration::from_secs(561));
+    assert_eq!(Retry::OUTBOX.horizon(Duration::ZERO, Duration::ZERO), Duration::from_secs(561));
+}
+
+#[test]
+fn the_horizon_counts_every_call_and_the_longest_hints() {
+    let (call, hint) = (Duration::from_secs(30), Duration::from_secs(100));
+    // 9 calls of 30 s, 6 waits that the hint lengthens to 110 s, then 128 s and 256 s and a tenth of each.
+    let expected = Duration::from_millis(270_000 + 660_000 + 140_800 + 281_600);
+    assert_eq!(Retry::OUTBOX.horizon(call, hint), expected);
+    let once = Retry { tries: nth(1), ..Retry::OUTBOX };
+    assert_eq!(once.horizon(call, hint), call, "one try waits for nothing");
+    assert_eq!(Retry::OUTBOX.horizon(Duration::MAX, hint), Duration::MAX);
 }
 
 #[test]
@@ -244,6 +255,24 @@ proptest! {
     }
 
     #[test]
+    fn no_run_of_tries_outlasts_the_horizon(
+        retry in retries(),
+        runs in proptest::collection::vec((0.0..1.0, 0_u64..100_000, 0_u64..10_000_000), 20),
+    ) {
+        let call_max = Duration::from_secs(100);
+        let hint_max = Duration::from_secs(10_000);
+        let mut passed = Duration::ZERO;
+        for (failure, (dice, call, hint)) in (1..).zip(runs) {
+            passed += Duration::from_millis(call);
+            if !retry.may_try_again(failure) {
+                break;
+            }
+            passed += retry.wait(nth(failure), dice, Some(Duration::from_millis(hint)));
+        }
+        prop_assert!(passed <= retry.horizon(call_max, hint_max));
+    }
+
+    #[test]
     fn waiting_never_panics_whatever_the_numbers(
         share in any::<f64>(),
         dice in any::<f64>(),
@@ -255,7 +284,7 @@ proptest! {
             let schedule = Schedule::Exponential { base, factor: u32::MAX, cap: Duration::MAX };
             let retry = Retry { schedule, jitter, tries: nth(3) };
             let _ = retry.wait(nth(failure), dice, Some(base));
-            let _ = retry.horizon();
+            let _ = retry.horizon(base, base);
         }
     }
 }
