@@ -13,7 +13,7 @@ mod schedule;
 
 pub use budget::{Budget, BudgetSettings};
 pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
-pub use schedule::{Jitter, Retry, Schedule, ScheduleError, TooLate, WAIT_MAX};
+pub use schedule::{Jitter, Retry, Schedule, ScheduleError, TRIES_MAX, TooLate, WAIT_MAX};
 
 #[cfg(test)]
 mod tests;

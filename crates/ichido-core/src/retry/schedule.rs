@@ -8,6 +8,9 @@ use crate::time::Timestamp;
 /// The longest wait that any schedule or hint can ask for: 30 days, so that sums of waits stay far from overflow.
 pub const WAIT_MAX: Duration = Duration::from_hours(30 * 24);
 
+/// The most tries that any schedule makes: beyond this, a schedule is a way to never give up.
+pub const TRIES_MAX: u32 = 1_000;
+
 /// How often to try, and how long to wait in between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
@@ -15,7 +18,7 @@ pub struct Retry {
     pub schedule: Schedule,
     /// How the waits are spread.
     pub jitter: Jitter,
-    /// Tries allowed, the first one included.
+    /// Tries allowed, the first one included; [`TRIES_MAX`] at most, whatever is written here.
     pub tries: NonZeroU32,
 }
 
@@ -63,6 +66,9 @@ pub enum ScheduleError {
     /// A wait over 30 days.
     #[error("a wait is longer than 30 days")]
     WaitTooLong,
+    /// More tries than [`TRIES_MAX`].
+    #[error("more than {TRIES_MAX} tries; allow fewer and wait longer in between")]
+    TooManyTries,
 }
 
 /// The next try would come after the deadline; it is better to say so now than to wait in vain.
@@ -123,6 +129,9 @@ impl Retry {
         if WAIT_MAX < longest {
             return Err(ScheduleError::WaitTooLong);
         }
+        if TRIES_MAX < self.tries.get() {
+            return Err(ScheduleError::TooManyTries);
+        }
         match self.jitter {
             Jitter::PlusMinus(share) | Jitter::Add(share) if !(0.0..=1.0).contains(&share) => {
                 Err(ScheduleError::ShareOutOfRange)
@@ -133,7 +142,7 @@ impl Retry {
 
     /// Whether a further try is left after `failures` failed ones. Failure n is final when n ≥ tries (SPEC E1).
     pub fn may_try_again(&self, failures: u32) -> bool {
-        failures < self.tries.get()
+        failures < self.tries_allowed()
     }
 
     /// How long to wait after failure `failure`, counted from 1.
@@ -159,7 +168,7 @@ impl Retry {
     ///
     /// It holds as long as no call takes longer than `call_max` and no hint asks for more than `hint_max`.
     pub fn horizon(&self, call_max: Duration, hint_max: Duration) -> Duration {
-        let calls = call_max.saturating_mul(self.tries.get());
+        let calls = call_max.saturating_mul(self.tries_allowed());
         self.failures_retried()
             .fold(calls, |sum, failure| sum.saturating_add(self.wait(failure, 1.0, Some(hint_max))))
     }
@@ -173,9 +182,14 @@ impl Retry {
         }
     }
 
+    /// `tries`, bounded again, since a value that never went through [`Retry::checked`] must not hold anyone up.
+    fn tries_allowed(&self) -> u32 {
+        self.tries.get().min(TRIES_MAX)
+    }
+
     /// The failures that another try may follow, in order.
     fn failures_retried(&self) -> impl Iterator<Item = NonZeroU32> + use<> {
-        (1..self.tries.get()).filter_map(NonZeroU32::new)
+        (1..self.tries_allowed()).filter_map(NonZeroU32::new)
     }
 }
 

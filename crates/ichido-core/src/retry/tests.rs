@@ -130,6 +130,26 @@ fn numbers_that_make_no_schedule_are_refused() {
 }
 
 #[test]
+fn tries_without_end_are_refused_and_never_made() {
+    let with_tries = |tries| Retry { tries: nth(tries), ..Retry::OUTBOX };
+    let most = with_tries(TRIES_MAX);
+    assert_eq!(most.clone().checked(), Ok(most.clone()));
+    for tries in [TRIES_MAX + 1, u32::MAX] {
+        let retry = with_tries(tries);
+        assert_eq!(retry.clone().checked(), Err(ScheduleError::TooManyTries));
+        // Unchecked, it is the longest schedule there is, and no slower to add up.
+        assert_eq!(retry.waits().count(), 999);
+        let (call, hint) = (Duration::from_secs(30), Duration::from_secs(100));
+        assert_eq!(retry.horizon(call, hint), most.horizon(call, hint));
+        assert!(retry.may_try_again(TRIES_MAX - 1) && !retry.may_try_again(TRIES_MAX));
+    }
+    assert_eq!(
+        ScheduleError::TooManyTries.to_string(),
+        "more than 1000 tries; allow fewer and wait longer in between"
+    );
+}
+
+#[test]
 fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
     let now = Timestamp::from_secs(100);
     let wait = Duration::from_secs(10);
