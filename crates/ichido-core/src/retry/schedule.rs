@@ -91,9 +91,9 @@ const fn tries(count: u32) -> NonZeroU32 {
 }
 
 impl Retry {
-    /// A client's own retries (SPEC A9): 1 s, 2 s, 4 s … plus 0 to 10 %, 3 tries in all.
+    /// A client's own retries (SPEC A9): 1 s, 2 s, 4 s … without a cap of its own, plus 0 to 10 %; 3 tries in all.
     pub const CLIENT: Self = Self {
-        schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: secs(60) },
+        schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: WAIT_MAX },
         jitter: Jitter::Add(0.1),
         tries: tries(3),
     };
@@ -112,9 +112,9 @@ impl Retry {
         tries: tries(9),
     };
 
-    /// Background jobs (SPEC A10): `2^n × 60 s` after failure n, up to a day; 3 tries unless the job says otherwise.
+    /// Background jobs (SPEC A10): `2^n × 60 s` after failure n, without a cap of its own; 3 tries unless the job says otherwise.
     pub const JOB: Self = Self {
-        schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: secs(24 * 60 * 60) },
+        schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: WAIT_MAX },
         jitter: Jitter::None,
         tries: tries(3),
     };

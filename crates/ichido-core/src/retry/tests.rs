@@ -78,6 +78,16 @@ fn a_job_waits_two_to_the_nth_minutes_after_failure_n() {
 }
 
 #[test]
+fn the_waits_of_clients_and_jobs_double_up_to_30_days() {
+    let wait = |retry: &Retry, failure| retry.schedule.wait(nth(failure));
+    assert_eq!(wait(&Retry::CLIENT, 11).as_secs(), 1_024);
+    assert_eq!(wait(&Retry::JOB, 11).as_secs(), 122_880);
+    for retry in [Retry::CLIENT, Retry::JOB] {
+        assert_eq!(wait(&retry, 100), WAIT_MAX);
+    }
+}
+
+#[test]
 fn a_list_gives_its_waits_in_order_and_then_the_last() {
     let waits = [5, 300, 1_800].map(Duration::from_secs).to_vec();
     let retry = Retry { schedule: Schedule::List(waits), jitter: Jitter::None, tries: nth(6) };
