@@ -142,17 +142,18 @@ impl Pace {
         let handed_out = pace.last_slot.max(now);
         Self {
             rate: pace.rate.refused(settings, sent, handed_out, paused_until),
-            circuit: pace.circuit.step(&settings.circuit, now, Event::Throttled),
+            circuit: pace.circuit.step(&settings.circuit, now, Event::Throttled { sent }),
             paused_until,
             ..pace
         }
     }
 
-    /// A call failed in a way that says the destination is down: no connection, no answer, a 5xx.
+    /// The call that had its slot at `sent` failed in a way that says the destination is down: no connection, no
+    /// answer, a 5xx.
     #[must_use]
-    pub fn on_failure(self, settings: &Settings, now: Timestamp) -> Self {
+    pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.steadied(settings, now);
-        let circuit = pace.circuit.step(&settings.circuit, now, Event::Failed);
+        let circuit = pace.circuit.step(&settings.circuit, now, Event::Failed { sent });
         Self { circuit, ..pace }
     }
 
@@ -175,7 +176,7 @@ impl Pace {
     fn steadied(self, settings: &Settings, now: Timestamp) -> Self {
         let believed = Self {
             paused_until: self.paused_until.min(now.plus(settings.pause_max)),
-            circuit: self.circuit.resting_at_most_until(now.plus(settings.circuit.rest_max)),
+            circuit: self.circuit.steadied(&settings.circuit, now),
             ..self
         };
         if self.last_slot <= now.plus(settings.horizon).plus(CLOCKS_APART_MAX) {

@@ -2,7 +2,8 @@
 //!
 //! Guarantee: a destination that failed [`CircuitSettings::failures`] times in a row is not called until its
 //! rest is over; then at most [`CircuitSettings::probes`] calls go out, and one success closes the circuit
-//! again. It cannot stay half open for good: probes that never report are replaced after another rest.
+//! again. It cannot stay half open for good: probes that never report are replaced after another rest. Only
+//! a failed probe lengthens the rest; what becomes of calls that were sent before it does not.
 //!
 //! It counts failures in a row, not a share over a window. The breaker is for a destination that is down; one
 //! that fails a third of its calls is the retries' business, and cutting it off would turn a bad hour into an
@@ -59,6 +60,9 @@ pub enum Circuit {
     },
     /// A few calls are, to see.
     HalfOpen {
+        /// The moment the rest was over: a call sent since then is a probe. Probes that replace others leave it
+        /// as it is, for an answer may take longer than a rest.
+        since: Timestamp,
         /// Calls that may still go out.
         probes_left: u32,
         /// If nothing was heard of the probes by then, new ones go out.
@@ -78,9 +82,15 @@ pub enum Event {
     /// A call did its work, or was refused for a reason of its own: the destination is up.
     Succeeded,
     /// A call failed in a way that says the destination is down: no connection, no answer, a 5xx.
-    Failed,
+    Failed {
+        /// The slot of the call.
+        sent: Timestamp,
+    },
     /// A call was refused for coming too fast.
-    Throttled,
+    Throttled {
+        /// The slot of the call.
+        sent: Timestamp,
+    },
 }
 
 impl Circuit {
@@ -111,46 +121,53 @@ impl Circuit {
         use Event::{Asked, Failed, LetThrough, Succeeded, Throttled};
         match (self, event) {
             (Self::Closed { .. } | Self::HalfOpen { .. }, Succeeded) => Self::NEW,
-            (Self::Closed { failures }, Failed) => match failures.saturating_add(1) {
+            (Self::Closed { failures }, Failed { .. }) => match failures.saturating_add(1) {
                 failures if failures < settings.failures.get() => Self::Closed { failures },
                 _ => Self::opened(now, settings.rest.min(settings.rest_max)),
             },
-            (Self::HalfOpen { rest, .. }, Failed) => Self::opened(now, settings.rest_after(rest)),
-            (Self::Open { until: over, rest } | Self::HalfOpen { renewed_at: over, rest, .. }, Asked)
-                if over <= now =>
-            {
-                let renewed_at = now.plus(rest);
-                Self::HalfOpen { probes_left: settings.probes.get(), renewed_at, rest }
+            // Sent before the rest, so it is no probe and tells nothing of how the destination is now.
+            (Self::HalfOpen { since, .. }, Failed { sent } | Throttled { sent }) if sent < since => self,
+            (Self::HalfOpen { rest, .. }, Failed { .. }) => Self::opened(now, settings.rest_after(rest)),
+            (Self::Open { until, rest }, Asked) if until <= now => Self::probing(settings, now, now, rest),
+            (Self::HalfOpen { since, renewed_at, rest, .. }, Asked) if renewed_at <= now => {
+                Self::probing(settings, now, since, rest)
             }
-            (Self::HalfOpen { probes_left, renewed_at, rest }, LetThrough(count)) => {
+            (Self::HalfOpen { since, probes_left, renewed_at, rest }, LetThrough(count)) => {
                 let probes_left = probes_left.saturating_sub(count);
-                Self::HalfOpen { probes_left, renewed_at, rest }
+                Self::HalfOpen { since, probes_left, renewed_at, rest }
             }
             // The probe learned nothing of what it asked, so it is given back.
-            (Self::HalfOpen { probes_left, renewed_at, rest }, Throttled) => {
+            (Self::HalfOpen { since, probes_left, renewed_at, rest }, Throttled { .. }) => {
                 let probes_left = probes_left.saturating_add(1).min(settings.probes.get());
-                Self::HalfOpen { probes_left, renewed_at, rest }
+                Self::HalfOpen { since, probes_left, renewed_at, rest }
             }
             // What an open circuit hears is late, from calls before it opened; the probe will tell.
-            (Self::Open { .. }, Asked | LetThrough(_) | Succeeded | Failed | Throttled)
-            | (Self::Closed { .. }, Asked | LetThrough(_) | Throttled)
+            (Self::Open { .. }, Asked | LetThrough(_) | Succeeded | Failed { .. } | Throttled { .. })
+            | (Self::Closed { .. }, Asked | LetThrough(_) | Throttled { .. })
             | (Self::HalfOpen { .. }, Asked) => self,
         }
     }
 
-    /// The same with no rest reaching beyond `bound`.
-    pub(super) fn resting_at_most_until(self, bound: Timestamp) -> Self {
+    /// The same with no rest longer than the longest and no probe from the future, for a clock that was set
+    /// back.
+    pub(super) fn steadied(self, settings: &CircuitSettings, now: Timestamp) -> Self {
+        let bound = now.plus(settings.rest_max);
         match self {
             Self::Closed { .. } => self,
             Self::Open { until, rest } => Self::Open { until: until.min(bound), rest },
-            Self::HalfOpen { probes_left, renewed_at, rest } => {
-                Self::HalfOpen { probes_left, renewed_at: renewed_at.min(bound), rest }
+            Self::HalfOpen { since, probes_left, renewed_at, rest } => {
+                Self::HalfOpen { since: since.min(now), probes_left, renewed_at: renewed_at.min(bound), rest }
             }
         }
     }
 
     fn opened(now: Timestamp, rest: Duration) -> Self {
         Self::Open { until: now.plus(rest), rest }
+    }
+
+    /// Half open with all its probes.
+    fn probing(settings: &CircuitSettings, now: Timestamp, since: Timestamp, rest: Duration) -> Self {
+        Self::HalfOpen { since, probes_left: settings.probes.get(), renewed_at: now.plus(rest), rest }
     }
 }
 

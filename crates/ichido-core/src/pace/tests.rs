@@ -150,7 +150,7 @@ fn the_pace_recovers_by_itself_but_only_in_full_use() {
 fn a_destination_that_is_down_is_left_alone_then_probed() {
     let mut pace = Pace::NEW;
     for _ in 0..SETTINGS.circuit.failures.get() {
-        pace = pace.on_failure(&SETTINGS, NOW);
+        pace = pace.on_failure(&SETTINGS, NOW, NOW);
     }
     let (pace, grant) = pace.reserve(&SETTINGS, after(4_999), count(9));
     assert_eq!(grant, Grant::Wait { until: after(5_000), why: Hold::Circuit });
@@ -162,6 +162,30 @@ fn a_destination_that_is_down_is_left_alone_then_probed() {
     let (_, grant) =
         pace.on_success(&SETTINGS, after(5_200), count(1)).reserve(&SETTINGS, after(5_200), count(9));
     assert_eq!(slots(grant).count(), 9);
+}
+
+/// Forty calls went out at second 0 to a destination that hangs, and time out one each second from 30 on.
+#[test]
+fn late_failures_of_calls_before_the_opening_are_not_failed_probes() {
+    let (mut pace, mut probes) = (Pace::NEW, Vec::new());
+    let at = Timestamp::from_secs;
+    for second in 30..70 {
+        pace = pace.on_failure(&SETTINGS, at(second), at(0));
+        let (next, grant) = pace.reserve(&SETTINGS, at(second), count(1));
+        pace = next;
+        if let (Grant::Slots(slots), Circuit::HalfOpen { .. }) = (grant, pace.circuit) {
+            probes.push(slots.first());
+        }
+    }
+    assert_eq!(
+        probes,
+        [44, 49, 54, 59, 64, 69].map(at),
+        "a probe after each rest of 5 s, for none was answered"
+    );
+    // The first of them times out, though others have replaced it: now the rest doubles.
+    let pace = pace.on_failure(&SETTINGS, at(74), probes[0]);
+    let stopped = pace.stopped(&SETTINGS, at(74));
+    assert_eq!(stopped, Some((at(84), Hold::Circuit)));
 }
 
 #[test]
@@ -228,7 +252,7 @@ enum Step {
     Reserve(u32),
     Success(u32),
     Throttled { sent: i64, retry_after: Option<Duration> },
-    Failure,
+    Failure { sent: i64 },
 }
 
 fn any_step() -> impl Strategy<Value = (i64, Step)> {
@@ -237,7 +261,7 @@ fn any_step() -> impl Strategy<Value = (i64, Step)> {
         (1..=u32::MAX).prop_map(Step::Reserve),
         (1..=u32::MAX).prop_map(Step::Success),
         (any::<i64>(), duration).prop_map(|(sent, retry_after)| Step::Throttled { sent, retry_after }),
-        Just(Step::Failure),
+        any::<i64>().prop_map(|sent| Step::Failure { sent }),
     ];
     // Moments close together, where things meet, and from anywhere, where things overflow.
     (prop_oneof![4 => 0..10_000_000_i64, 1 => any::<i64>()], step)
@@ -277,7 +301,7 @@ proptest! {
                 Step::Throttled { sent, retry_after } => {
                     pace.on_throttled(&settings, now, Timestamp::from_micros(sent), retry_after)
                 }
-                Step::Failure => pace.on_failure(&settings, now),
+                Step::Failure { sent } => pace.on_failure(&settings, now, Timestamp::from_micros(sent)),
             };
             if let Some(rate) = pace.rate.limit(&settings) {
                 let max = settings.rate_max.unwrap_or(PerSecond::MAX);

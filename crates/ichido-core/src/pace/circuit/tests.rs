@@ -9,6 +9,14 @@ const SETTINGS: CircuitSettings = CircuitSettings {
 
 const NOW: Timestamp = Timestamp::from_secs(100);
 const SOON: Timestamp = Timestamp::from_secs(101);
+const SINCE: Timestamp = Timestamp::from_secs(96);
+const BEFORE: Timestamp = Timestamp::from_micros(95_999_999);
+
+/// What is heard of a call that had its slot at the moment the circuit became half open, or before.
+const FAILED: Event = Event::Failed { sent: SINCE };
+const FAILED_LATE: Event = Event::Failed { sent: BEFORE };
+const THROTTLED: Event = Event::Throttled { sent: SINCE };
+const THROTTLED_LATE: Event = Event::Throttled { sent: BEFORE };
 
 fn closed(failures: u32) -> Circuit {
     Circuit::Closed { failures }
@@ -19,43 +27,52 @@ fn open(until: Timestamp, rest_secs: u64) -> Circuit {
 }
 
 fn half_open(probes_left: u32, renewed_at: Timestamp, rest_secs: u64) -> Circuit {
-    Circuit::HalfOpen { probes_left, renewed_at, rest: Duration::from_secs(rest_secs) }
+    half_open_since(SINCE, probes_left, renewed_at, rest_secs)
+}
+
+fn half_open_since(since: Timestamp, probes_left: u32, renewed_at: Timestamp, rest_secs: u64) -> Circuit {
+    Circuit::HalfOpen { since, probes_left, renewed_at, rest: Duration::from_secs(rest_secs) }
 }
 
 /// Every state meets every event at second 100.
 #[test]
 fn the_table_of_the_circuit() {
-    use Event::{Asked, Failed, LetThrough, Succeeded, Throttled};
+    use Event::{Asked, LetThrough, Succeeded};
     let at = Timestamp::from_secs;
     for (before, event, after) in [
         // Failures in a row open it; one success forgets them; a refusal is neither.
-        (closed(0), Failed, closed(1)),
-        (closed(1), Failed, closed(2)),
-        (closed(2), Failed, open(at(105), 5)),
-        (closed(u32::MAX), Failed, open(at(105), 5)),
+        (closed(0), FAILED, closed(1)),
+        (closed(1), FAILED, closed(2)),
+        (closed(2), FAILED, open(at(105), 5)),
+        (closed(u32::MAX), FAILED, open(at(105), 5)),
         (closed(2), Succeeded, closed(0)),
-        (closed(2), Throttled, closed(2)),
+        (closed(2), THROTTLED, closed(2)),
         (closed(2), Asked, closed(2)),
         (closed(2), LetThrough(9), closed(2)),
         // Open, it hears nothing until the rest is over.
         (open(SOON, 5), Asked, open(SOON, 5)),
         (open(SOON, 5), LetThrough(1), open(SOON, 5)),
         (open(SOON, 5), Succeeded, open(SOON, 5)),
-        (open(SOON, 5), Failed, open(SOON, 5)),
-        (open(SOON, 5), Throttled, open(SOON, 5)),
-        (open(NOW, 5), Asked, half_open(2, at(105), 5)),
+        (open(SOON, 5), FAILED, open(SOON, 5)),
+        (open(SOON, 5), THROTTLED, open(SOON, 5)),
+        (open(NOW, 5), Asked, half_open_since(NOW, 2, at(105), 5)),
         // Half open, it lets a few through, and decides by the first that reports.
         (half_open(2, SOON, 5), Asked, half_open(2, SOON, 5)),
         (half_open(2, SOON, 5), LetThrough(1), half_open(1, SOON, 5)),
         (half_open(1, SOON, 5), LetThrough(9), half_open(0, SOON, 5)),
         (half_open(0, SOON, 5), Succeeded, closed(0)),
-        (half_open(0, SOON, 5), Failed, open(at(110), 10)),
-        (half_open(0, SOON, 10), Failed, open(at(115), 15)),
-        (half_open(0, SOON, 15), Failed, open(at(115), 15)),
-        (half_open(0, SOON, 5), Throttled, half_open(1, SOON, 5)),
-        (half_open(2, SOON, 5), Throttled, half_open(2, SOON, 5)),
-        // Probes that were never heard of again are replaced.
+        (half_open(0, SOON, 5), FAILED, open(at(110), 10)),
+        (half_open(0, SOON, 10), FAILED, open(at(115), 15)),
+        (half_open(0, SOON, 15), FAILED, open(at(115), 15)),
+        (half_open(0, SOON, 5), THROTTLED, half_open(1, SOON, 5)),
+        (half_open(2, SOON, 5), THROTTLED, half_open(2, SOON, 5)),
+        // What was sent before is no probe, and does not decide.
+        (half_open(0, SOON, 5), FAILED_LATE, half_open(0, SOON, 5)),
+        (half_open(0, SOON, 5), THROTTLED_LATE, half_open(0, SOON, 5)),
+        (closed(2), FAILED_LATE, open(at(105), 5)),
+        // Probes not heard of in time are replaced; when they fail after all, they were probes still.
         (half_open(0, NOW, 5), Asked, half_open(2, at(105), 5)),
+        (half_open(2, at(105), 5), FAILED, open(at(110), 10)),
     ] {
         assert_eq!(before.step(&SETTINGS, NOW, event), after, "{before:?} met {event:?}");
     }
@@ -79,9 +96,15 @@ fn it_lets_through_all_none_or_a_few() {
 #[test]
 fn a_rest_longer_than_the_longest_is_cut_to_it() {
     let settings = CircuitSettings { rest: Duration::MAX, ..SETTINGS };
-    assert_eq!(closed(2).step(&settings, NOW, Event::Failed), open(Timestamp::from_secs(115), 15));
-    assert_eq!(
-        half_open(0, SOON, 15).step(&settings, NOW, Event::Failed),
-        open(Timestamp::from_secs(115), 15)
-    );
+    assert_eq!(closed(2).step(&settings, NOW, FAILED), open(Timestamp::from_secs(115), 15));
+    assert_eq!(half_open(0, SOON, 15).step(&settings, NOW, FAILED), open(Timestamp::from_secs(115), 15));
+}
+
+#[test]
+fn a_clock_that_was_set_back_leaves_no_probe_unheard() {
+    let earlier = Timestamp::from_secs(40);
+    let steadied = half_open(0, SOON, 5).steadied(&SETTINGS, earlier);
+    assert_eq!(steadied, half_open_since(earlier, 0, Timestamp::from_secs(55), 5));
+    let failed = Event::Failed { sent: earlier };
+    assert_eq!(steadied.step(&SETTINGS, earlier, failed), open(Timestamp::from_secs(50), 10));
 }
