@@ -15,7 +15,8 @@ pub struct PerSecond(f64);
 impl PerSecond {
     /// Once a day; slower than that is a schedule, not a pace.
     pub const MIN: Self = Self(1.0 / 86_400.0);
-    /// Ten microseconds apart. Slots are whole microseconds, and finer than this they would round visibly.
+    /// Ten microseconds apart. Slots are whole microseconds, so a rate just below this one is kept a tenth too
+    /// slow; above it, more would be lost.
     pub const MAX: Self = Self(100_000.0);
 
     /// The nearest rate that can be kept. What is not a number is the slowest, as the side that harms nobody.
@@ -31,9 +32,12 @@ impl PerSecond {
         self.0
     }
 
-    /// The time between two sends.
+    /// The time between two sends, in whole microseconds and rounded up: were it rounded down, slots taken one
+    /// by one would be faster than the rate.
     pub fn spacing(self) -> Duration {
-        Duration::from_secs_f64(self.0.recip())
+        const MICROS_PER_SECOND: f64 = 1e6;
+        let micros = (MICROS_PER_SECOND / self.0).ceil();
+        Duration::from_secs_f64(micros / MICROS_PER_SECOND)
     }
 
     pub(super) fn times(self, share: f64) -> Self {

@@ -91,7 +91,6 @@ impl Iterator for Moments {
         if self.slots.left <= self.given {
             return None;
         }
-        // Multiplied rather than added up, so that the microseconds' rounding does not add up either.
         let moment = self.slots.next.plus(self.slots.spacing.saturating_mul(self.given));
         self.given = self.given.saturating_add(1);
         Some(moment)

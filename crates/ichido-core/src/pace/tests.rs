@@ -62,6 +62,24 @@ fn a_maximum_rate_is_kept_and_reached() {
 }
 
 #[test]
+fn slots_taken_one_by_one_are_never_faster_than_the_rate() {
+    for per_second in [3, 30_000, 66_700, 91_000, 100_000] {
+        let settings = Settings { rate_max: Some(PerSecond::clamped(f64::from(per_second))), ..SETTINGS };
+        let (mut pace, mut now, mut taken) = (Pace::NEW, NOW, 0);
+        while now < after(1_000) {
+            let (next, grant) = pace.reserve(&settings, now, count(1));
+            pace = next;
+            match grant {
+                Grant::Slots(slots) => taken += u32::from(slots.first() < after(1_000)),
+                Grant::Wait { until, .. } => now = until,
+            }
+        }
+        assert!(taken <= per_second, "{taken} in a second, at {per_second}/s");
+        assert!(per_second - taken <= per_second / 10, "{taken} in a second, at {per_second}/s");
+    }
+}
+
+#[test]
 fn two_nodes_never_get_the_same_slot() {
     let (pace, first) = paced(10.0).reserve(&SETTINGS, NOW, count(2));
     let (pace, second) = pace.reserve(&SETTINGS, NOW, count(2));
@@ -269,6 +287,16 @@ fn any_step() -> impl Strategy<Value = (i64, Step)> {
 
 proptest! {
     #[test]
+    fn spacing_is_whole_microseconds_and_never_faster_than_the_rate(exponent in -5.0..5.0_f64) {
+        let rate = PerSecond::clamped(10_f64.powf(exponent));
+        let spacing = rate.spacing();
+        prop_assert_eq!(spacing.subsec_nanos() % 1_000, 0);
+        let exact = rate.get().recip();
+        prop_assert!(exact * (1.0 - 1e-15) <= spacing.as_secs_f64(), "{:?} for {:?}", spacing, rate);
+        prop_assert!(spacing.as_secs_f64() < exact + 1.001e-6, "{:?} for {:?}", spacing, rate);
+    }
+
+    #[test]
     fn nothing_panics_and_the_rate_stays_within_its_bounds(
         steps in prop::collection::vec(any_step(), 0..60),
         floor in any::<f64>(),
@@ -324,8 +352,7 @@ proptest! {
             pace = next;
             if let Grant::Slots(slots) = grant {
                 for slot in slots {
-                    // Slots are whole microseconds, rounded down.
-                    let apart = last.map_or(Duration::MAX, |last| slot.since(last) + Duration::from_micros(1));
+                    let apart = last.map_or(Duration::MAX, |last| slot.since(last));
                     prop_assert!(spacing <= apart, "{spacing:?} but {apart:?}");
                     last = Some(slot);
                 }
