@@ -122,6 +122,17 @@ fn one_episode_of_refusals_lowers_the_pace_once() {
 }
 
 #[test]
+fn an_episode_lasts_until_the_last_slot_handed_out_before_it() {
+    let settings = Settings { horizon: Duration::from_secs(3), ..SETTINGS };
+    // Thirty slots, the last at 2.9 s, are held when the first refusal comes back.
+    let (pace, grant) = paced(10.0).reserve(&settings, NOW, count(30));
+    assert_eq!(slots(grant).last(), after(2_900));
+    let pace = pace.on_throttled(&settings, after(250), NOW, None);
+    let pace = pace.on_throttled(&settings, after(3_000), after(2_900), None);
+    assert!(close_to(per_second(&pace), 7.0), "{pace:?}");
+}
+
+#[test]
 fn a_retry_after_pauses_every_node() {
     let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
     for moment in [0, 10_000, 29_999].map(after) {
@@ -162,6 +173,19 @@ fn the_pace_recovers_by_itself_but_only_in_full_use() {
     }
     assert!(9.0 < per_second(&used) && per_second(&used) < 10.0, "{used:?}");
     assert!(close_to(per_second(&idle), 7.0), "{idle:?}");
+}
+
+#[test]
+fn many_successes_at_once_raise_the_pace_no_faster_than_time_passes() {
+    let fallen = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, None);
+    // Somebody waits for a slot all the while, and the time before 1 s belongs to the refusal.
+    let fallen = Pace { wanted_until: after(60_000), ..fallen };
+    let full_use = fallen.on_success(&SETTINGS, after(2_000), count(7));
+    assert!(7.0 < per_second(&full_use), "{full_use:?}");
+    let flooded = fallen.on_success(&SETTINGS, after(2_000), count(7_000));
+    assert_eq!(flooded, full_use, "a second of full use is all there was");
+    let again = flooded.on_success(&SETTINGS, after(2_000), count(7_000));
+    assert_eq!(again, flooded, "no time has passed since");
 }
 
 #[test]
