@@ -36,6 +36,7 @@
 mod decimal;
 mod error;
 mod escape;
+mod leave_out;
 mod names;
 mod number;
 mod pointer;
@@ -46,6 +47,7 @@ mod value;
 mod writer;
 
 pub use error::{Fault, JsonError};
+pub use leave_out::{LeaveOut, TooManyLeftOut};
 pub use pointer::{Pointer, PointerError};
 pub use value::{Kind, Value};
 
@@ -64,6 +66,9 @@ pub const NUMBER_DIGITS_MAX: usize = 1_000;
 ///
 /// Sixfold covers what honest numbers do (`1e21` becomes 22 digits) and threefold what NFC does.
 pub const GROWTH_MAX: usize = 8;
+
+/// How many pointers may name members to leave out.
+pub const LEAVE_OUT_MAX: usize = 64;
 
 /// A text that is JSON without doubt, and where its values stand.
 #[derive(Clone)]
@@ -84,7 +89,7 @@ pub struct Form {
     ///
     /// Only members of objects are left out: a pointer to an array element, or to nothing, leaves the
     /// document as it is, because taking an element out would give its place to the next.
-    pub leave_out: Vec<Pointer>,
+    pub leave_out: LeaveOut,
 }
 
 /// What makes two numbers equal, and how they are spelled.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::{fmt, iter};
 
 use super::tape::{Node, Tape};
-use super::{Document, names, string};
+use super::{Document, names};
 
 /// One value of a document, by its place on the tape.
 #[derive(Clone, Copy)]
@@ -103,17 +103,9 @@ impl<'d, 'a> Value<'d, 'a> {
         }
     }
 
-    /// As [`Value::step`], with names compared in Normalization Form C.
-    pub(super) fn step_nfc(self, token: &str) -> Option<Self> {
-        match self.node() {
-            Node::Object { .. } => {
-                let token = string::nfc(token.into());
-                let named = |&&name: &&u32| string::nfc(self.document.text_at(name).decode()) == token;
-                self.names().iter().find(named).map(|&name| self.member(name))
-            }
-            Node::Array { .. } => self.step(token),
-            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } => None,
-        }
+    /// The node of this value.
+    pub(super) fn place(self) -> u32 {
+        self.node
     }
 
     /// The node of the name, for the value of a member.

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::tape::{Node, Shape, Span};
-use super::{Document, Fault, Form, GROWTH_MAX, JsonError, Kind, NUMBER_DIGITS_MAX, Numbers, Unicode, Value};
+use super::{Document, Fault, Form, GROWTH_MAX, JsonError, NUMBER_DIGITS_MAX, Numbers, Unicode};
 use super::{names, number, string};
 
 /// The canonical bytes of `document` in `form`.
@@ -14,7 +14,7 @@ pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>,
     let mut writer = Writer {
         document,
         form,
-        left_out: left_out(document, form),
+        left_out: form.leave_out.names(document, form.unicode),
         out: Vec::with_capacity(document.text.len()),
         out_bytes_max: document.bytes_max.saturating_mul(GROWTH_MAX).saturating_add(NUMBER_DIGITS_MAX),
     };
@@ -22,26 +22,6 @@ pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>,
     // Once more at the end, so that refusal depends on the form alone, not on which numbers were spelled anew.
     writer.check_growth(document.text.len())?;
     Ok(writer.out)
-}
-
-/// The names of the members that `form` leaves out, as nodes in rising order.
-fn left_out(document: &Document<'_>, form: &Form) -> Vec<u32> {
-    let step = match form.unicode {
-        Unicode::AsWritten => Value::step,
-        Unicode::Nfc => Value::step_nfc,
-    };
-    let mut names: Vec<u32> = form
-        .leave_out
-        .iter()
-        .filter_map(|pointer| {
-            let (last, way) = pointer.split_last()?;
-            let holder = way.iter().try_fold(document.root(), |value, token| step(value, token))?;
-            // An element of an array has no name to leave out.
-            if holder.kind() == Kind::Object { step(holder, last)?.name_node() } else { None }
-        })
-        .collect();
-    names.sort_unstable();
-    names
 }
 
 struct Writer<'d, 'a> {

@@ -3,9 +3,11 @@
 //! These claims are about growth, not about seconds: a quadratic step would turn each of them from
 //! milliseconds into minutes.
 
-use ichido_core::json::{Document, Fault, Form, GROWTH_MAX, JsonError, NUMBER_DIGITS_MAX, Unicode};
+use ichido_core::json::{
+    Document, Fault, Form, GROWTH_MAX, JsonError, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
+};
 
-use crate::{NFC, canonical, canonical_in};
+use crate::{NFC, canonical, canonical_in, leaving_out};
 
 /// An object of `count` members whose names `name` gives.
 fn object(count: u32, name: impl Fn(u32) -> String) -> String {
@@ -43,6 +45,18 @@ fn many_combining_marks_are_normalised_once() {
     let text = format!("\"a{}\"", "\u{316}\u{301}".repeat(100_000));
     let expected = format!("\"\u{e1}{}{}\"", "\u{316}".repeat(100_000), "\u{301}".repeat(99_999));
     assert!(canonical_in(&NFC, &text) == expected);
+}
+
+#[test]
+fn names_are_normalised_once_however_many_are_left_out() {
+    let inner = object(50_000, |number| format!("e\u{301}{number}"));
+    let pointers: Vec<String> =
+        (0..LEAVE_OUT_MAX).map(|number| format!("/e\u{301}/\u{e9}{number}")).collect();
+    let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+    let form = Form { unicode: Unicode::Nfc, ..leaving_out(&pointers) };
+    let found = canonical_in(&form, &format!("{{\"\u{e9}\":{inner}}}"));
+    assert_eq!(found.matches('\u{e9}').count(), 1 + 50_000 - LEAVE_OUT_MAX);
+    assert!(found.contains("\"\u{e9}64\":64") && !found.contains("\"\u{e9}63\":63"));
 }
 
 #[test]

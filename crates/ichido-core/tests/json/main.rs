@@ -9,14 +9,15 @@ mod refusals;
 mod rfc8785;
 mod strings;
 
-use ichido_core::json::{Document, Fault, Form, JsonError, Numbers, Pointer, Unicode};
+use ichido_core::json::{Document, Fault, Form, JsonError, LeaveOut, Numbers, Pointer, Unicode};
 
 const BYTES_MAX: usize = 1 << 20;
 
 const NO_EXPONENT: Form =
-    Form { numbers: Numbers::ExactNoExponent, unicode: Unicode::AsWritten, leave_out: Vec::new() };
-const DOUBLE: Form = Form { numbers: Numbers::Double, unicode: Unicode::AsWritten, leave_out: Vec::new() };
-const NFC: Form = Form { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: Vec::new() };
+    Form { numbers: Numbers::ExactNoExponent, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
+const DOUBLE: Form =
+    Form { numbers: Numbers::Double, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
+const NFC: Form = Form { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: LeaveOut::NONE };
 
 fn try_canonical(text: &[u8], form: &Form) -> Result<String, JsonError> {
     let bytes = Document::parse(text, BYTES_MAX)?.canonical(form)?;
@@ -49,5 +50,5 @@ fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: Fault
 fn leaving_out(pointers: &[&str]) -> Form {
     let leave_out =
         pointers.iter().map(|text| Pointer::parse(text).expect("the test names a member")).collect();
-    Form { leave_out, ..Form::default() }
+    Form { leave_out: LeaveOut::new(leave_out).expect("the test names few"), ..Form::default() }
 }

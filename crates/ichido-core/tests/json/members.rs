@@ -1,6 +1,6 @@
 //! Members: their order, their repeats, and those left out.
 
-use ichido_core::json::{Fault, Form, Unicode};
+use ichido_core::json::{Fault, Form, LEAVE_OUT_MAX, LeaveOut, Pointer, TooManyLeftOut, Unicode};
 
 use crate::{canonical, canonical_in, leaving_out, refused, refused_in};
 
@@ -99,6 +99,19 @@ fn what_is_left_out_must_still_be_json() {
     assert_eq!(canonical_in(&form, r#"{"a":1e1000000,"b":1}"#), r#"{"b":1}"#);
     refused_in(&form, r#"{"a":{"x":1,"x":2}}"#, 12, Fault::DuplicateMember);
     refused_in(&form, r#"{"a":01}"#, 5, Fault::LeadingZero);
+}
+
+#[test]
+fn no_more_than_64_members_can_be_named_to_leave_out() {
+    let pointers = |count: usize| vec![Pointer::parse("/trace_id").unwrap(); count];
+    assert_eq!(LEAVE_OUT_MAX, 64);
+    assert!(LeaveOut::new(pointers(64)).is_ok());
+    let refused = LeaveOut::new(pointers(65)).unwrap_err();
+    assert_eq!(refused, TooManyLeftOut { count: 65 });
+    assert_eq!(
+        refused.to_string(),
+        "65 members to leave out; name 64 at most, or one object that holds them all"
+    );
 }
 
 #[test]

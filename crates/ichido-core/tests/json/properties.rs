@@ -3,7 +3,7 @@
 mod model;
 mod spelling;
 
-use ichido_core::json::{Document, Form, Numbers, Unicode, Value};
+use ichido_core::json::{Document, Form, LeaveOut, Numbers, Unicode, Value};
 use proptest::prelude::*;
 
 use crate::{BYTES_MAX, DOUBLE, canonical, canonical_in, try_canonical};
@@ -12,7 +12,7 @@ use spelling::{Dice, dice};
 
 fn all_forms() -> impl Iterator<Item = Form> {
     [Numbers::Exact, Numbers::ExactNoExponent, Numbers::Double].into_iter().flat_map(|numbers| {
-        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| Form { numbers, unicode, leave_out: Vec::new() })
+        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| Form { numbers, unicode, leave_out: LeaveOut::NONE })
     })
 }
 
