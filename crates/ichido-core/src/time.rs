@@ -3,8 +3,16 @@
 //! Guarantee: a [`Timestamp`] is a whole number of microseconds since the Unix epoch, so it goes through
 //! PostgreSQL's `timestamptz` and SQLite's integer unchanged, and arithmetic on it saturates instead of
 //! wrapping. Nothing here reads a clock; the outermost shell does, once, and passes the moment in.
+//!
+//! ```
+//! use ichido_core::time::Timestamp;
+//!
+//! let now = Timestamp::from_millis(1_800_000_000_500);
+//! assert_eq!(now.to_string(), "2027-01-15T08:00:00.5Z");
+//! ```
 
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A moment by the store's clock, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +32,11 @@ impl Timestamp {
     /// The moment `secs` seconds after the epoch, or the nearest that can be written down.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1_000_000))
+    }
+
+    /// The moment `millis` milliseconds after the epoch, or the nearest that can be written down.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1_000))
     }
 
     /// Microseconds since the epoch.
@@ -50,6 +63,59 @@ impl Timestamp {
     }
 }
 
+/// What a shell's clock read, to the microsecond before it, or the nearest moment that can be written down.
+impl From<SystemTime> for Timestamp {
+    fn from(read: SystemTime) -> Self {
+        match read.duration_since(UNIX_EPOCH) {
+            Ok(after) => Self::EPOCH.plus(after),
+            Err(before) => {
+                let micros = before.duration().as_nanos().div_ceil(1_000);
+                Self(i64::try_from(micros).map_or(i64::MIN, |micros| -micros))
+            }
+        }
+    }
+}
+
+/// RFC 3339 in UTC, the fraction without zeros at its end: `2027-01-15T08:00:00.5Z`.
+///
+/// RFC 3339 ends with the year 9999. Years beyond it, and before the year 0, are written with their sign.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SECS_PER_DAY: i64 = 86_400;
+        let (secs, micros) = (self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
+        let (days, second) = (secs.div_euclid(SECS_PER_DAY), secs.rem_euclid(SECS_PER_DAY));
+        let (year, month, day) = date(days);
+        match year {
+            0..=9_999 => write!(f, "{year:04}")?,
+            _ => write!(f, "{year:+05}")?,
+        }
+        write!(f, "-{month:02}-{day:02}T")?;
+        write!(f, "{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)?;
+        if micros != 0 {
+            write!(f, ".{}", format!("{micros:06}").trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+/// Year, month and day of the day so many days after 1970-01-01, in the Gregorian calendar.
+///
+/// The year is counted from March on, so that the leap day is its last; 400 of them are one era of the same
+/// length. (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.)
+const fn date(days: i64) -> (i64, i64, i64) {
+    const DAYS_PER_ERA: i64 = 146_097;
+    const DAYS_FROM_MARCH_OF_YEAR_0: i64 = 719_468;
+    let days = days + DAYS_FROM_MARCH_OF_YEAR_0;
+    let (era, day_of_era) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + if month <= 2 { 1 } else { 0 };
+    (year, month, day)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +126,54 @@ mod tests {
         assert_eq!(Timestamp::from_secs(i64::MAX), Timestamp::MAX);
         assert_eq!(Timestamp::EPOCH.since(Timestamp::from_secs(5)), Duration::ZERO);
         assert_eq!(Timestamp::from_secs(7).since(Timestamp::from_secs(5)), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_moment_reads_as_rfc_3339() {
+        const SECOND: i64 = 1_000_000;
+        for (micros, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (1, "1970-01-01T00:00:00.000001Z"),
+            (1_800_000_000 * SECOND + 500_000, "2027-01-15T08:00:00.5Z"),
+            (951_782_400 * SECOND, "2000-02-29T00:00:00Z"),
+            (951_868_799 * SECOND + 999_999, "2000-02-29T23:59:59.999999Z"),
+            (4_107_542_400 * SECOND, "2100-03-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59.999999Z"),
+            (-86_400 * SECOND, "1969-12-31T00:00:00Z"),
+            (-2_203_891_200 * SECOND, "1900-03-01T00:00:00Z"),
+            (-62_167_219_200 * SECOND, "0000-01-01T00:00:00Z"),
+            (-62_167_219_201 * SECOND, "-0001-12-31T23:59:59Z"),
+            (253_402_300_799 * SECOND, "9999-12-31T23:59:59Z"),
+            (253_402_300_800 * SECOND, "+10000-01-01T00:00:00Z"),
+            (i64::MAX, "+294247-01-10T04:00:54.775807Z"),
+            (i64::MIN, "-290308-12-21T19:59:05.224192Z"),
+        ] {
+            assert_eq!(Timestamp::from_micros(micros).to_string(), text, "{micros}");
+        }
+    }
+
+    #[test]
+    fn dates_agree_with_httpdate() {
+        // Every 9 days and some seconds from 1970 to 9999.
+        for secs in (0..253_402_300_799_u64).step_by(9 * 86_400 + 12_347) {
+            let moment = UNIX_EPOCH + Duration::from_secs(secs);
+            let header = httpdate::fmt_http_date(moment);
+            let ours = Timestamp::from(moment).to_string();
+            assert_eq!(
+                (&ours[..4], &ours[8..10], &ours[11..19]),
+                (&header[12..16], &header[5..7], &header[17..25])
+            );
+        }
+    }
+
+    #[test]
+    fn a_clocks_reading_is_taken_to_the_microsecond_before_it() {
+        let nanos = Duration::from_nanos(1_500);
+        assert_eq!(Timestamp::from(UNIX_EPOCH), Timestamp::EPOCH);
+        assert_eq!(Timestamp::from(UNIX_EPOCH + nanos), Timestamp::from_micros(1));
+        assert_eq!(Timestamp::from(UNIX_EPOCH - nanos), Timestamp::from_micros(-2));
+        assert_eq!(Timestamp::from_millis(7), Timestamp::from_micros(7_000));
+        assert_eq!(Timestamp::from_millis(i64::MAX), Timestamp::MAX);
     }
 
     #[test]
