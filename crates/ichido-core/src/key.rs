@@ -25,14 +25,14 @@ impl IdempotencyKey {
 
     /// Takes the key's own characters, without quotes: what a body field, a column or a flag holds.
     pub fn parse(raw: &str) -> Result<Self, KeyError> {
-        match raw.len() {
-            0 => return Err(KeyError::Empty),
-            len if Self::LEN_MAX < len => return Err(KeyError::TooLong { len }),
-            _ => (),
+        // Visibility first: a length in characters means something only when each is one byte.
+        if let Some(index) = first_not_visible(raw.as_bytes()) {
+            return Err(KeyError::NotVisible { index });
         }
-        match raw.bytes().position(|byte| !byte.is_ascii_graphic()) {
-            Some(index) => Err(KeyError::NotVisible { index }),
-            None => Ok(Self(raw.to_owned())),
+        match raw.len() {
+            0 => Err(KeyError::Empty),
+            len if Self::LEN_MAX < len => Err(KeyError::TooLong { len }),
+            _ => Ok(Self(raw.to_owned())),
         }
     }
 
@@ -100,9 +100,19 @@ impl std::fmt::Debug for IdempotencyKey {
     }
 }
 
+/// How many characters stand before the first that no key may have, if there is one.
+fn first_not_visible(raw: &[u8]) -> Option<usize> {
+    raw.iter().position(|byte| !byte.is_ascii_graphic())
+}
+
 /// Why there is no key to be had from what was sent. No variant holds a character of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
+    /// There is none, and the operation needs one ([`Policy::require`](crate::ledger::Policy::require)).
+    #[error(
+        "this request needs an Idempotency-Key header; send 1 to 255 visible ASCII characters, such as a UUID, and the same one on every resend"
+    )]
+    Missing,
     /// The value is there, and empty.
     #[error("the idempotency key is empty; send 1 to 255 visible ASCII characters, such as a UUID")]
     Empty,
@@ -120,10 +130,10 @@ pub enum KeyError {
     },
     /// A space, a control character or a byte outside ASCII.
     #[error(
-        "the idempotency key has a character at position {index} that is not visible ASCII (! to ~); no spaces, controls or accents"
+        "in the idempotency key, after {index} characters there is one that is not visible ASCII (! to ~); no spaces, controls or accents; if a proxy joined two header lines, send the header once"
     )]
     NotVisible {
-        /// Index of the first such character in the key.
+        /// How many characters of the key stand before it.
         index: usize,
     },
     /// It begins with a quote but is no structured-field string.

@@ -1,6 +1,6 @@
 //! The key as a header field: which lines count, and how a line's value is read.
 
-use super::{IdempotencyKey, KeyError};
+use super::{IdempotencyKey, KeyError, first_not_visible};
 
 /// The two names of the one header, as we spell them; requests may use any case.
 pub const NAMES: [&str; 2] = ["Idempotency-Key", "X-Idempotency-Key"];
@@ -10,28 +10,41 @@ pub const FIELD_BYTES_MAX: usize = 4096;
 
 /// Finds the key among a request's header fields, given as (name, value) in any order.
 ///
-/// `Ok(None)` means that no line was there; whether that is allowed is the operation's business.
-/// Lines are counted before they are read: `"foo` and `bar"` in two lines would join into one valid string.
-pub fn read<'a>(
-    fields: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-) -> Result<Option<IdempotencyKey>, KeyError> {
-    let mut lines: [(usize, &[u8]); NAMES.len()] = [(0, &[]); NAMES.len()];
+/// `Ok(None)` means that no line was there; whether that is allowed is the operation's business
+/// ([`Policy::require`](crate::ledger::Policy::require)). Lines are counted before they are read: `"foo` and
+/// `bar"` in two lines would join into one valid string.
+///
+/// ```
+/// use ichido_core::key::{KeyError, read};
+///
+/// let bare = read([("idempotency-key", "order-4711")])?;
+/// let quoted = read([("Idempotency-Key", "\"order-4711\""), ("Accept", "*/*")])?;
+/// assert_eq!(bare, quoted, "two spellings of one key");
+///
+/// let spaced = read([("Idempotency-Key", "order 4711")]);
+/// assert_eq!(spaced, Err(KeyError::NotVisible { index: 5 }));
+/// # Ok::<(), KeyError>(())
+/// ```
+pub fn read<N, V>(fields: impl IntoIterator<Item = (N, V)>) -> Result<Option<IdempotencyKey>, KeyError>
+where
+    N: AsRef<str>,
+    V: AsRef<[u8]>,
+{
+    let mut lines: [(usize, Option<V>); NAMES.len()] = [(0, None), (0, None)];
     for (name, value) in fields {
-        for (known, (count, first)) in NAMES.iter().zip(&mut lines) {
-            if name.eq_ignore_ascii_case(known) {
-                if *count == 0 {
-                    *first = value;
-                }
-                *count += 1;
-            }
-        }
+        let Some(known) = NAMES.iter().position(|known| name.as_ref().eq_ignore_ascii_case(known)) else {
+            continue;
+        };
+        let (count, last) = &mut lines[known];
+        *count += 1;
+        *last = Some(value);
     }
     let mut found = None;
-    for (name, (count, value)) in NAMES.into_iter().zip(lines) {
-        let key = match count {
-            0 => continue,
-            1 => parse_value(value)?,
-            count => return Err(KeyError::ManyLines { name, count }),
+    for (name, line) in NAMES.into_iter().zip(lines) {
+        let key = match line {
+            (_, None) => continue,
+            (1, Some(value)) => parse_value(value.as_ref())?,
+            (count, Some(_)) => return Err(KeyError::ManyLines { name, count }),
         };
         match &found {
             Some(other) if *other != key => return Err(KeyError::HeadersDisagree),
@@ -54,13 +67,34 @@ fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
         let item = sfv::Parser::new(value).parse_item::<sfv::Item>();
         return match item.as_ref().map(|item| &item.bare_item) {
             Ok(sfv::BareItem::String(text)) => IdempotencyKey::parse(text.as_str()),
-            _ => Err(KeyError::BadQuoting),
+            _ => Err(fault_of_quoted(value)),
         };
     }
     match std::str::from_utf8(value) {
         Ok(text) => IdempotencyKey::parse(text),
-        Err(fault) => Err(KeyError::NotVisible { index: fault.valid_up_to() }),
+        Err(fault) => {
+            let index = first_not_visible(value).unwrap_or(fault.valid_up_to());
+            Err(KeyError::NotVisible { index })
+        }
     }
+}
+
+/// What is wrong with a value that begins with a quote: a character that no key may have, if it stands before the
+/// closing quote, else the quoting.
+fn fault_of_quoted(value: &[u8]) -> KeyError {
+    let mut bytes = value.iter().skip(1);
+    let mut index = 0;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => break,
+            // An escape stands for one character, whichever it is.
+            b'\\' => _ = bytes.next(),
+            byte if !byte.is_ascii_graphic() => return KeyError::NotVisible { index },
+            _ => (),
+        }
+        index += 1;
+    }
+    KeyError::BadQuoting
 }
 
 /// HTTP's optional white space around a field value: spaces and tabs.

@@ -12,7 +12,7 @@ fn key(text: &str) -> IdempotencyKey {
 
 #[test]
 fn no_header_is_no_key() {
-    assert_eq!(read([]), Ok(None));
+    assert_eq!(read::<&str, &str>([]), Ok(None));
     assert_eq!(read([("Content-Type", b"application/json".as_slice())]), Ok(None));
 }
 
@@ -55,6 +55,12 @@ fn both_names_are_one_header_in_any_case() {
 }
 
 #[test]
+fn names_and_values_may_be_text_or_bytes() {
+    assert_eq!(read([("idempotency-key", "k")]), Ok(Some(key("k"))));
+    assert_eq!(read([("idempotency-key".to_owned(), b"k".to_vec())]), Ok(Some(key("k"))));
+}
+
+#[test]
 fn a_second_line_is_refused_even_when_equal() {
     let two = |a: &'static [u8], b: &'static [u8]| read([("Idempotency-Key", a), ("idempotency-key", b)]);
     let refused = Err(KeyError::ManyLines { name: "Idempotency-Key", count: 2 });
@@ -68,6 +74,7 @@ fn a_second_line_is_refused_even_when_equal() {
 fn bad_values_are_refused_with_their_reason() {
     let long = [b'a'; 256];
     let huge = vec![b'a'; 64 * 1024];
+    let long_with_space = [b"a ".as_slice(), &long].concat();
     let cases: &[(&str, &[u8], KeyError)] = &[
         ("nothing", b"", KeyError::Empty),
         ("blanks", b" \t ", KeyError::Empty),
@@ -81,8 +88,12 @@ fn bad_values_are_refused_with_their_reason() {
         ("DEL", b"\x7f", KeyError::NotVisible { index: 0 }),
         ("obs-text", b"a\xe9", KeyError::NotVisible { index: 1 }),
         ("UTF-8", "clé".as_bytes(), KeyError::NotVisible { index: 2 }),
-        ("UTF-8 in quotes", "\"clé\"".as_bytes(), KeyError::BadQuoting),
-        ("a control in quotes", b"\"a\x01\"", KeyError::BadQuoting),
+        ("a space before bytes that are no UTF-8", b"a b\xe9", KeyError::NotVisible { index: 1 }),
+        ("a space, and too long", &long_with_space, KeyError::NotVisible { index: 1 }),
+        ("UTF-8 in quotes", "\"clé\"".as_bytes(), KeyError::NotVisible { index: 2 }),
+        ("UTF-8 after an escape", "\"\\\"é\"".as_bytes(), KeyError::NotVisible { index: 1 }),
+        ("a control in quotes", b"\"a\x01\"", KeyError::NotVisible { index: 1 }),
+        ("UTF-8 after the string", "\"a\"é".as_bytes(), KeyError::BadQuoting),
         ("an unknown escape", br#""a\n""#, KeyError::BadQuoting),
         ("no closing quote", b"\"abc", KeyError::BadQuoting),
         ("only a quote", b"\"", KeyError::BadQuoting),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::key::{IdempotencyKey, KeyError};
+
 use super::profile::Profile;
 
 /// The bounds of a policy's numbers.
@@ -131,7 +133,7 @@ pub struct Policy {
     profile: Profile,
     mode: EffectMode,
     on_unknown: OnUnknown, // Invariant: never RunAgain where mode is Opaque.
-    key: KeyNeed,
+    key_need: KeyNeed,
     ttl: Duration, // Invariant: at least the retry horizon.
     dedupe_window: Option<Duration>,
     upstream_keeps_keys_for: Duration,
@@ -196,7 +198,7 @@ impl Policy {
             profile: draft.profile,
             mode,
             on_unknown: draft.on_unknown.unwrap_or(mode.default_on_unknown()),
-            key: draft.key.unwrap_or(KeyNeed::Required),
+            key_need: draft.key.unwrap_or(KeyNeed::Required),
             ttl: draft.ttl.unwrap_or(limits::TTL_DEFAULT),
             dedupe_window: draft.dedupe_window,
             upstream_keeps_keys_for: draft
@@ -260,8 +262,16 @@ impl Policy {
     }
 
     /// Whether a request must bring a key.
-    pub const fn key(&self) -> KeyNeed {
-        self.key
+    pub const fn key_need(&self) -> KeyNeed {
+        self.key_need
+    }
+
+    /// Passes on the key that was read ([`crate::key::read`]), unless there is none and the operation needs one.
+    pub fn require(&self, found: Option<IdempotencyKey>) -> Result<Option<IdempotencyKey>, KeyError> {
+        match (self.key_need, found) {
+            (KeyNeed::Required, None) => Err(KeyError::Missing),
+            (KeyNeed::Required | KeyNeed::Optional, found) => Ok(found),
+        }
     }
 
     /// How long a settled key is kept.

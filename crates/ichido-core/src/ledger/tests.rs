@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
-use crate::key::IdempotencyKey;
+use crate::key::{IdempotencyKey, KeyError};
 use crate::time::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
@@ -280,13 +280,24 @@ fn the_class_sets_the_defaults() {
         let policy = Policy::build(PolicyDraft::of(class)).unwrap();
         assert_eq!((policy.mode(), policy.on_unknown()), (mode, on_unknown), "{class:?}");
         assert_eq!(policy.ttl(), 72 * HOUR);
-        assert_eq!(policy.key(), KeyNeed::Required);
+        assert_eq!(policy.key_need(), KeyNeed::Required);
         assert_eq!(policy.in_flight_wait(), Duration::from_secs(2));
     }
 }
 
 fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
     Policy::build(draft).unwrap_err()
+}
+
+#[test]
+fn a_request_without_a_key_is_refused_where_one_is_needed() {
+    let key = || Some(IdempotencyKey::parse("k").unwrap());
+    let with_need =
+        |need| Policy::build(PolicyDraft { key: Some(need), ..PolicyDraft::of(Class::Mutate) }).unwrap();
+    assert_eq!(with_need(KeyNeed::Required).require(None), Err(KeyError::Missing));
+    assert_eq!(with_need(KeyNeed::Required).require(key()), Ok(key()));
+    assert_eq!(with_need(KeyNeed::Optional).require(None), Ok(None));
+    assert_eq!(with_need(KeyNeed::Optional).require(key()), Ok(key()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::json::{Document, Pointer};
+use crate::key::{self, IdempotencyKey};
 
 /// The most of an error body that is looked into for the error's name.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -29,7 +30,7 @@ pub struct Answer<'a> {
     pub headers: &'a [(&'a str, &'a [u8])],
     /// The body, or its beginning.
     pub body: &'a [u8],
-    /// Whether it carries our key back.
+    /// Whether it carries our key back ([`Echo::of`]).
     pub echo: Echo,
 }
 
@@ -54,6 +55,21 @@ pub enum Echo {
     Other,
     /// No key.
     Absent,
+}
+
+impl Echo {
+    /// What an answer's header fields say, under either name of the header. A key that cannot be read is not ours.
+    pub fn of<N, V>(ours: &IdempotencyKey, headers: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: AsRef<str>,
+        V: AsRef<[u8]>,
+    {
+        match key::read(headers) {
+            Ok(None) => Self::Absent,
+            Ok(Some(echoed)) if echoed == *ours => Self::Same,
+            Ok(Some(_)) | Err(_) => Self::Other,
+        }
+    }
 }
 
 /// Why there is no whole answer. The first group never reached the receiver's application.

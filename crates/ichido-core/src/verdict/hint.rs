@@ -9,13 +9,15 @@ use crate::time::Timestamp;
 const MILLISECOND_HEADERS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
 
 /// The wait that a response's headers ask for; what cannot be read is as if it were not there.
-pub fn hint_of<'a>(
-    headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-    now: Timestamp,
-) -> Option<Duration> {
+pub fn hint_of<N, V>(headers: impl IntoIterator<Item = (N, V)>, now: Timestamp) -> Option<Duration>
+where
+    N: AsRef<str>,
+    V: AsRef<[u8]>,
+{
     let (mut exact, mut plain) = (None, None);
     for (name, value) in headers {
-        let Ok(value) = std::str::from_utf8(value) else {
+        let name = name.as_ref();
+        let Ok(value) = std::str::from_utf8(value.as_ref()) else {
             continue;
         };
         // Of several lines the longest wait counts: whoever added it wants to be left alone that long.

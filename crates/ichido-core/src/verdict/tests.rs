@@ -4,6 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::key::IdempotencyKey;
 use Advice::{Accept, AskAfter, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 
@@ -152,6 +153,22 @@ fn a_success_that_does_not_carry_our_key_is_unknown() {
         ("KEY_NOT_ECHOED", Unknown, AskAfter),
         "somebody else's answer"
     );
+}
+
+#[test]
+fn an_echo_is_ours_in_either_spelling_under_either_name() {
+    let ours = IdempotencyKey::parse("k-1").unwrap();
+    for (headers, expected) in [
+        (vec![], Echo::Absent),
+        (vec![("Content-Type", "text/plain")], Echo::Absent),
+        (vec![("idempotency-key", "k-1")], Echo::Same),
+        (vec![("X-Idempotency-Key", "\"k-1\"")], Echo::Same),
+        (vec![("Idempotency-Key", "K-1")], Echo::Other),
+        (vec![("Idempotency-Key", "k 1")], Echo::Other),
+        (vec![("Idempotency-Key", "k-1"), ("X-Idempotency-Key", "k-2")], Echo::Other),
+    ] {
+        assert_eq!(Echo::of(&ours, headers.iter().copied()), expected, "{headers:?}");
+    }
 }
 
 #[test]
