@@ -21,6 +21,25 @@ pub struct Record {
     pub phase: Phase,
 }
 
+impl Record {
+    /// The record of a new claim ([`Admission::Run`]).
+    pub fn claimed(fingerprint: Fingerprint, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
+        let phase = Phase::Claimed { lease_until: now.plus(policy.lease()) };
+        Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, phase }
+    }
+
+    /// The same action under a new claim ([`Admission::TakeOver`]).
+    ///
+    /// The moment of its first claim stays, because its upstream may remember the key from then on.
+    #[must_use]
+    pub fn taken_over(self, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
+        Self {
+            first_claimed_at: self.first_claimed_at,
+            ..Self::claimed(self.fingerprint, fence, now, policy)
+        }
+    }
+}
+
 /// How far an action has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -73,6 +92,9 @@ pub enum Expiry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Run it as new.
+    ///
+    /// Claim it by one insert that fails when a record is there (or replaces exactly `replaces`). If it fails,
+    /// somebody was faster: read the record and call [`admit`] again.
     Run {
         /// The expired record in the way, which the claim replaces if it is still that one.
         replaces: Option<Fence>,

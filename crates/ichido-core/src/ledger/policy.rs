@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::key::{IdempotencyKey, KeyError};
+use crate::retry::Retry;
 
 use super::profile::Profile;
 
@@ -22,6 +23,12 @@ pub mod limits {
     pub const UPSTREAM_KEEPS_KEYS_DEFAULT: Duration = Duration::from_hours(24);
     /// How long a call may still take effect after its claim, unless the operation says otherwise.
     pub const SETTLES_WITHIN_DEFAULT: Duration = Duration::from_mins(10);
+    /// The longest that a call may still take effect after its claim: a week.
+    pub const SETTLES_WITHIN_MAX: Duration = Duration::from_hours(7 * 24);
+    /// How long a call of a client is taken to last at most, where nothing is said of who retries.
+    pub const CLIENT_CALL_MAX: Duration = Duration::from_secs(30);
+    /// How long a client is taken to be told to wait at most, where nothing is said of who retries.
+    pub const CLIENT_HINT_MAX: Duration = Duration::from_mins(10);
     /// How long a claim holds without being renewed, unless the operation says otherwise.
     pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
     /// The shortest lease: under it, a claim would lapse between two renewals on a busy machine.
@@ -30,7 +37,10 @@ pub mod limits {
     pub const LEASE_MAX: Duration = Duration::from_hours(1);
 }
 
-/// What kind of work an operation does (SPEC C10). The class sets the defaults.
+/// What kind of work an operation does (SPEC C10). It sets how long a key is kept at the least (SPEC C7).
+///
+/// It does not say how the outcome becomes durable: whatever the class, an operation that declares no
+/// [`EffectMode`] counts as [`EffectMode::Opaque`], because unknown is never guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Changes nothing. Reads are not deduplicated (SPEC C11), so it has no policy.
@@ -50,7 +60,7 @@ pub enum EffectMode {
     Transactional,
     /// The upstream honours the key: a lost outcome is had by asking again with the same key.
     Keyed,
-    /// Neither: a lost outcome is unknown.
+    /// Neither: a lost outcome is unknown. This is assumed where nothing is declared.
     Opaque,
 }
 
@@ -74,16 +84,16 @@ pub enum KeyNeed {
     Optional,
 }
 
-/// What somebody wishes for; what is `None` takes the default of its class or profile.
+/// What somebody wishes for; what is `None` takes its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDraft {
     /// What kind of work it is.
     pub class: Class,
     /// Whose habits its answers follow.
     pub profile: Profile,
-    /// How its outcome becomes durable.
+    /// How its outcome becomes durable; `None` is [`EffectMode::Opaque`].
     pub mode: Option<EffectMode>,
-    /// What to do about an outcome that nobody knows.
+    /// What to do about an outcome that nobody knows; `None` holds it where it is opaque and runs it again elsewhere.
     pub on_unknown: Option<OnUnknown>,
     /// Whether a request must bring a key.
     pub key: Option<KeyNeed>,
@@ -94,7 +104,10 @@ pub struct PolicyDraft {
     /// For how long equal content counts as the same action whatever its key (SPEC A7).
     pub dedupe_window: Option<Duration>,
     /// The longest that anyone may still be retrying under a key: clients, the outbox, an operator's requeue.
-    pub retry_horizon: Duration,
+    ///
+    /// `None` is a client on its default schedule: [`Retry::CLIENT`]'s horizon with calls of at most
+    /// [`limits::CLIENT_CALL_MAX`] and hints of at most [`limits::CLIENT_HINT_MAX`].
+    pub retry_horizon: Option<Duration>,
     /// How long the upstream remembers a key, where it honours keys: past it, a lost outcome is unknown (SPEC F2).
     pub upstream_keeps_keys_for: Option<Duration>,
     /// How long a call may still take effect after its claim: nobody decides that it was not done before that.
@@ -106,7 +119,8 @@ pub struct PolicyDraft {
 }
 
 impl PolicyDraft {
-    /// All defaults of a class.
+    /// All defaults. Of these the mode is [`EffectMode::Opaque`] for every class: an operation whose effect commits
+    /// with its outcome, or whose upstream honours the key, says so.
     pub const fn of(class: Class) -> Self {
         Self {
             class,
@@ -117,7 +131,7 @@ impl PolicyDraft {
             ttl: None,
             short_ttl_reason: None,
             dedupe_window: None,
-            retry_horizon: Duration::ZERO,
+            retry_horizon: None,
             upstream_keeps_keys_for: None,
             settles_within: None,
             in_flight_wait: None,
@@ -132,7 +146,7 @@ pub struct Policy {
     class: Class,
     profile: Profile,
     mode: EffectMode,
-    on_unknown: OnUnknown, // Invariant: never RunAgain where mode is Opaque.
+    on_unknown: OnUnknown, // Invariant: never RunAgain where mode is Opaque, always where it is Transactional.
     key_need: KeyNeed,
     ttl: Duration, // Invariant: at least the retry horizon.
     dedupe_window: Option<Duration>,
@@ -150,15 +164,14 @@ pub enum PolicyError {
     ReadIsNotDeduplicated,
     /// An effect that cannot be taken back, forgotten within a day.
     #[error(
-        "keys of an irreversible or external effect are kept for at least 24 hours, and this one says {} s; keep them longer, or state the reason (short_ttl_reason)",
-        .ttl.as_secs()
+        "keys of an irreversible or external effect are kept for at least 24 hours, and this one says {ttl:?}; keep them longer, or state the reason (short_ttl_reason)"
     )]
     TtlTooShort {
         /// The wish.
         ttl: Duration,
     },
     /// Nothing is kept, or for more than ten years.
-    #[error("keys are kept for {} s; choose more than 0 and at most ten years", .ttl.as_secs())]
+    #[error("keys are kept for {ttl:?}; choose more than 0 and at most ten years")]
     TtlOutOfRange {
         /// The wish.
         ttl: Duration,
@@ -168,10 +181,14 @@ pub enum PolicyError {
         "an opaque operation whose outcome is unknown may already have taken effect, so it cannot simply run again; reconcile it by a call, or hold it for a person"
     )]
     OpaqueRunsAgain,
+    /// There would be nothing to hold or to ask after.
+    #[error(
+        "a transactional operation that left no outcome did not happen; leave on_unknown out, or declare another mode"
+    )]
+    TransactionalIsNeverUnknown,
     /// A retry could come after the key is forgotten.
     #[error(
-        "{what} is {} s, but somebody may retry for {} s under the same key; keep it at least that long",
-        .window.as_secs(), .horizon.as_secs()
+        "{what} is {window:?}, but somebody may retry for {horizon:?} under the same key; keep it at least that long"
     )]
     ShorterThanRetries {
         /// Which of the two windows.
@@ -182,17 +199,101 @@ pub enum PolicyError {
         horizon: Duration,
     },
     /// A duplicate would hang for too long.
-    #[error("a duplicate may wait at most 60 s for the first one's outcome")]
-    InFlightWaitTooLong,
+    #[error(
+        "a duplicate may wait at most {:?} for the first one's outcome, and in_flight_wait is {wait:?}",
+        limits::IN_FLIGHT_WAIT_MAX
+    )]
+    InFlightWaitTooLong {
+        /// The wish.
+        wait: Duration,
+    },
     /// A lease too short to renew, or so long that a crash blocks the key.
-    #[error("the lease must be between 1 s and 1 h")]
-    LeaseOutOfRange,
+    #[error(
+        "the lease must be between {:?} and {:?}, and is {lease:?}",
+        limits::LEASE_MIN,
+        limits::LEASE_MAX
+    )]
+    LeaseOutOfRange {
+        /// The wish.
+        lease: Duration,
+    },
+    /// No time at all for a call to take effect, or more than anybody waits for.
+    #[error(
+        "settles_within must be above 0 and at most {:?}, and is {settles_within:?}",
+        limits::SETTLES_WITHIN_MAX
+    )]
+    SettlesWithinOutOfRange {
+        /// The wish.
+        settles_within: Duration,
+    },
+    /// The upstream's memory of the key ends before the first claim can lapse, so it protects no second one.
+    #[error(
+        "the upstream keeps keys for {keeps_for:?}, which is less than the lease of {lease:?}, so it would never stop a repetition; shorten the lease, or declare the operation opaque"
+    )]
+    UpstreamForgetsTooSoon {
+        /// How long it keeps them.
+        keeps_for: Duration,
+        /// How long a claim holds.
+        lease: Duration,
+    },
 }
+
+/// Everything that is wrong with a draft. Shown one a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyErrors(Vec<PolicyError>); // Invariant: not empty.
+
+impl std::ops::Deref for PolicyErrors {
+    type Target = [PolicyError];
+
+    fn deref(&self) -> &[PolicyError] {
+        &self.0
+    }
+}
+
+impl IntoIterator for PolicyErrors {
+    type Item = PolicyError;
+    type IntoIter = std::vec::IntoIter<PolicyError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl std::fmt::Display for PolicyErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, error) in self.iter().enumerate() {
+            if index != 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PolicyErrors {}
 
 impl Policy {
     /// Fills in the defaults and finds every contradiction at once.
-    pub fn build(draft: PolicyDraft) -> Result<Self, Vec<PolicyError>> {
-        let mode = draft.mode.unwrap_or(draft.class.default_mode());
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ichido_core::ledger::{Class, EffectMode, OnUnknown, Policy, PolicyDraft};
+    ///
+    /// let policy = Policy::build(PolicyDraft::of(Class::ExternalEffect))?;
+    /// assert_eq!(policy.on_unknown(), OnUnknown::Hold, "nothing was declared, so nothing is guessed");
+    ///
+    /// let hasty = PolicyDraft {
+    ///     mode: Some(EffectMode::Keyed),
+    ///     ttl: Some(Duration::from_mins(10)),
+    ///     ..PolicyDraft::of(Class::ExternalEffect)
+    /// };
+    /// let errors = Policy::build(hasty).unwrap_err();
+    /// assert_eq!(errors.len(), 2, "under 24 hours, and shorter than a client may retry:\n{errors}");
+    /// # Ok::<(), ichido_core::ledger::PolicyErrors>(())
+    /// ```
+    pub fn build(draft: PolicyDraft) -> Result<Self, PolicyErrors> {
+        let mode = draft.mode.unwrap_or(EffectMode::Opaque);
         let policy = Self {
             class: draft.class,
             profile: draft.profile,
@@ -209,8 +310,9 @@ impl Policy {
             lease: draft.lease.unwrap_or(limits::LEASE_DEFAULT),
         };
         let has_reason = draft.short_ttl_reason.is_some_and(|reason| !reason.trim().is_empty());
-        let errors = policy.contradictions(has_reason, draft.retry_horizon);
-        if errors.is_empty() { Ok(policy) } else { Err(errors) }
+        let horizon = draft.retry_horizon.unwrap_or_else(client_horizon);
+        let errors = policy.contradictions(has_reason, horizon);
+        if errors.is_empty() { Ok(policy) } else { Err(PolicyErrors(errors)) }
     }
 
     fn contradictions(&self, has_short_ttl_reason: bool, horizon: Duration) -> Vec<PolicyError> {
@@ -227,16 +329,26 @@ impl Policy {
         if self.mode == EffectMode::Opaque && self.on_unknown == OnUnknown::RunAgain {
             errors.push(PolicyError::OpaqueRunsAgain);
         }
+        if self.mode == EffectMode::Transactional && self.on_unknown != OnUnknown::RunAgain {
+            errors.push(PolicyError::TransactionalIsNeverUnknown);
+        }
         for (what, window) in [("ttl", Some(self.ttl)), ("dedupe_window", self.dedupe_window)] {
             if let Some(window) = window.filter(|window| *window < horizon) {
                 errors.push(PolicyError::ShorterThanRetries { what, window, horizon });
             }
         }
         if limits::IN_FLIGHT_WAIT_MAX < self.in_flight_wait {
-            errors.push(PolicyError::InFlightWaitTooLong);
+            errors.push(PolicyError::InFlightWaitTooLong { wait: self.in_flight_wait });
         }
         if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(&self.lease) {
-            errors.push(PolicyError::LeaseOutOfRange);
+            errors.push(PolicyError::LeaseOutOfRange { lease: self.lease });
+        }
+        if self.settles_within.is_zero() || limits::SETTLES_WITHIN_MAX < self.settles_within {
+            errors.push(PolicyError::SettlesWithinOutOfRange { settles_within: self.settles_within });
+        }
+        let keeps_for = self.upstream_keeps_keys_for;
+        if self.mode == EffectMode::Keyed && (keeps_for.is_zero() || keeps_for < self.lease) {
+            errors.push(PolicyError::UpstreamForgetsTooSoon { keeps_for, lease: self.lease });
         }
         errors
     }
@@ -310,11 +422,6 @@ impl Class {
     pub const fn acts_for_good(self) -> bool {
         matches!(self, Self::Irreversible | Self::ExternalEffect)
     }
-
-    /// The mode to assume when none is declared: for what acts for good, the one that never guesses.
-    const fn default_mode(self) -> EffectMode {
-        if self.acts_for_good() { EffectMode::Opaque } else { EffectMode::Transactional }
-    }
 }
 
 impl EffectMode {
@@ -324,4 +431,9 @@ impl EffectMode {
             Self::Opaque => OnUnknown::Hold,
         }
     }
+}
+
+/// How long a client goes on that follows the default schedule.
+fn client_horizon() -> Duration {
+    Retry::CLIENT.horizon(limits::CLIENT_CALL_MAX, limits::CLIENT_HINT_MAX)
 }

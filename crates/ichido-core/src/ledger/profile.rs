@@ -23,6 +23,10 @@ pub struct ProfileNumbers {
     pub in_flight_status: u16,
     /// How long such a duplicate waits for the outcome first, unless the operation says otherwise.
     pub in_flight_wait: Duration,
+    /// The status for an action of which nobody knows the outcome.
+    pub unknown_status: u16,
+    /// The status for an action that was done and whose response was not kept.
+    pub not_kept_status: u16,
     /// The header that marks a replay.
     pub replay_marker: &'static str,
 }
@@ -35,18 +39,24 @@ impl Profile {
                 mismatch_status: 409,
                 in_flight_status: 202,
                 in_flight_wait: Duration::from_secs(2),
+                unknown_status: 409,
+                not_kept_status: 409,
                 replay_marker: "Idempotency-Replayed",
             },
             Self::Ietf => ProfileNumbers {
                 mismatch_status: 422,
                 in_flight_status: 409,
                 in_flight_wait: Duration::ZERO,
+                unknown_status: 409,
+                not_kept_status: 409,
                 replay_marker: "Idempotency-Replayed",
             },
             Self::Stripe => ProfileNumbers {
                 mismatch_status: 400,
                 in_flight_status: 409,
                 in_flight_wait: Duration::ZERO,
+                unknown_status: 409,
+                not_kept_status: 409,
                 replay_marker: "Idempotent-Replayed",
             },
         }

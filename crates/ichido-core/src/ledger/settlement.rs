@@ -3,7 +3,7 @@
 use crate::fence::Fence;
 use crate::time::Timestamp;
 
-use super::admission::{Phase, Record, Settled};
+use super::admission::{Expiry, Kept, Phase, Record, Settled};
 use super::policy::{EffectMode, Policy};
 
 /// What came of running a request.
@@ -45,7 +45,42 @@ pub enum Settlement {
     Hold,
 }
 
+impl Settlement {
+    /// The record's next phase, given how much of the response was stored; `None` where the record goes away.
+    pub const fn phase(self, kept: Kept) -> Option<Phase> {
+        match self {
+            Self::Keep { outcome, expires_at } => {
+                Some(Phase::Settled { outcome, kept, expiry: Expiry::At(expires_at) })
+            }
+            Self::Hold => Some(Phase::Unknown),
+            Self::Release => None,
+        }
+    }
+}
+
+/// Where the holder of a fence stands with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The record is its own to settle. Marking a claim unknown does not take it away from its owner.
+    Owner,
+    /// It was settled already: answer with what is stored.
+    AlreadySettled,
+    /// Somebody else owns it now: change nothing, answer with the winner's result.
+    Stale,
+}
+
+/// Whether the holder of `fence` may still settle `record`. Late is not too late, as long as nobody took over.
+pub fn may_settle(record: &Record, fence: Fence) -> Standing {
+    match record.phase {
+        _ if record.fence != fence => Standing::Stale,
+        Phase::Claimed { .. } | Phase::Unknown => Standing::Owner,
+        Phase::Settled { .. } => Standing::AlreadySettled,
+    }
+}
+
 /// Decides what is stored, released or held.
+///
+/// Ask [`may_settle`] first, in the same transaction as the write: this function does not look at the fence.
 pub fn settle(outcome: Outcome, policy: &Policy, now: Timestamp) -> Settlement {
     let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
     match outcome {
@@ -75,26 +110,6 @@ const fn proves_nothing_done(status: u16) -> bool {
     matches!(status, 401 | 403 | 407 | 413 | 421 | 423 | 425 | 429)
 }
 
-/// What becomes of a settle that arrives for a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Late {
-    /// It is the owner's: take it. Marking a claim unknown does not take it away from its owner.
-    Accept,
-    /// It was settled already: answer with what is stored.
-    AlreadySettled,
-    /// Somebody else owns it now: change nothing, answer with the winner's result.
-    Stale,
-}
-
-/// Whether the holder of `fence` may still settle `record`.
-pub fn late_settle(record: &Record, fence: Fence) -> Late {
-    match record.phase {
-        _ if record.fence != fence => Late::Stale,
-        Phase::Claimed { .. } | Phase::Unknown => Late::Accept,
-        Phase::Settled { .. } => Late::AlreadySettled,
-    }
-}
-
 /// What was found out about an action of unknown outcome, by a reconcile call or by a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
@@ -113,7 +128,7 @@ pub enum ResolveError {
     #[error("the outcome of this key is not unknown; there is nothing to resolve")]
     NotUnknown,
     /// The call may still be travelling.
-    #[error("the call may still take effect; decide that nothing was done no sooner than the time given")]
+    #[error("the call may still take effect; decide that nothing was done no sooner than {from}")]
     TooEarly {
         /// From when it counts.
         from: Timestamp,

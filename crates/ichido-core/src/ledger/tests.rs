@@ -255,38 +255,79 @@ fn an_unknown_outcome_is_resolved_by_what_is_found_out() {
 }
 
 #[test]
+fn a_takeover_keeps_the_moment_of_the_first_claim() {
+    let policy = policy(EffectMode::Keyed);
+    let first = Record::claimed(SAME, fence(1), NOW, &policy);
+    let phase = |now: Timestamp| Phase::Claimed { lease_until: now.plus(policy.lease()) };
+    let expected = Record {
+        fingerprint: SAME,
+        fence: fence(1),
+        first_claimed_at: NOW,
+        claimed_at: NOW,
+        phase: phase(NOW),
+    };
+    assert_eq!(first, expected);
+    let unknown = Record { phase: Phase::Unknown, ..first };
+    let second = unknown.taken_over(fence(2), at(99), &policy);
+    assert_eq!(second, Record { fence: fence(2), claimed_at: at(99), phase: phase(at(99)), ..first });
+}
+
+#[test]
+fn a_settlement_says_what_becomes_of_the_record() {
+    for kept in [Kept::Whole, Kept::WithoutBody] {
+        for outcome in [Settled::Applied, Settled::Refused] {
+            let keep = Settlement::Keep { outcome, expires_at: at(5) };
+            assert_eq!(keep.phase(kept), Some(Phase::Settled { outcome, kept, expiry: Expiry::At(at(5)) }));
+        }
+        assert_eq!(Settlement::Hold.phase(kept), Some(Phase::Unknown));
+        assert_eq!(Settlement::Release.phase(kept), None, "the record goes away");
+    }
+}
+
+#[test]
 fn only_the_owner_settles_and_late_is_not_too_late() {
     let settled = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
     for (found, by, expected) in [
-        (record(Phase::Claimed { lease_until: at(1) }), 7, Late::Accept),
-        (record(Phase::Claimed { lease_until: at(-1) }), 7, Late::Accept),
-        (record(Phase::Unknown), 7, Late::Accept),
-        (settled, 7, Late::AlreadySettled),
-        (record(Phase::Claimed { lease_until: at(1) }), 6, Late::Stale),
-        (record(Phase::Unknown), 6, Late::Stale),
-        (settled, 6, Late::Stale),
+        (record(Phase::Claimed { lease_until: at(1) }), 7, Standing::Owner),
+        (record(Phase::Claimed { lease_until: at(-1) }), 7, Standing::Owner),
+        (record(Phase::Unknown), 7, Standing::Owner),
+        (settled, 7, Standing::AlreadySettled),
+        (record(Phase::Claimed { lease_until: at(1) }), 6, Standing::Stale),
+        (record(Phase::Unknown), 6, Standing::Stale),
+        (settled, 6, Standing::Stale),
     ] {
-        assert_eq!(late_settle(&found, fence(by)), expected, "{found:?} by {by}");
+        assert_eq!(may_settle(&found, fence(by)), expected, "{found:?} by {by}");
     }
 }
 
 #[test]
 fn the_class_sets_the_defaults() {
-    for (class, mode, on_unknown) in [
-        (Class::Mutate, EffectMode::Transactional, OnUnknown::RunAgain),
-        (Class::Irreversible, EffectMode::Opaque, OnUnknown::Hold),
-        (Class::ExternalEffect, EffectMode::Opaque, OnUnknown::Hold),
-    ] {
+    for (class, is_kept_a_day) in
+        [(Class::Mutate, false), (Class::Irreversible, true), (Class::ExternalEffect, true)]
+    {
         let policy = Policy::build(PolicyDraft::of(class)).unwrap();
-        assert_eq!((policy.mode(), policy.on_unknown()), (mode, on_unknown), "{class:?}");
+        assert_eq!(
+            (policy.mode(), policy.on_unknown()),
+            (EffectMode::Opaque, OnUnknown::Hold),
+            "{class:?}: unknown is never guessed"
+        );
         assert_eq!(policy.ttl(), 72 * HOUR);
         assert_eq!(policy.key_need(), KeyNeed::Required);
         assert_eq!(policy.in_flight_wait(), Duration::from_secs(2));
+        let short = Policy::build(PolicyDraft { ttl: Some(HOUR), ..PolicyDraft::of(class) });
+        assert_eq!(short.is_err(), is_kept_a_day, "{class:?}");
+    }
+}
+
+#[test]
+fn a_mode_that_bears_it_runs_again_unless_told_otherwise() {
+    for mode in [EffectMode::Transactional, EffectMode::Keyed] {
+        assert_eq!(policy(mode).on_unknown(), OnUnknown::RunAgain, "{mode:?}");
     }
 }
 
 fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
-    Policy::build(draft).unwrap_err()
+    Policy::build(draft).unwrap_err().into_iter().collect()
 }
 
 #[test]
@@ -332,12 +373,56 @@ fn a_key_outlives_whoever_retries_under_it() {
     let draft = PolicyDraft {
         ttl: Some(48 * HOUR),
         dedupe_window: Some(HOUR),
-        retry_horizon: 49 * HOUR,
+        retry_horizon: Some(49 * HOUR),
         ..PolicyDraft::of(Class::Mutate)
     };
     let shorter = |what, window| PolicyError::ShorterThanRetries { what, window, horizon: 49 * HOUR };
     assert_eq!(faults(draft.clone()), [shorter("ttl", 48 * HOUR), shorter("dedupe_window", HOUR)]);
-    assert!(Policy::build(PolicyDraft { retry_horizon: HOUR, ..draft }).is_ok());
+    assert!(Policy::build(PolicyDraft { retry_horizon: Some(HOUR), ..draft }).is_ok());
+}
+
+#[test]
+fn where_nothing_is_said_a_client_on_its_default_schedule_retries() {
+    // 3 calls of 30 s, and 2 waits of 10 minutes and a tenth.
+    let horizon = Duration::from_secs(3 * 30 + 2 * 660);
+    let with_ttl = |ttl| PolicyDraft { ttl: Some(ttl), ..PolicyDraft::of(Class::Mutate) };
+    assert!(Policy::build(with_ttl(horizon)).is_ok());
+    let window = Duration::from_secs(3 * 30 + 2 * 660 - 1);
+    assert_eq!(faults(with_ttl(window)), [PolicyError::ShorterThanRetries { what: "ttl", window, horizon }]);
+    let nobody = PolicyDraft { retry_horizon: Some(Duration::ZERO), ..with_ttl(window) };
+    assert!(Policy::build(nobody).is_ok());
+}
+
+#[test]
+fn a_transactional_operation_is_never_unknown() {
+    let with = |mode, on_unknown| PolicyDraft {
+        mode: Some(mode),
+        on_unknown: Some(on_unknown),
+        ..PolicyDraft::of(Class::Mutate)
+    };
+    for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
+        let draft = with(EffectMode::Transactional, on_unknown);
+        assert_eq!(faults(draft), [PolicyError::TransactionalIsNeverUnknown], "{on_unknown:?}");
+        assert!(Policy::build(with(EffectMode::Keyed, on_unknown)).is_ok());
+    }
+    assert!(Policy::build(with(EffectMode::Transactional, OnUnknown::RunAgain)).is_ok());
+}
+
+#[test]
+fn an_upstream_that_forgets_within_the_lease_does_not_count_as_keyed() {
+    let lease = Duration::from_mins(1);
+    let with = |mode, keeps_for| PolicyDraft {
+        mode: Some(mode),
+        lease: Some(lease),
+        upstream_keeps_keys_for: Some(keeps_for),
+        ..PolicyDraft::of(Class::ExternalEffect)
+    };
+    for keeps_for in [Duration::ZERO, Duration::from_secs(59)] {
+        let expected = [PolicyError::UpstreamForgetsTooSoon { keeps_for, lease }];
+        assert_eq!(faults(with(EffectMode::Keyed, keeps_for)), expected);
+        assert!(Policy::build(with(EffectMode::Opaque, keeps_for)).is_ok(), "it is not asked");
+    }
+    assert!(Policy::build(with(EffectMode::Keyed, lease)).is_ok());
 }
 
 #[test]
@@ -346,15 +431,37 @@ fn numbers_out_of_bounds_are_all_reported_at_once() {
         ttl: Some(Duration::ZERO),
         in_flight_wait: Some(Duration::from_secs(61)),
         lease: Some(Duration::from_millis(999)),
+        settles_within: Some(169 * HOUR),
+        retry_horizon: Some(Duration::ZERO),
         ..PolicyDraft::of(Class::Mutate)
     };
     let expected = [
         PolicyError::TtlOutOfRange { ttl: Duration::ZERO },
-        PolicyError::InFlightWaitTooLong,
-        PolicyError::LeaseOutOfRange,
+        PolicyError::InFlightWaitTooLong { wait: Duration::from_secs(61) },
+        PolicyError::LeaseOutOfRange { lease: Duration::from_millis(999) },
+        PolicyError::SettlesWithinOutOfRange { settles_within: 169 * HOUR },
     ];
     assert_eq!(faults(draft.clone()), expected);
-    assert_eq!(faults(PolicyDraft { ttl: Some(Duration::MAX), ..draft }).len(), 3);
+    assert_eq!(faults(PolicyDraft { ttl: Some(Duration::MAX), ..draft.clone() }).len(), 4);
+    assert_eq!(faults(PolicyDraft { settles_within: Some(Duration::ZERO), ..draft }).len(), 4);
+}
+
+#[test]
+fn errors_are_shown_one_a_line_with_the_values_found() {
+    let draft = PolicyDraft {
+        lease: Some(Duration::from_millis(500)),
+        in_flight_wait: Some(Duration::from_millis(60_500)),
+        ..PolicyDraft::of(Class::Mutate)
+    };
+    let errors = Policy::build(draft).unwrap_err();
+    assert_eq!(errors.len(), 2);
+    assert_eq!(
+        errors.to_string(),
+        "a duplicate may wait at most 60s for the first one's outcome, and in_flight_wait is 60.5s\n\
+         the lease must be between 1s and 3600s, and is 500ms"
+    );
+    let early = ResolveError::TooEarly { from: Timestamp::from_secs(1_800_000_000) };
+    assert!(early.to_string().ends_with("no sooner than 2027-01-15T08:00:00Z"), "{early}");
 }
 
 #[test]
@@ -366,6 +473,10 @@ fn profiles_differ_in_their_numbers() {
     assert_eq!(numbers(Profile::Ichido), (409, 202, 2));
     assert_eq!(numbers(Profile::Ietf), (422, 409, 0));
     assert_eq!(numbers(Profile::Stripe), (400, 409, 0));
+    for profile in [Profile::Ichido, Profile::Ietf, Profile::Stripe] {
+        let numbers = profile.numbers();
+        assert_eq!((numbers.unknown_status, numbers.not_kept_status), (409, 409), "{profile:?}");
+    }
 }
 
 fn phases() -> impl Strategy<Value = Phase> {
