@@ -16,12 +16,16 @@
 //!    └───────────────────────────────────────────┘        └▶ sent, queued
 //!  queued, failed ─▶ cancelled        dead ─▶ queued (an operator's requeue)
 //! ```
+//!
+//! Start at [`State::advance`]. [`Event::of_try`] makes the event of a try from what [`crate::verdict`] says of it.
 
 mod history;
 mod step;
+mod tried;
 
 pub use history::{Doubt, History};
 pub use step::{IllegalStep, Why};
+pub use tried::Tried;
 
 use crate::fence::Fence;
 use crate::retry::Safety;
@@ -122,7 +126,8 @@ pub enum Event {
         effect: Effect,
         /// What a repetition could do.
         safety: Safety,
-        /// Until when the call may still be travelling, should its effect be unknown.
+        /// Until when the call may still be travelling, should its effect be unknown: claim + the call's own
+        /// time-out + the longest a proxy on the way may hold it; ten minutes if not known.
         travels_until: Timestamp,
     },
     /// Not begun after all (a graceful stop, a snooze): the try does not count.
@@ -142,7 +147,8 @@ pub enum Event {
         safety: Safety,
         /// When the next try may be, if it is charged with the death and one is left.
         due: Timestamp,
-        /// Until when the call may still be travelling.
+        /// Until when the call may still be travelling: claim + the call's own time-out + the longest a proxy on
+        /// the way may hold it; ten minutes if not known.
         travels_until: Timestamp,
     },
     /// The backoff is over.
@@ -206,6 +212,27 @@ pub enum Decision {
     GiveUp,
 }
 
+impl Event {
+    /// The stable name, as the audit and errors have it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Claimed { .. } => "claimed",
+            Self::Began { .. } => "began",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::GivenBack { .. } => "given_back",
+            Self::WorkerDied { .. } => "worker_died",
+            Self::CameDue => "came_due",
+            Self::Spent => "spent",
+            Self::LateSuccess { .. } => "late_success",
+            Self::Reconciled(_) => "reconciled",
+            Self::Decided(_) => "decided",
+            Self::Requeued { .. } => "requeued",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 impl State {
     /// A new message.
     pub fn queued(due: Timestamp, tries_allowed: std::num::NonZeroU32) -> Self {
@@ -233,10 +260,37 @@ impl State {
         }
     }
 
-    /// Applies an event and, where it used up the last try, the death that follows from it.
+    /// Applies an event and, where it used up the last try, the death that follows from it. This is what a store
+    /// calls.
     ///
-    /// Both states are returned, because each transition is an entry in the audit (SPEC D2, D13).
-    pub fn settle(self, event: Event, now: Timestamp) -> Result<(Self, Option<Self>), IllegalStep> {
+    /// Both states are returned, because each transition is an entry in the audit (SPEC D2, D13); the last of
+    /// them is the one to keep.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use ichido_core::fence::Fence;
+    /// use ichido_core::lifecycle::{Begun, Event, Failure, State};
+    /// use ichido_core::retry::Safety;
+    /// use ichido_core::time::Timestamp;
+    /// use ichido_core::verdict::Effect;
+    ///
+    /// let (now, later) = (Timestamp::from_secs(100), Timestamp::from_secs(160));
+    /// let fence = Fence::new(1).unwrap();
+    /// let only_try = State::queued(now, NonZeroU32::MIN);
+    /// let (sending, _) = only_try.advance(Event::Claimed { fence, begun: Begun::NotTracked }, now)?;
+    ///
+    /// let failed = Event::Failed {
+    ///     fence,
+    ///     failure: Failure::Again { due: later },
+    ///     effect: Effect::NotDone,
+    ///     safety: Safety::Keyed,
+    ///     travels_until: later,
+    /// };
+    /// let (failed, dead) = sending.advance(failed, now)?;
+    /// assert_eq!((failed.name(), dead.unwrap().name()), ("failed", "dead"));
+    /// # Ok::<(), ichido_core::lifecycle::IllegalStep>(())
+    /// ```
+    pub fn advance(self, event: Event, now: Timestamp) -> Result<(Self, Option<Self>), IllegalStep> {
         let next = self.step(event, now)?;
         match next {
             Self::Failed { history, .. } if !history.may_try_again() => {

@@ -53,7 +53,7 @@ impl World {
 
     /// The world after an event, if the message takes it.
     fn after(self, event: Event, change: impl Fn(&mut Self)) -> Option<Self> {
-        let (first, second) = self.state.settle(event, at(self.now)).ok()?;
+        let (first, second) = self.state.advance(event, at(self.now)).ok()?;
         let mut next = Self { state: second.unwrap_or(first), ..self };
         change(&mut next);
         Some(next)

@@ -10,8 +10,10 @@ use crate::verdict::Effect;
 
 /// An event that does not apply; the state stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{state} message: {why}")]
+#[error("`{event}` does not apply to a message that is {state}: {why}")]
 pub struct IllegalStep {
+    /// The name of the event.
+    pub event: &'static str,
     /// The name of the state.
     pub state: &'static str,
     /// Why.
@@ -34,7 +36,7 @@ pub enum Why {
     #[error("all tries are used up")]
     NoTryLeft,
     /// A try is left.
-    #[error("a try is left")]
+    #[error("a try is left, so it is not spent")]
     TryLeft,
     /// The call may have begun, so the try counts.
     #[error("the call may have begun")]
@@ -48,15 +50,36 @@ pub enum Why {
     /// It may have been done, or was, and a repetition could do it twice.
     #[error("it may have taken effect, and sending it again could do it twice; ask after it first")]
     CouldDoItTwice,
+    /// A try that did the work is no failure to try again after.
+    #[error("the work was done; report a success")]
+    WasDone,
 }
 
 use Why::{
     CouldDoItTwice, MayHaveBegun, NoTryLeft, NotDue, NotFromHere, RequeueNotAllowed, StaleFence, TooEarly,
-    TryLeft,
+    TryLeft, WasDone,
 };
 
 impl State {
-    /// The next state, or why the event does not apply.
+    /// The next state, or why the event does not apply: one arrow of the picture. Whoever stores the state calls
+    /// [`State::advance`], which takes the second arrow too when a failure was the last that was allowed.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use ichido_core::lifecycle::{Event, State};
+    /// use ichido_core::time::Timestamp;
+    ///
+    /// let now = Timestamp::from_secs(100);
+    /// let queued = State::queued(now, NonZeroU32::MIN);
+    /// assert_eq!(queued.step(Event::Cancelled, now)?.name(), "cancelled");
+    ///
+    /// let refused = queued.step(Event::CameDue, now).unwrap_err();
+    /// assert_eq!(
+    ///     refused.to_string(),
+    ///     "`came_due` does not apply to a message that is queued: nothing leads there from this state"
+    /// );
+    /// # Ok::<(), ichido_core::lifecycle::IllegalStep>(())
+    /// ```
     pub fn step(self, event: Event, now: Timestamp) -> Result<State, IllegalStep> {
         let next = match self {
             State::Queued { due, history } => waiting(due, history, event, now),
@@ -69,7 +92,7 @@ impl State {
             State::Cancelled { effect, history } => cancelled(effect, history, event, now),
             State::Sent => Err(NotFromHere),
         };
-        next.map_err(|why| IllegalStep { state: self.name(), why })
+        next.map_err(|why| IllegalStep { event: event.name(), state: self.name(), why })
     }
 }
 
@@ -182,7 +205,7 @@ fn after_failure(
         Failure::Again { due } => match may_repeat(safety, total) {
             Ok(()) => Ok(State::Failed { due, history }),
             Err(RepeatRefused::EffectUnknown) => Ok(State::Parked { history }),
-            Err(RepeatRefused::EffectDone) => Err(CouldDoItTwice),
+            Err(RepeatRefused::EffectDone) => Err(WasDone),
         },
     }
 }

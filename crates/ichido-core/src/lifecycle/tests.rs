@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::retry::Guarantee;
+use crate::verdict::Next;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 const SOON: Timestamp = Timestamp::from_secs(1_060);
@@ -105,11 +106,11 @@ fn the_arrows_of_the_specification() {
 fn spent_tries_lead_through_failed_to_dead() {
     let last_try =
         after(&[claimed(1), again(1, Effect::NotDone), claimed(2), again(2, Effect::NotDone), claimed(3)]);
-    let (failed, dead) = last_try.settle(again(3, Effect::NotDone), SOON).unwrap();
+    let (failed, dead) = last_try.advance(again(3, Effect::NotDone), SOON).unwrap();
     assert_eq!(failed.name(), "failed");
     assert_eq!(refusal(failed, claimed(4)), Why::NoTryLeft);
     assert!(matches!(dead, Some(State::Dead { effect: Effect::NotDone, history }) if history.tries == 3));
-    let (failed, more) = after(&[claimed(1)]).settle(again(1, Effect::NotDone), SOON).unwrap();
+    let (failed, more) = after(&[claimed(1)]).advance(again(1, Effect::NotDone), SOON).unwrap();
     assert_eq!((failed.name(), more), ("failed", None));
     assert_eq!(refusal(failed, Event::Spent), Why::TryLeft);
 }
@@ -221,7 +222,7 @@ fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
         [claimed(1), died(1, true, Safety::Repeatable), claimed(2), died(2, true, Safety::Repeatable)];
     assert_eq!(after(&killer).name(), "dead", "its effect does not matter");
     let one_try = State::queued(NOW, allowed(1)).step(claimed(1), SOON).unwrap();
-    let (_, dead) = one_try.settle(died(1, true, Safety::Keyed), SOON).unwrap();
+    let (_, dead) = one_try.advance(died(1, true, Safety::Keyed), SOON).unwrap();
     assert!(matches!(dead, Some(State::Dead { effect: Effect::Unknown, .. })), "the last try is spent");
 }
 
@@ -261,7 +262,7 @@ fn a_failure_that_could_be_done_twice_is_parked_whatever_the_worker_says() {
     assert_eq!(outcome(Effect::Unknown, Safety::Neither), Ok("parked"));
     assert_eq!(outcome(Effect::Unknown, Safety::Keyed), Ok("failed"));
     assert_eq!(outcome(Effect::Done, Safety::Repeatable), Ok("failed"));
-    assert_eq!(refusal(sending, fail(Effect::Done, Safety::Keyed)), Why::CouldDoItTwice);
+    assert_eq!(refusal(sending, fail(Effect::Done, Safety::Keyed)), Why::WasDone);
 }
 
 #[test]
@@ -378,6 +379,29 @@ fn a_clean_refusal_does_not_clear_an_earlier_doubt() {
     assert_eq!(history(reborn).effect(), Effect::Unknown, "no requeue takes it away");
     let decided = after(&[claimed(1), in_doubt(1), Event::Decided(Decision::SendAgain)]);
     assert_eq!(history(decided).effect(), Effect::NotDone, "a person vouched for it");
+}
+
+#[test]
+fn what_follows_a_try_becomes_its_event() {
+    let tried = Tried {
+        fence: fence(1),
+        effect: Effect::Unknown,
+        safety: Safety::Keyed,
+        due: LATER,
+        travels_until: SOON,
+    };
+    let failed = |failure| failed(1, failure, Effect::Unknown);
+    for (next, event, state) in [
+        (Next::Sent, Event::Succeeded { fence: fence(1) }, "sent"),
+        (Next::SentBefore, Event::Succeeded { fence: fence(1) }, "sent"),
+        (Next::Retry, failed(Failure::Again { due: LATER }), "failed"),
+        (Next::RetryAnswer, failed(Failure::Again { due: LATER }), "failed"),
+        (Next::Dead, failed(Failure::ForGood), "dead"),
+        (Next::AskAfter, failed(Failure::InDoubt), "parked"),
+    ] {
+        assert_eq!(Event::of_try(next, tried), event, "{next:?}");
+        assert_eq!(after(&[claimed(1), event]).name(), state, "{next:?}");
+    }
 }
 
 fn events() -> impl Strategy<Value = Event> {
