@@ -5,7 +5,7 @@
 //! it. Nothing is taken for a success that does not prove to be one, and doubt is called
 //! [`Effect::Unknown`], never guessed away.
 //!
-//! Start at [`Table::judge`]; the rows stand in `verdict/tables.rs`.
+//! Start at [`Table::judge`]. The rows are shown with [`Table::http`], [`Table::client`] and [`Table::llm`].
 
 mod answer;
 mod hint;
@@ -159,6 +159,19 @@ pub struct Verdict {
     pub advice: Advice,
     /// How long the server asked us to wait.
     pub hint: Option<Duration>,
+    report: Option<PaceReport>,
+}
+
+/// What a try tells of its destination, whatever became of the message: which of its three ears the
+/// [pace](crate::pace) hears it with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaceReport {
+    /// It is up, and bears the rate: [`Pace::on_success`](crate::pace::Pace::on_success).
+    Success,
+    /// It was called too fast: [`Pace::on_throttled`](crate::pace::Pace::on_throttled), with the hint.
+    Throttled,
+    /// It looks down: [`Pace::on_failure`](crate::pace::Pace::on_failure).
+    Failure,
 }
 
 /// What happens next, once safety is weighed.
@@ -193,6 +206,15 @@ impl Verdict {
             Advice::RetryAnswer | Advice::GiveUp => Next::Dead,
         }
     }
+
+    /// What to report to the pace of the destination: success for a 2xx, a 3xx and a plain 4xx, since whoever
+    /// refuses is up; throttled for `RATE_LIMITED`; failure for a 5xx and a fault of the network.
+    ///
+    /// `None` is to report nothing: the call was held back on our side and never made, or what came says
+    /// neither.
+    pub const fn tells_pace(&self) -> Option<PaceReport> {
+        self.report
+    }
 }
 
 /// How one destination's answers are read: its own rows first, then the rows of its kind.
@@ -207,22 +229,30 @@ pub struct Table {
 }
 
 impl Table {
-    /// An HTTP destination of the outbox (SPEC D9): unknown errors are retried.
-    pub const fn http() -> Self {
-        Self { own: Vec::new(), base: &[tables::HTTP], promises_echo: false }
-    }
-
-    /// A client at the origin of a request (SPEC A8).
-    pub const fn client() -> Self {
-        Self { own: Vec::new(), base: &[tables::CLIENT, tables::HTTP], promises_echo: false }
-    }
-
-    /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.
-    pub const fn llm() -> Self {
-        Self { own: Vec::new(), base: &[tables::LLM], promises_echo: false }
-    }
-
     /// What a try came to, given what was seen of it.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use std::time::Duration;
+    /// use ichido_core::retry::{Retry, Safety};
+    /// use ichido_core::time::Timestamp;
+    /// use ichido_core::verdict::{Answer, Echo, Effect, ErrorCode, Next, Seen, Table};
+    ///
+    /// let now = Timestamp::from_secs(1_800_000_000);
+    /// let answer = Answer {
+    ///     status: 429,
+    ///     headers: &[("Retry-After", b"30")],
+    ///     body: b"",
+    ///     echo: Echo::Absent,
+    /// };
+    /// let verdict = Table::http().judge(&Seen::Answer(answer), now);
+    /// assert_eq!((verdict.code, verdict.effect), (Some(ErrorCode::RateLimited), Effect::NotDone));
+    /// assert_eq!(verdict.next(Safety::Neither, Effect::NotDone), Next::Retry);
+    ///
+    /// // The schedule would wait 2 s after the first failure; the server's 30 s are a floor.
+    /// let wait = Retry::OUTBOX.wait(NonZeroU32::MIN, 0.5, verdict.hint);
+    /// assert!(Duration::from_secs(30) <= wait && wait <= Duration::from_secs(33));
+    /// ```
     pub fn judge(&self, seen: &Seen<'_>, now: Timestamp) -> Verdict {
         let names = seen.names();
         let hint = match seen {
@@ -239,7 +269,7 @@ impl Table {
             .map_or((Some(ErrorCode::Unknown), Effect::Unknown, Advice::AskAfter), |row| {
                 (row.code, row.effect, row.advice)
             });
-        self.check_echo(seen, Verdict { code, effect, advice, hint })
+        self.check_echo(seen, Verdict { code, effect, advice, hint, report: seen.report(code) })
     }
 
     /// A success counts only when it is about our call (SPEC D7, D8).

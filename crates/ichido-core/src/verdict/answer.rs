@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::{ErrorCode, PaceReport};
 use crate::json::{Document, Pointer};
 use crate::key::{self, IdempotencyKey};
 
@@ -121,6 +122,42 @@ impl Answer<'_> {
             && self
                 .header("idempotency-status")
                 .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"processing"))
+    }
+}
+
+impl Seen<'_> {
+    /// What it tells of the destination, given the code of the row that took it.
+    pub(super) fn report(&self, code: Option<ErrorCode>) -> Option<PaceReport> {
+        match self {
+            _ if code == Some(ErrorCode::RateLimited) => Some(PaceReport::Throttled),
+            Self::Answer(Answer { status: 200..=499, .. }) | Self::UnusableAnswer => {
+                Some(PaceReport::Success)
+            }
+            Self::Answer(Answer { status: 500..=599, .. }) => Some(PaceReport::Failure),
+            // Held back by our own limiter: it would hear its own echo, and open a circuit over it.
+            Self::Network(NetworkFault::HeldBack) | Self::Answer(_) => None,
+            Self::Network(_) => Some(PaceReport::Failure),
+            Self::Named(_) => report_of_name(code),
+        }
+    }
+}
+
+/// A library that names the error keeps the status to itself, so the code must do.
+const fn report_of_name(code: Option<ErrorCode>) -> Option<PaceReport> {
+    match code {
+        Some(ErrorCode::RateLimited) => Some(PaceReport::Throttled),
+        Some(ErrorCode::NetworkTimeout | ErrorCode::Broker5xx) => Some(PaceReport::Failure),
+        Some(ErrorCode::Unknown) => None,
+        None
+        | Some(
+            ErrorCode::BadRequest
+            | ErrorCode::Unauthorized
+            | ErrorCode::ConflictProcessed
+            | ErrorCode::InProgress
+            | ErrorCode::QuotaSpent
+            | ErrorCode::AnswerUnusable
+            | ErrorCode::KeyNotEchoed,
+        ) => Some(PaceReport::Success),
     }
 }
 

@@ -2,13 +2,101 @@
 
 use std::borrow::Cow;
 
-use super::{Advice, Effect, ErrorCode, Row, When};
+use super::{Advice, Effect, ErrorCode, Row, Table, When};
 use Advice::{Accept, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 use ErrorCode::{
     AnswerUnusable, BadRequest, Broker5xx, InProgress, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized,
 };
 use When::{Anything, InFlight, Lost, NeverSent, Status, StatusFrom};
+
+impl Table {
+    /// An HTTP destination of the outbox (SPEC D9): unknown errors are retried.
+    ///
+    /// The first row that fits wins. "Retry" holds where [`Verdict::next`](super::Verdict::next) finds it safe.
+    ///
+    /// | seen | code | effect | advice |
+    /// |---|---|---|---|
+    /// | 202, in flight | `IN_PROGRESS` | unknown | retry |
+    /// | 200 to 299 | – | done | accept |
+    /// | 307 | `BAD_REQUEST` | not done | give up |
+    /// | 308 | `BAD_REQUEST` | not done | give up |
+    /// | 300 to 399 | `BAD_REQUEST` | unknown | give up |
+    /// | 401 | `UNAUTHORIZED` | not done | give up |
+    /// | 403 | `UNAUTHORIZED` | not done | give up |
+    /// | 408 | `NETWORK_TIMEOUT` | unknown | retry |
+    /// | 409 | `BAD_REQUEST` | unknown | give up |
+    /// | 425 | `NETWORK_TIMEOUT` | not done | retry |
+    /// | 429 | `RATE_LIMITED` | not done | retry |
+    /// | 400 to 499 | `BAD_REQUEST` | not done | give up |
+    /// | 500 to 599 | `BROKER_5XX` | unknown | retry |
+    /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
+    /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
+    /// | anything else | `UNKNOWN` | unknown | retry |
+    pub const fn http() -> Self {
+        Self { own: Vec::new(), base: &[HTTP], promises_echo: false }
+    }
+
+    /// A client at the origin of a request (SPEC A8). It reads these otherwise, and the rest as [`Table::http`].
+    ///
+    /// | seen | code | effect | advice |
+    /// |---|---|---|---|
+    /// | 425 | `NETWORK_TIMEOUT` | not done | give up |
+    /// | 600 to 999 | `UNKNOWN` | unknown | give up |
+    pub const fn client() -> Self {
+        Self { own: Vec::new(), base: &[CLIENT, HTTP], promises_echo: false }
+    }
+
+    /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.
+    ///
+    /// The first row that fits wins; but for 402, the names of errors stand before the statuses.
+    ///
+    /// | seen | code | effect | advice |
+    /// |---|---|---|---|
+    /// | 202, in flight | `IN_PROGRESS` | unknown | retry |
+    /// | unusable answer | `ANSWER_UNUSABLE` | done | ask again for an answer |
+    /// | 200 to 299 | – | done | accept |
+    /// | `insufficient_quota` | `QUOTA_SPENT` | not done | give up |
+    /// | `billing_hard_limit_reached` | `QUOTA_SPENT` | not done | give up |
+    /// | `billing_not_active` | `QUOTA_SPENT` | not done | give up |
+    /// | `billing_error` | `QUOTA_SPENT` | not done | give up |
+    /// | `enforced_spend_limit_reached` | `QUOTA_SPENT` | not done | give up |
+    /// | `ServiceQuotaExceededException` | `QUOTA_SPENT` | not done | give up |
+    /// | 402 | `QUOTA_SPENT` | not done | give up |
+    /// | `ThrottlingException` | `RATE_LIMITED` | not done | retry |
+    /// | `throttlingException` | `RATE_LIMITED` | not done | retry |
+    /// | `TooManyRequestsException` | `RATE_LIMITED` | not done | retry |
+    /// | `rate_limit_exceeded` | `RATE_LIMITED` | not done | retry |
+    /// | `rate_limit_error` | `RATE_LIMITED` | not done | retry |
+    /// | `overloaded_error` | `RATE_LIMITED` | not done | retry |
+    /// | `ModelNotReadyException` | `BROKER_5XX` | not done | retry |
+    /// | `ServiceUnavailableException` | `BROKER_5XX` | unknown | retry |
+    /// | `InternalServerException` | `BROKER_5XX` | unknown | retry |
+    /// | `ModelTimeoutException` | `NETWORK_TIMEOUT` | unknown | give up |
+    /// | `ModelErrorException` | `BROKER_5XX` | unknown | give up |
+    /// | `ModelStreamErrorException` | `BROKER_5XX` | unknown | give up |
+    /// | `ValidationException` | `BAD_REQUEST` | not done | give up |
+    /// | `ResourceNotFoundException` | `BAD_REQUEST` | not done | give up |
+    /// | `ConflictException` | `BAD_REQUEST` | not done | give up |
+    /// | `context_length_exceeded` | `BAD_REQUEST` | not done | give up |
+    /// | `AccessDeniedException` | `UNAUTHORIZED` | not done | give up |
+    /// | `UnrecognizedClientException` | `UNAUTHORIZED` | not done | give up |
+    /// | `ExpiredTokenException` | `UNAUTHORIZED` | not done | give up |
+    /// | 401 | `UNAUTHORIZED` | not done | give up |
+    /// | 403 | `UNAUTHORIZED` | not done | give up |
+    /// | 408 | `NETWORK_TIMEOUT` | unknown | retry |
+    /// | 429 | `RATE_LIMITED` | not done | retry |
+    /// | 400 to 499 | `BAD_REQUEST` | not done | give up |
+    /// | 529 | `RATE_LIMITED` | not done | retry |
+    /// | 500 | `BROKER_5XX` | unknown | retry |
+    /// | 502 to 504 | `BROKER_5XX` | unknown | retry |
+    /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
+    /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
+    /// | anything else | `UNKNOWN` | unknown | give up |
+    pub const fn llm() -> Self {
+        Self { own: Vec::new(), base: &[LLM], promises_echo: false }
+    }
+}
 
 const fn row(when: When, code: ErrorCode, effect: Effect, advice: Advice) -> Row {
     Row { when, code: Some(code), effect, advice }

@@ -99,6 +99,92 @@ fn a_202_that_says_in_flight_is_no_success() {
     assert_eq!(judge(&Table::http(), Seen::Answer(Answer { headers, ..answer(202) })), ("-", Done, Accept));
 }
 
+/// A row as the docs of its table show it.
+fn shown(row: &Row) -> String {
+    let when = match &row.when {
+        When::Status(status) => status.to_string(),
+        When::StatusFrom(first, last) => format!("{first} to {last}"),
+        When::Name(name) => format!("`{name}`"),
+        When::StatusAndName(status, name) => format!("{status}, `{name}`"),
+        When::InFlight => "202, in flight".to_owned(),
+        When::NeverSent => "never sent".to_owned(),
+        When::Lost => "lost".to_owned(),
+        When::UnusableAnswer => "unusable answer".to_owned(),
+        When::Anything => "anything else".to_owned(),
+    };
+    let code = row.code.map_or("–".to_owned(), |code| format!("`{code}`"));
+    let effect = match row.effect {
+        NotDone => "not done",
+        Done => "done",
+        Unknown => "unknown",
+    };
+    let advice = match row.advice {
+        Accept => "accept",
+        Advice::AcceptAsProcessed => "accept as processed",
+        Retry => "retry",
+        RetryAnswer => "ask again for an answer",
+        GiveUp => "give up",
+        AskAfter => "ask after it",
+    };
+    format!("    /// | {when} | {code} | {effect} | {advice} |\n")
+}
+
+#[test]
+fn the_docs_of_a_table_show_its_rows() {
+    let source = include_str!("tables.rs");
+    for (constructor, rows) in [
+        ("http", [tables::IN_FLIGHT, tables::HTTP].concat()),
+        ("client", tables::CLIENT.to_vec()),
+        ("llm", [tables::IN_FLIGHT, tables::LLM].concat()),
+    ] {
+        let rows: String = rows.iter().map(shown).collect();
+        let expected = format!("    /// |---|---|---|---|\n{rows}    pub const fn {constructor}() ");
+        assert!(source.contains(&expected), "the docs of Table::{constructor} must read:\n{expected}");
+    }
+}
+
+#[test]
+fn the_pace_hears_whether_the_destination_is_up_throttles_or_fails() {
+    use PaceReport::{Failure, Success, Throttled};
+    let told = |table: &Table, seen| table.judge(&seen, NOW).tells_pace();
+    for (status, expected) in [
+        (200, Some(Success)),
+        (202, Some(Success)),
+        (303, Some(Success)),
+        (400, Some(Success)),
+        (401, Some(Success)),
+        (408, Some(Success)),
+        (409, Some(Success)),
+        (429, Some(Throttled)),
+        (500, Some(Failure)),
+        (503, Some(Failure)),
+        (0, None),
+        (999, None),
+    ] {
+        for table in [Table::http(), Table::client(), Table::llm()] {
+            assert_eq!(told(&table, Seen::Answer(answer(status))), expected, "{status}");
+        }
+        let others = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
+        assert_eq!(told(&Table::http(), others), expected, "{status} about another key");
+    }
+    let llm = Table::llm();
+    for (seen, expected) in [
+        (Seen::Answer(answer(529)), Some(Throttled)),
+        (Seen::Named("ThrottlingException"), Some(Throttled)),
+        (Seen::Named("ServiceUnavailableException"), Some(Failure)),
+        (Seen::Named("ModelTimeoutException"), Some(Failure)),
+        (Seen::Named("ValidationException"), Some(Success)),
+        (Seen::Named("ServiceQuotaExceededException"), Some(Success)),
+        (Seen::Named("SomethingNewException"), None),
+        (Seen::UnusableAnswer, Some(Success)),
+        (Seen::Network(NetworkFault::ConnectRefused), Some(Failure)),
+        (Seen::Network(NetworkFault::Timeout), Some(Failure)),
+        (Seen::Network(NetworkFault::HeldBack), None),
+    ] {
+        assert_eq!(told(&llm, seen), expected, "{seen:?}");
+    }
+}
+
 fn broker() -> Table {
     let row = |name: &'static str, code, effect, advice| Row {
         when: When::StatusAndName(409, Cow::Borrowed(name)),
