@@ -63,9 +63,20 @@ pub enum ScheduleError {
     /// A share that is negative, over 1 or not a number.
     #[error("the jitter's share is not between 0 and 1")]
     ShareOutOfRange,
-    /// A wait over 30 days.
-    #[error("a wait is longer than 30 days")]
-    WaitTooLong,
+    /// A wait over [`WAIT_MAX`].
+    #[error("a wait is {wait:?}, which is longer than 30 days ({WAIT_MAX:?})")]
+    WaitTooLong {
+        /// The longest wait found.
+        wait: Duration,
+    },
+    /// A cap below the first wait: no wait would be as long as the base says.
+    #[error("the cap, {cap:?}, is below the first wait, {base:?}; raise the cap, or lower the base")]
+    CapBelowBase {
+        /// The wait after the first failure.
+        base: Duration,
+        /// The longest wait.
+        cap: Duration,
+    },
     /// More tries than [`TRIES_MAX`].
     #[error("more than {TRIES_MAX} tries; allow fewer and wait longer in between")]
     TooManyTries,
@@ -73,7 +84,7 @@ pub enum ScheduleError {
 
 /// The next try would come after the deadline; it is better to say so now than to wait in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the next try would come after the deadline")]
+#[error("the next try would be at {come_back_at}, after the deadline")]
 pub struct TooLate {
     /// When the next try would have been: what to tell the caller as the time to come back.
     pub come_back_at: Timestamp,
@@ -123,11 +134,14 @@ impl Retry {
     pub fn checked(self) -> Result<Self, ScheduleError> {
         let longest = match &self.schedule {
             Schedule::Exponential { factor: 0, .. } => return Err(ScheduleError::FactorZero),
+            Schedule::Exponential { base, cap, .. } if cap < base => {
+                return Err(ScheduleError::CapBelowBase { base: *base, cap: *cap });
+            }
             Schedule::Exponential { cap, .. } => *cap,
             Schedule::List(waits) => *waits.iter().max().ok_or(ScheduleError::EmptyList)?,
         };
         if WAIT_MAX < longest {
-            return Err(ScheduleError::WaitTooLong);
+            return Err(ScheduleError::WaitTooLong { wait: longest });
         }
         if TRIES_MAX < self.tries.get() {
             return Err(ScheduleError::TooManyTries);

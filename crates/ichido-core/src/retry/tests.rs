@@ -120,12 +120,14 @@ fn a_servers_hint_is_a_floor_with_jitter_above_it() {
 #[test]
 fn numbers_that_make_no_schedule_are_refused() {
     let day = Duration::from_hours(24);
-    let exponential = |factor, cap| Schedule::Exponential { base: Duration::from_secs(1), factor, cap };
+    let (second, half) = (Duration::from_secs(1), Duration::from_millis(500));
+    let exponential = |factor, cap| Schedule::Exponential { base: second, factor, cap };
     let cases = [
         (exponential(0, day), Jitter::None, ScheduleError::FactorZero),
-        (exponential(2, 31 * day), Jitter::None, ScheduleError::WaitTooLong),
+        (exponential(2, 31 * day), Jitter::None, ScheduleError::WaitTooLong { wait: 31 * day }),
+        (exponential(2, half), Jitter::None, ScheduleError::CapBelowBase { base: second, cap: half }),
         (Schedule::List(vec![]), Jitter::None, ScheduleError::EmptyList),
-        (Schedule::List(vec![day, 31 * day]), Jitter::None, ScheduleError::WaitTooLong),
+        (Schedule::List(vec![day, 31 * day]), Jitter::None, ScheduleError::WaitTooLong { wait: 31 * day }),
         (exponential(2, day), Jitter::Add(-0.1), ScheduleError::ShareOutOfRange),
         (exponential(2, day), Jitter::PlusMinus(1.5), ScheduleError::ShareOutOfRange),
         (exponential(2, day), Jitter::Add(f64::NAN), ScheduleError::ShareOutOfRange),
@@ -134,6 +136,9 @@ fn numbers_that_make_no_schedule_are_refused() {
         let retry = Retry { schedule, jitter, tries: nth(1) };
         assert_eq!(retry.clone().checked(), Err(error), "{retry:?}");
     }
+    let below = ScheduleError::CapBelowBase { base: second, cap: half };
+    let expected = "the cap, 500ms, is below the first wait, 1s; raise the cap, or lower the base";
+    assert_eq!(below.to_string(), expected);
     for preset in [Retry::CLIENT, Retry::LLM, Retry::OUTBOX, Retry::JOB] {
         assert_eq!(preset.clone().checked(), Ok(preset));
     }
@@ -165,8 +170,9 @@ fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
     let wait = Duration::from_secs(10);
     assert_eq!(Retry::due(now, wait, None), Ok(Timestamp::from_secs(110)));
     assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(111))), Ok(Timestamp::from_secs(110)));
-    let late = Err(TooLate { come_back_at: Timestamp::from_secs(110) });
-    assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(110))), late);
+    let late = TooLate { come_back_at: Timestamp::from_secs(110) };
+    assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(110))), Err(late));
+    assert_eq!(late.to_string(), "the next try would be at 1970-01-01T00:01:50Z, after the deadline");
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn retries() -> impl Strategy<Value = Retry> {
     let millis = |most| (0_u64..most).prop_map(Duration::from_millis);
     let schedule = prop_oneof![
         (millis(100_000), 1_u32..5, millis(1_000_000))
-            .prop_map(|(base, factor, cap)| Schedule::Exponential { base, factor, cap }),
+            .prop_map(|(base, factor, more)| Schedule::Exponential { base, factor, cap: base + more }),
         proptest::collection::vec(millis(1_000_000), 1..6).prop_map(Schedule::List),
     ];
     let jitter = prop_oneof![
