@@ -32,6 +32,17 @@ impl Digest {
     /// The digest of a body of the given media type: canonical for JSON, by its bytes for all else.
     ///
     /// An empty body has no JSON value; it counts as bytes whatever its type says.
+    ///
+    /// ```
+    /// use ichido_core::digest::{BodyRules, Digest};
+    ///
+    /// let rules = BodyRules::default();
+    /// let sent = Digest::of_body("application/json", br#"{"qty": 1.0, "symbol": "ACME"}"#, &rules)?;
+    /// let resent = Digest::of_body("application/json", br#"{"symbol":"ACME","qty":1}"#, &rules)?;
+    /// assert_eq!(sent, resent, "they mean the same");
+    /// assert!(sent.to_string().starts_with("sha256:"));
+    /// # Ok::<(), ichido_core::json::JsonError>(())
+    /// ```
     pub fn of_body(media_type: &str, body: &[u8], rules: &BodyRules) -> Result<Self, JsonError> {
         if is_json(media_type) && !body.is_empty() {
             Self::of_json(body, rules)

@@ -30,8 +30,7 @@
 //! - [`Form::leave_out`] takes members of objects out before the form is written. What is left out is not
 //!   looked at beyond being well-formed JSON.
 //!
-//! Where to start: `reader` for what is accepted, `writer` for what is written, `number` and `string` for
-//! the spelling of each.
+//! Where to start: [`Document::parse`] for what is accepted, [`Document::canonical`] for what is written.
 
 mod decimal;
 mod error;

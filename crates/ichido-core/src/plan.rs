@@ -5,8 +5,14 @@
 //! stated order does. It is an estimate all the same: retries overlap and latencies vary. A deadline is kept
 //! by the clock, with [`may_start`] before every call.
 //!
-//! The waits of retries are added one after another and without jitter, as if no two items ever waited at the
-//! same time. That is pessimistic, which is the side to err on before a deadline.
+//! What the formula leaves out and what it overdoes (its figures are fixed by SPEC B9): the calls that retries
+//! make, and the jitter on their waits, are not counted. The waits are added one after another, as if no two
+//! items ever waited at the same time.
+//!
+//! - With two or more at a time, and waits longer than the latency, adding the waits one after another more than
+//!   makes up for what is not counted: the figure is pessimistic.
+//! - With one at a time, or with short waits, it does not: a run with many retries takes longer than the figure
+//!   says. Leave room before a deadline, or count a retry's call by adding the latency to its wait.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
@@ -107,6 +113,26 @@ pub struct Estimate {
 }
 
 /// How long `batch` will take.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use std::time::Duration;
+/// use ichido_core::plan::{Assumptions, Batch, estimate};
+/// use ichido_core::retry::Retry;
+///
+/// let waits: Vec<Duration> = Retry::LLM.waits().collect();
+/// let articles = Batch {
+///     items: 120,
+///     parallel: NonZeroU32::new(2).unwrap(),
+///     interval: Duration::from_millis(2_500),
+///     latency: Duration::from_secs(5),
+///     waits: &waits,
+/// };
+/// let estimate = estimate(&articles, &Assumptions::DEFAULT);
+/// assert_eq!(estimate.best, Duration::from_secs(450));
+/// assert_eq!(estimate.likely, Duration::from_secs(590));
+/// assert_eq!(estimate.worst, Duration::from_secs(1_050));
+/// ```
 pub fn estimate(batch: &Batch<'_>, assumptions: &Assumptions) -> Estimate {
     Estimate {
         best: takes(batch, &assumptions.best),
