@@ -9,8 +9,10 @@
 //! takes its slots in bulk ([`Pace::reserve`]) and reports its successes as a count ([`Pace::on_success`]),
 //! at least once a second.
 //!
-//! Where to start: [`Pace::reserve`] is what a node asks before it sends. How the rate is learned is told in
-//! [`rate`], when a destination counts as down in [`circuit`].
+//! Where to start: [`Pace::reserve`] is what a node asks before it sends; which of the three reports an answer calls
+//! for is told by [`Verdict::tells_pace`](crate::verdict::Verdict::tells_pace). How the rate is learned is told in
+//! [`rate`], when a destination counts as down in [`circuit`]. [`choose`] picks one of several endpoints;
+//! [`places_left`] and [`first_call_at`] bound how many calls of one node are under way.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -18,19 +20,22 @@ use std::time::Duration;
 use crate::time::Timestamp;
 
 pub mod circuit;
-pub mod endpoints;
-pub mod parallel;
-pub mod per_second;
+mod endpoints;
+mod parallel;
+mod per_second;
 pub mod rate;
-pub mod settings;
-pub mod slots;
+mod settings;
+mod slots;
 
-use circuit::{Circuit, Event};
-use endpoints::Opening;
-use per_second::PerSecond;
-use rate::Rate;
-use settings::Settings;
-use slots::{Grant, Hold, Slots};
+pub use circuit::{Circuit, CircuitSettings};
+pub use endpoints::{Choice, Opening, choose};
+pub use parallel::{first_call_at, places_left};
+pub use per_second::PerSecond;
+pub use rate::{Paced, Rate, Tally};
+pub use settings::Settings;
+pub use slots::{Grant, Hold, Moments, Slots};
+
+use circuit::Event;
 
 /// The clocks that nodes read differ by less than this; so do two readings of one, when a write is retried.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
@@ -61,6 +66,26 @@ impl Pace {
     };
 
     /// Up to `count` moments to send at.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use std::time::Duration;
+    /// use ichido_core::pace::{Grant, Pace, PerSecond, Settings};
+    /// use ichido_core::time::Timestamp;
+    ///
+    /// let now = Timestamp::from_secs(1_000);
+    /// let settings = Settings { rate_max: Some(PerSecond::clamped(10.0)), ..Settings::DEFAULT };
+    ///
+    /// let (pace, grant) = Pace::NEW.reserve(&settings, now, NonZeroU32::new(3).unwrap());
+    /// let Grant::Slots(slots) = grant else { panic!("nothing is in the way") };
+    /// let expected = [0, 100, 200].map(|millis| now.plus(Duration::from_millis(millis)));
+    /// assert!(slots.into_iter().eq(expected));
+    ///
+    /// // The first call was refused, and all nodes pause as long as it asked for.
+    /// let pace = pace.on_throttled(&settings, now, slots.first(), Some(Duration::from_secs(30)));
+    /// let (_, grant) = pace.reserve(&settings, now, NonZeroU32::MIN);
+    /// assert!(matches!(grant, Grant::Wait { until, .. } if until == Timestamp::from_secs(1_030)));
+    /// ```
     #[must_use]
     pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.steadied(settings, now);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::time::Timestamp;
 
 /// How many more items may take a place, with `in_flight` places taken.
-pub const fn may_start(max_parallel: NonZeroU32, in_flight: u32) -> u32 {
+pub const fn places_left(max_parallel: NonZeroU32, in_flight: u32) -> u32 {
     max_parallel.get().saturating_sub(in_flight)
 }
 
@@ -30,7 +30,7 @@ mod tests {
             [(2, 0, 2), (2, 1, 1), (2, 2, 0), (2, 9, 0), (u32::MAX, 0, u32::MAX), (1, u32::MAX, 0)]
         {
             let max_parallel = NonZeroU32::new(max_parallel).unwrap();
-            assert_eq!(may_start(max_parallel, in_flight), expected);
+            assert_eq!(places_left(max_parallel, in_flight), expected);
         }
     }
 

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
-use super::rate::{BACKOFF, Paced};
-use super::slots::Slots;
+use super::rate::BACKOFF;
 use super::*;
 
 const SETTINGS: Settings = Settings::DEFAULT;
@@ -237,7 +236,7 @@ fn an_endpoint_that_throttles_is_rested() {
     assert_eq!(free.opening(&SETTINGS, NOW), Opening::At(NOW));
     assert_eq!(paused.opening(&SETTINGS, NOW), Opening::Resting { until: after(30_000) });
     let openings = [paused, free].map(|pace| pace.opening(&SETTINGS, NOW));
-    assert_eq!(endpoints::choose(&openings, 0.0), endpoints::Choice::Endpoint(1));
+    assert_eq!(choose(&openings, 0.0), Choice::Endpoint(1));
 }
 
 #[test]
@@ -247,7 +246,7 @@ fn endpoints_share_the_load_by_what_each_bears() {
     let mut now = NOW;
     while now < after(60_000) {
         let openings = endpoints.map(|pace| pace.opening(&SETTINGS, now));
-        let endpoints::Choice::Endpoint(index) = endpoints::choose(&openings, 0.5) else {
+        let Choice::Endpoint(index) = choose(&openings, 0.5) else {
             panic!("none of them rests");
         };
         let (pace, grant) = endpoints[index].reserve(&SETTINGS, openings[index].moment(), count(1));

@@ -5,9 +5,7 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::pace::settings::Settings;
-use ichido_core::pace::slots::Grant;
-use ichido_core::pace::{Pace, parallel};
+use ichido_core::pace::{Grant, Pace, Settings, places_left};
 use ichido_core::time::Timestamp;
 
 use crate::destination::{Destination, Model, SECOND};
@@ -134,7 +132,7 @@ impl World {
     fn on_wake(&mut self, node: usize) {
         self.nodes[node].awake = false;
         let now = Timestamp::from_micros(self.now);
-        let places = parallel::may_start(MAX_PARALLEL, self.nodes[node].busy);
+        let places = places_left(MAX_PARALLEL, self.nodes[node].busy);
         let Some(count) = NonZeroU32::new(places.min(BULK)) else {
             return;
         };
