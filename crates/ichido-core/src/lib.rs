@@ -6,6 +6,94 @@
 //!
 //! Where to start: [`ledger`] decides what happens to a request that arrives, [`lifecycle`] what happens
 //! to a message that must leave. Both lean on [`verdict`], which says what an answer tells of the effect.
+//!
+//! # A request that arrives
+//!
+//! ```
+//! use ichido_core::digest::{BodyRules, Digest};
+//! use ichido_core::fence::Fence;
+//! use ichido_core::fingerprint::{Fingerprint, RequestParts};
+//! use ichido_core::key;
+//! use ichido_core::ledger::{
+//!     Admission, Class, Kept, Outcome, Policy, PolicyDraft, Record, Standing, admit, may_settle, settle,
+//! };
+//! use ichido_core::time::Timestamp;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let now = Timestamp::from_secs(1_800_000_000);
+//! let policy = Policy::build(PolicyDraft::of(Class::ExternalEffect))?;
+//!
+//! // What was asked. The store finds the record by operation, identity and key.
+//! let key = policy.require(key::read([("Idempotency-Key", "order-4711")])?)?;
+//! assert!(key.is_some());
+//! let media_type = "application/json";
+//! let fingerprint = Fingerprint::of(&RequestParts {
+//!     operation: "orders.create",
+//!     identity: "alice",
+//!     method: "POST",
+//!     path: "/orders",
+//!     query: "",
+//!     media_type,
+//!     digest: Digest::of_body(media_type, br#"{"qty":1}"#, &BodyRules::default())?,
+//! });
+//!
+//! // Nothing is stored, so it runs: claim it by one insert that fails when a record is there.
+//! assert_eq!(admit(None, fingerprint, &policy, now), Admission::Run { replaces: None });
+//! let fence = Fence::new(1).ok_or("the store draws it from a sequence")?;
+//! let claimed = Record::claimed(fingerprint, fence, now, &policy);
+//! assert!(matches!(admit(Some(&claimed), fingerprint, &policy, now), Admission::Wait { .. }));
+//!
+//! // The work is done: settle it, if it is still ours to settle.
+//! assert_eq!(may_settle(&claimed, fence), Standing::Owner);
+//! let settlement = settle(Outcome::Responded { status: 201 }, &policy, now);
+//! let phase = settlement.phase(Kept::Whole).ok_or("it is kept")?;
+//! let settled = Record { phase, ..claimed };
+//! assert_eq!(admit(Some(&settled), fingerprint, &policy, now), Admission::Replay);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A message that must leave
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use std::time::Duration;
+//! use ichido_core::fence::Fence;
+//! use ichido_core::lifecycle::{Begun, Event, State, Tried};
+//! use ichido_core::retry::{Guarantee, Retry};
+//! use ichido_core::time::Timestamp;
+//! use ichido_core::verdict::{NetworkFault, Seen, Table};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let now = Timestamp::from_secs(1_800_000_000);
+//! let message = State::queued(now, Retry::OUTBOX.tries);
+//!
+//! // A worker claims it.
+//! let fence = Fence::new(1).ok_or("the store draws it from a sequence")?;
+//! let (sending, _) = message.advance(Event::Claimed { fence, begun: Begun::NotTracked }, now)?;
+//! let State::Sending { history, .. } = sending else { return Err("it was due".into()) };
+//!
+//! // It calls, and no answer comes. The receiver honours keys, so the call may be repeated.
+//! let receiver = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+//! let safety = history.safety(receiver, now);
+//! let verdict = Table::http().judge(&Seen::Network(NetworkFault::Timeout), now);
+//! let next = verdict.next(safety, history.effect());
+//!
+//! // What follows becomes an event, and the event the next state.
+//! let failure = NonZeroU32::new(history.tries).ok_or("the claim counts")?;
+//! let wait = Retry::OUTBOX.wait(failure, 0.5, verdict.hint);
+//! let tried = Tried {
+//!     fence,
+//!     effect: verdict.effect,
+//!     safety,
+//!     due: now.plus(wait),
+//!     travels_until: now.plus(Duration::from_mins(10)),
+//! };
+//! let (failed, dead) = sending.advance(Event::of_try(next, tried), now)?;
+//! assert_eq!((failed.name(), dead), ("failed", None));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod digest;
 pub mod fence;
