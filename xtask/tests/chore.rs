@@ -17,7 +17,9 @@ fn wrong_arguments_get_the_help_text_and_code_2() {
 
 #[test]
 fn asking_for_help_is_not_an_error() {
-    let output = xtask(&["help"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("Usage: cargo xtask"));
+    for words in [&["help"][..], &["-h"], &["test", "--help"]] {
+        let output = xtask(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("Usage: cargo xtask"), "{words:?}");
+    }
 }
