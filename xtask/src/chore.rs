@@ -1,15 +1,22 @@
 //! The command line, as a value.
 //!
-//! Guarantee: what is not understood is refused; no word is ignored, and no chore starts by accident.
+//! Guarantee: what is not understood is refused, and no chore starts by accident. No word is ignored, but for
+//! those around `--help`: who asks for help gets it, whatever else the line says.
 
 /// What `cargo xtask help` prints, and what follows the complaint when the arguments are wrong.
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: tools, format, clippy, tests, docs, deny
+  test                  everything CI checks: tools, format, clippy, tests, docs, deny, fuzz (compiled only)
   tidy                  the rules about the repository itself (also part of `test`)
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
-  help                  this text";
+  help, --help, -h      this text";
+
+/// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
+const WORDS: [&str; 4] = ["test", "tidy", "fuzz", "help"];
+
+/// A word that is further than this from a chore's is another word, not a slip of the finger.
+const SLIPS_MAX: usize = 2;
 
 /// How long each fuzz target runs when nobody says.
 const FUZZ_SECONDS_DEFAULT: u32 = 60;
@@ -34,20 +41,52 @@ impl Chore {
     /// The chore that the words after `cargo xtask` ask for, or what is wrong with them.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        if words.iter().any(|word| matches!(*word, "--help" | "-h")) {
+            return Ok(Self::Help);
+        }
         match words.as_slice() {
             [] => Err("which chore?".to_owned()),
             ["test"] => Ok(Self::Test),
             ["tidy"] => Ok(Self::Tidy),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
+            ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),
             ["fuzz", "--seconds", count] => match count.parse() {
                 // libFuzzer takes 0 for "no limit", which nobody means by it.
                 Ok(0) | Err(_) => Err(format!("`--seconds {count}`: a whole number above 0 is wanted")),
                 Ok(seconds) => Ok(Self::Fuzz { seconds }),
             },
-            ["help" | "--help" | "-h"] => Ok(Self::Help),
+            ["help"] => Ok(Self::Help),
+            [word, ..] if !WORDS.contains(word) => Err(no_such_chore(word)),
             other => Err(format!("`{}` is not understood", other.join(" "))),
         }
     }
+}
+
+fn no_such_chore(word: &str) -> String {
+    let near = WORDS.iter().map(|known| (slips(word, known), known)).min();
+    match near {
+        Some((count, known)) if count <= SLIPS_MAX => {
+            format!("there is no chore `{word}`; did you mean `{known}`?")
+        }
+        _ => format!("there is no chore `{word}`"),
+    }
+}
+
+/// How many characters must be added, dropped or changed to make `one` into `other` (Levenshtein's distance).
+fn slips(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    // Of the part of `one` that was read, to each beginning of `other`.
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (read, from) in one.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = read + 1;
+        for (index, to) in other.iter().enumerate() {
+            let changed = before + usize::from(from != *to);
+            before = row[index + 1];
+            row[index + 1] = changed.min(before + 1).min(row[index] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 #[cfg(test)]
@@ -60,16 +99,55 @@ mod tests {
         assert_eq!(Chore::parse(&["tidy"]), Ok(Chore::Tidy));
         assert_eq!(Chore::parse(&["fuzz"]), Ok(Chore::Fuzz { seconds: 60 }));
         assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));
-        assert_eq!(Chore::parse(&["--help"]), Ok(Chore::Help));
+        assert_eq!(Chore::parse(&["help"]), Ok(Chore::Help));
+        for word in WORDS {
+            assert!(Chore::parse(&[word]).is_ok(), "{word}");
+            assert!(USAGE.contains(&format!("\n  {word}")), "{word}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_help_anywhere_gets_it() {
+        let asking: [&[&str]; 5] =
+            [&["--help"], &["-h"], &["test", "--help"], &["fuzz", "--seconds", "-h"], &["tset", "-h"]];
+        for words in asking {
+            assert_eq!(Chore::parse(words), Ok(Chore::Help), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_told_what_was_meant() {
+        let complaint = |word: &str| Chore::parse(&[word]).expect_err(word);
+        assert_eq!(complaint("tset"), "there is no chore `tset`; did you mean `test`?");
+        assert_eq!(complaint("tests"), "there is no chore `tests`; did you mean `test`?");
+        assert_eq!(complaint("tidi"), "there is no chore `tidi`; did you mean `tidy`?");
+        assert_eq!(complaint("fuz"), "there is no chore `fuz`; did you mean `fuzz`?");
+        assert_eq!(complaint("release"), "there is no chore `release`");
+        assert_eq!(complaint(""), "there is no chore ``");
+    }
+
+    #[test]
+    fn slips_are_counted() {
+        assert_eq!(slips("", ""), 0);
+        assert_eq!(slips("", "abc"), 3);
+        assert_eq!(slips("abc", ""), 3);
+        assert_eq!(slips("test", "test"), 0);
+        assert_eq!(slips("kitten", "sitting"), 3);
+        assert_eq!(slips("été", "ete"), 2);
+    }
+
+    #[test]
+    fn seconds_without_a_number_get_an_example() {
+        let complaint = Chore::parse(&["fuzz", "--seconds"]).expect_err("no number");
+        assert_eq!(complaint, "`--seconds` wants a number, such as `--seconds 60`");
     }
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        let wrong: [&[&str]; 6] = [
+        let wrong: [&[&str]; 5] = [
             &[],
             &["tests"],
             &["test", "--fast"],
-            &["fuzz", "--seconds"],
             &["fuzz", "--seconds", "soon"],
             &["fuzz", "--seconds", "0"],
         ];

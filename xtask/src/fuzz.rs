@@ -9,7 +9,7 @@ use crate::line::Line;
 /// Runs each target for `seconds`.
 pub fn run(root: &Path, seconds: u32) -> Result<(), String> {
     if Line::cargo(&["fuzz", "--version"]).answer(root).is_none() {
-        return Err("cargo-fuzz is missing; install it with `cargo install cargo-fuzz`".to_owned());
+        return Err("cargo-fuzz is missing; install it with `cargo install cargo-fuzz --locked`".to_owned());
     }
     for target in targets(root)? {
         println!("\n== fuzz {target}");

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("\nxtask: {message}");
+            eprintln!("xtask: {message}");
             ExitCode::from(FAILED)
         }
     }

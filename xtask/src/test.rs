@@ -14,6 +14,9 @@ pub fn run(root: &Path) -> Result<(), String> {
     let mut ran = Vec::new();
     let outcome = run_steps(root, &mut ran);
     println!("\n{}", table(&ran));
+    if outcome.is_err() {
+        println!(); // The complaint comes next, and is no row of the table.
+    }
     outcome
 }
 

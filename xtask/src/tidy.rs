@@ -35,19 +35,38 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule; the error lists all findings.
-pub fn run(root: &Path) -> Result<(), String> {
-    let findings = check(root)?;
-    if findings.is_empty() {
-        println!("tidy: nothing found");
-        return Ok(());
+/// What came of checking every rule.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// How many rules were checked.
+    pub rules: usize,
+    /// How many files were read for them.
+    pub files: usize,
+    /// What breaks a rule.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// One line when nothing was found; the error lists all findings.
+    pub fn verdict(&self) -> Result<String, String> {
+        let listed: Vec<String> = self.findings.iter().map(Finding::to_string).collect();
+        let count = match listed.len() {
+            0 => return Ok(format!("tidy: {} rules, {} files, nothing to mend", self.rules, self.files)),
+            1 => "1 finding".to_owned(),
+            more => format!("{more} findings"),
+        };
+        Err(format!("tidy: {count}\n\n{}", listed.join("\n\n")))
     }
-    let listed: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    Err(format!("tidy: {} found\n\n{}", findings.len(), listed.join("\n\n")))
+}
+
+/// Checks every rule and says what came of it.
+pub fn run(root: &Path) -> Result<(), String> {
+    println!("{}", check(root)?.verdict()?);
+    Ok(())
 }
 
 /// The findings of all rules. The error is about reading the repository, not about a rule.
-pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
+pub fn check(root: &Path) -> Result<Report, String> {
     let tree = Tree::read(root)?;
     let rules = [
         arrows::check(&arrows::packages(root)?),
@@ -55,5 +74,33 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
         length::check(&tree),
         spec::check(&tree),
     ];
-    Ok(rules.concat())
+    Ok(Report { rules: rules.len(), files: tree.files().count(), findings: rules.concat() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(findings: &[&str]) -> Report {
+        let finding = |what: &&str| Finding {
+            what: (*what).to_owned(),
+            place: "src/lib.rs".to_owned(),
+            mend: "mend it".to_owned(),
+        };
+        Report { rules: 4, files: 70, findings: findings.iter().map(finding).collect() }
+    }
+
+    #[test]
+    fn a_clean_tree_is_told_what_was_checked() {
+        assert_eq!(report(&[]).verdict(), Ok("tidy: 4 rules, 70 files, nothing to mend".to_owned()));
+    }
+
+    #[test]
+    fn findings_are_counted_and_listed() {
+        let one = report(&["too long"]).verdict().expect_err("a finding");
+        assert_eq!(one, "tidy: 1 finding\n\ntoo long\n  where: src/lib.rs\n  mend:  mend it");
+        let two = report(&["too long", "too wide"]).verdict().expect_err("findings");
+        assert!(two.starts_with("tidy: 2 findings\n\ntoo long\n"), "{two}");
+        assert!(two.contains("\n\ntoo wide\n"), "{two}");
+    }
 }
