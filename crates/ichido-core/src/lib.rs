@@ -107,3 +107,8 @@ pub mod plan;
 pub mod retry;
 pub mod time;
 pub mod verdict;
+
+/// Holds the program in the README to what the crate offers.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
