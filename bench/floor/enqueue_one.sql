@@ -1,0 +1,1 @@
+INSERT INTO floor_messages VALUES (gen_random_uuid(), 'orders', 'alice', gen_random_uuid()::text, sha256('x'), 'application/json', convert_to(repeat('x', 200), 'UTF8'), NULL, 2, 9, NULL, NULL, clock_timestamp());

@@ -1,0 +1,112 @@
+//! The floors: the least SQL for the same work, by pgbench where it can, by a bare loop where batches are bound.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sqlx::{Executor as _, PgPool, Row as _};
+use uuid::Uuid;
+
+use crate::report::Stopwatch;
+
+pub(crate) async fn tables(pool: &PgPool) {
+    pool.execute(include_str!("../floor/tables.sql")).await.expect("the floor's tables");
+}
+
+/// Transactions a second of a script, with 64 clients, prepared.
+pub(crate) fn pgbench(url: &str, script: &str, seconds: u32) -> f64 {
+    let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("floor").join(script);
+    let output = Command::new("pgbench")
+        .args(["-n", "-M", "prepared", "-c", "64", "-j", "2", "-T", &seconds.to_string(), "-f"])
+        .arg(script)
+        .arg(url)
+        .output()
+        .expect("pgbench runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rate =
+        text.lines().find_map(|line| line.strip_prefix("tps = ")).and_then(|rest| rest.split(' ').next());
+    rate.and_then(|rate| rate.parse().ok())
+        .unwrap_or_else(|| panic!("pgbench said no rate: {text}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Rows a second of one `INSERT … SELECT FROM unnest` of 1,000 rows a call.
+pub(crate) async fn enqueue_bulk(pool: &PgPool, calls: usize) -> f64 {
+    let watch = Stopwatch::start();
+    for _ in 0..calls {
+        let ids: Vec<Uuid> = (0..1_000).map(|_| Uuid::now_v7()).collect();
+        let keys: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+        sqlx::query(
+            "INSERT INTO floor_messages SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, NULL, i.priority, \
+             i.tries, NULL, NULL, clock_timestamp() FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], \
+             $7::bytea[], $8::smallint[], $9::integer[]) AS i (id, queue, identity, key, digest, content_type, request, priority, tries)",
+        )
+        .bind(&ids)
+        .bind(vec!["orders"; 1_000])
+        .bind(vec!["alice"; 1_000])
+        .bind(&keys)
+        .bind(vec![[7_u8; 32].as_slice(); 1_000])
+        .bind(vec!["application/json"; 1_000])
+        .bind(vec![[b'x'; 200].as_slice(); 1_000])
+        .bind(vec![2_i16; 1_000])
+        .bind(vec![9_i32; 1_000])
+        .execute(pool)
+        .await
+        .expect("inserted");
+    }
+    watch.rate(calls * 1_000)
+}
+
+/// Rows a second of the plain layout: claim by update, finish by update; 1,000 at a time, two clients.
+pub(crate) async fn drain_plain(pool: &PgPool, rows: i64) -> f64 {
+    sqlx::query("INSERT INTO floor_plain (queue, status, request, created_at) SELECT 'orders', 'queued', convert_to(repeat('x', 200), 'UTF8'), clock_timestamp() FROM generate_series(1, $1)")
+        .bind(rows).execute(pool).await.expect("filled");
+    pool.execute("VACUUM ANALYZE floor_plain").await.expect("vacuumed");
+    let watch = Stopwatch::start();
+    let clients = (0..2).map(|_| {
+        let pool = pool.clone();
+        tokio::spawn(async move {
+            let mut drained = 0;
+            loop {
+                let claimed = sqlx::query("UPDATE floor_plain SET status = 'sending' WHERE id = ANY (ARRAY (SELECT id FROM floor_plain WHERE queue = 'orders' AND status = 'queued' ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id, request")
+                    .fetch_all(&pool).await.expect("claimed");
+                if claimed.is_empty() {
+                    return drained;
+                }
+                let ids: Vec<i64> = claimed.iter().map(|row| row.get("id")).collect();
+                drained += ids.len();
+                sqlx::query("UPDATE floor_plain SET status = 'sent' WHERE id = ANY ($1)").bind(ids).execute(&pool).await.expect("finished");
+            }
+        })
+    });
+    let mut drained = 0;
+    for client in clients.collect::<Vec<_>>() {
+        drained += client.await.expect("drained");
+    }
+    watch.rate(drained)
+}
+
+/// Rows a second of the leanest layout: a claim deletes ids and writes one lease row, the finish deletes that row.
+pub(crate) async fn drain_leanest(pool: &PgPool, rows: i64) -> f64 {
+    sqlx::query("WITH body AS (INSERT INTO floor_body SELECT n, convert_to(repeat('x', 200), 'UTF8') FROM generate_series((SELECT coalesce(max(id), 0) + 1 FROM floor_body), (SELECT coalesce(max(id), 0) FROM floor_body) + $1) n RETURNING id) INSERT INTO floor_ready SELECT id FROM body")
+        .bind(rows).execute(pool).await.expect("filled");
+    pool.execute("VACUUM ANALYZE floor_ready").await.expect("vacuumed");
+    pool.execute("VACUUM ANALYZE floor_body").await.expect("vacuumed");
+    let watch = Stopwatch::start();
+    let clients = (0..2).map(|_| {
+        let pool = pool.clone();
+        tokio::spawn(async move {
+            let mut drained = 0;
+            loop {
+                let claimed = sqlx::query("WITH picked AS (DELETE FROM floor_ready WHERE id = ANY (ARRAY (SELECT id FROM floor_ready ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id), lease AS (INSERT INTO floor_lease (until, ids) SELECT clock_timestamp() + interval '30 s', array_agg(id) FROM picked HAVING count(*) > 0 RETURNING id) SELECT lease.id AS lease, b.request FROM picked JOIN floor_body b USING (id), lease")
+                    .fetch_all(&pool).await.expect("claimed");
+                let Some(first) = claimed.first() else { return drained };
+                drained += claimed.len();
+                sqlx::query("DELETE FROM floor_lease WHERE id = $1").bind(first.get::<i64, _>("lease")).execute(&pool).await.expect("finished");
+            }
+        })
+    });
+    let mut drained = 0;
+    for client in clients.collect::<Vec<_>>() {
+        drained += client.await.expect("drained");
+    }
+    watch.rate(drained)
+}

@@ -1,0 +1,55 @@
+//! The table of results.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// One line: our rate beside the floor's, from the same run.
+pub(crate) struct Line {
+    pub(crate) work: String,
+    pub(crate) ours: f64,
+    pub(crate) floor: f64,
+    pub(crate) target: f64,
+}
+
+pub(crate) fn print(lines: &[Line]) -> String {
+    let mut text = String::from("| work | ours/s | floor/s | ratio | target |\n|---|---:|---:|---:|---:|\n");
+    for line in lines {
+        let ratio = line.ours / line.floor;
+        let mark = if ratio < line.target { " (missed)" } else { "" };
+        let (work, ours, floor, target) = (&line.work, line.ours, line.floor, line.target);
+        writeln!(text, "| {work} | {ours:.0} | {floor:.0} | {ratio:.2}{mark} | {target:.2} |")
+            .expect("a string takes everything");
+    }
+    print!("{text}");
+    text
+}
+
+/// How long something takes, and how many a second that is.
+pub(crate) struct Stopwatch(Instant);
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark is about time; nothing is decided by it")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(now())
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        now().duration_since(self.0)
+    }
+
+    pub(crate) fn rate(&self, count: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+        let count = count as f64;
+        count / self.elapsed().as_secs_f64()
+    }
+}
+
+/// The middle one of several runs.
+pub(crate) fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}

@@ -1,0 +1,248 @@
+//! The store beside its floors, on one PostgreSQL in one run.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::Event;
+use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
+use ichido_store::testing::postgres::Cluster;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::floor;
+use crate::report::{Line, Stopwatch, median, print};
+
+const CALLERS: usize = 64;
+const ROUNDS: usize = 3;
+const SECONDS: u32 = 4;
+const DRAIN: usize = 60_000;
+
+pub(crate) async fn run() {
+    let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
+    let cluster = Cluster::start(&settings).expect("a PostgreSQL server");
+    let database = cluster.database().await.expect("a database");
+    let url = database.url.clone();
+    let store = Store::open(&url, 8).await.expect("the store opens");
+    let pool = PgPool::connect(&url).await.expect("the floor's connections");
+    floor::tables(&pool).await;
+    // The first run writes fresh WAL segments, which is slower than recycling them.
+    floor::enqueue_bulk(&pool, 100).await;
+    let mut lines = Vec::new();
+    lines.push(bulk(&store, &pool).await);
+    lines.push(single(&store, &url).await);
+    lines.extend(drain(&store, &pool).await);
+    lines.push(ledger(&store, &url).await);
+    lines.push(replay(&store, &pool, &url).await);
+    print(&lines);
+}
+
+async fn bulk(store: &Store, pool: &PgPool) -> Line {
+    let (mut ours, mut floors) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        floors.push(floor::enqueue_bulk(pool, 20).await);
+        let watch = Stopwatch::start();
+        for _ in 0..20 {
+            let messages = (0..1_000).map(|_| message()).collect();
+            assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+        }
+        ours.push(watch.rate(20_000));
+        empty(pool).await;
+    }
+    Line {
+        work: "enqueue in bulk, 1,000 a call".into(),
+        ours: median(ours),
+        floor: median(floors),
+        target: 0.8,
+    }
+}
+
+async fn single(store: &Store, url: &str) -> Line {
+    let floor = floor::pgbench(url, "enqueue_one.sql", SECONDS);
+    let ours = callers(SECONDS, {
+        let store = store.clone();
+        move || {
+            let store = store.clone();
+            async move {
+                store.message_enqueue(message()).await.expect("enqueued");
+            }
+        }
+    })
+    .await;
+    Line { work: "enqueue singly, 64 callers".into(), ours, floor, target: 2.0 }
+}
+
+async fn drain(store: &Store, pool: &PgPool) -> Vec<Line> {
+    let (mut ours, mut plain, mut leanest) = (Vec::new(), Vec::new(), Vec::new());
+    empty(pool).await;
+    for _ in 0..ROUNDS {
+        plain.push(floor::drain_plain(pool, i64::try_from(DRAIN).expect("small")).await);
+        leanest.push(floor::drain_leanest(pool, i64::try_from(DRAIN).expect("small")).await);
+        for _ in 0..DRAIN / 1_000 {
+            let messages = (0..1_000).map(|_| message()).collect();
+            assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+        }
+        vacuum(pool).await;
+        let watch = Stopwatch::start();
+        let clients: Vec<_> = (0..2).map(|_| tokio::spawn(drain_all(store.clone()))).collect();
+        let mut drained = 0;
+        for client in clients {
+            drained += client.await.expect("drained");
+        }
+        assert_eq!(drained, DRAIN);
+        ours.push(watch.rate(drained));
+    }
+    let ours = median(ours);
+    let line = |work: &str, floor, target| Line { work: work.into(), ours, floor, target };
+    vec![
+        line("claim and settle, against the plain layout", median(plain), 1.2),
+        line("claim and settle, against the leanest layout", median(leanest), 0.5),
+    ]
+}
+
+async fn drain_all(store: Store) -> usize {
+    let terms = ClaimTerms { node: Uuid::now_v7(), lease: Duration::from_secs(30), marks: false };
+    let batch = NonZeroU32::new(1_000).expect("not zero");
+    let mut drained = 0;
+    loop {
+        let work = store.work_claim(&queue(), batch, terms).await.expect("claimed");
+        if work.is_empty() {
+            return drained;
+        }
+        drained += work.len();
+        let settlements = work
+            .iter()
+            .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()))
+            .collect();
+        assert!(store.works_settle(settlements).await.iter().all(Result::is_ok));
+    }
+}
+
+fn claim_of(key: &str) -> KeyClaim {
+    KeyClaim {
+        name: RecordName {
+            operation: "orders.create".into(),
+            identity: "alice".into(),
+            key: IdempotencyKey::parse(key).expect("a key"),
+        },
+        fingerprint: Fingerprint::from_bytes([7; 32]),
+        request_digest: Digest::from_bytes([7; 32]),
+        policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).expect("a policy")),
+    }
+}
+
+async fn claim_and_settle(store: &Store, key: &str) {
+    let claim = claim_of(key);
+    let name = claim.name.clone();
+    let KeyClaimed::Run { fence } = store.key_claim(claim).await.expect("claimed") else {
+        panic!("a new key runs")
+    };
+    let response = Response { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 200]) };
+    let outcome = KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response,
+        result_digest: None,
+        message_id: None,
+        ttl: Duration::from_hours(72),
+    };
+    store.key_settle(KeySettle { name, fence, outcome }).await.expect("settled");
+}
+
+async fn ledger(store: &Store, url: &str) -> Line {
+    let floor = floor::pgbench(url, "ledger_two.sql", SECONDS);
+    let ours = callers(SECONDS, {
+        let store = store.clone();
+        move || {
+            let store = store.clone();
+            async move { claim_and_settle(&store, &Uuid::now_v7().to_string()).await }
+        }
+    })
+    .await;
+    Line { work: "ledger claim and settle, 64 callers".into(), ours, floor, target: 2.0 }
+}
+
+async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
+    sqlx::query("INSERT INTO floor_ledger SELECT sha256(convert_to('replay-' || n, 'UTF8')), sha256('f'), 'applied', 1, NULL, 201, convert_to(repeat('x', 200), 'UTF8'), clock_timestamp(), clock_timestamp() FROM generate_series(1, 10000) n")
+        .execute(pool).await.expect("filled");
+    let keys: Vec<String> = (0..2_000).map(|n| format!("replay-{n}")).collect();
+    for key in &keys {
+        claim_and_settle(store, key).await;
+    }
+    let floor = floor::pgbench(url, "ledger_replay.sql", SECONDS);
+    let keys = Arc::new(keys);
+    let next = Arc::new(AtomicUsize::new(0));
+    let ours = callers(SECONDS, {
+        let store = store.clone();
+        move || {
+            let (store, keys, next) = (store.clone(), Arc::clone(&keys), Arc::clone(&next));
+            async move {
+                let key = &keys[next.fetch_add(1, Ordering::Relaxed) % keys.len()];
+                let claimed = store.key_claim(claim_of(key)).await.expect("replayed");
+                assert!(matches!(claimed, KeyClaimed::Replay(_)));
+            }
+        }
+    })
+    .await;
+    Line { work: "replay look-up, 64 callers".into(), ours, floor, target: 0.8 }
+}
+
+/// Calls a second of 64 callers who each wait for their answer.
+async fn callers<F, W>(seconds: u32, work: F) -> f64
+where
+    F: Fn() -> W + Clone + Send + 'static,
+    W: Future<Output = ()> + Send,
+{
+    let watch = Stopwatch::start();
+    let end = Duration::from_secs(u64::from(seconds));
+    let tasks: Vec<_> = (0..CALLERS)
+        .map(|_| {
+            let work = work.clone();
+            tokio::spawn(async move {
+                let (watch, mut done) = (Stopwatch::start(), 0);
+                while watch.elapsed() < end {
+                    work().await;
+                    done += 1;
+                }
+                done
+            })
+        })
+        .collect();
+    let mut done = 0;
+    for task in tasks {
+        done += task.await.expect("a caller's task");
+    }
+    watch.rate(done)
+}
+
+fn queue() -> QueueName {
+    QueueName::parse("orders").expect("a name")
+}
+
+fn message() -> NewMessage {
+    let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
+    NewMessage {
+        digest: Digest::from_bytes([7; 32]),
+        content_type: "application/json".into(),
+        ..NewMessage::new(queue(), "alice", key, vec![b'x'; 200])
+    }
+}
+
+async fn empty(pool: &PgPool) {
+    sqlx::query("TRUNCATE ichido.messages, ichido.ready, ichido.events, ichido.leases, ichido.count_deltas, floor_messages")
+        .execute(pool)
+        .await
+        .expect("emptied");
+}
+
+async fn vacuum(pool: &PgPool) {
+    for table in ["VACUUM ANALYZE ichido.messages", "VACUUM ANALYZE ichido.ready"] {
+        sqlx::query(table).execute(pool).await.expect("vacuumed");
+    }
+}

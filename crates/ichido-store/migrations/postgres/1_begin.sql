@@ -1,0 +1,258 @@
+-- The ledger and the outbox. What is hot is small and narrow; what is large is written once.
+--
+-- Times are the database's clock plus the store's skew, and are always bound or computed, never defaulted,
+-- so that no row mixes two clocks. States are text: they are read by people, and cost nothing measurable.
+
+CREATE SEQUENCE ichido.fence AS bigint CACHE 1; -- No cache: fences of two connections must not go back.
+
+CREATE TABLE ichido.ledger (
+    name           bytea       NOT NULL PRIMARY KEY, -- A hash of operation, identity and key: no client text is a name.
+    operation      text COLLATE "C"        NOT NULL,
+    identity       text COLLATE "C"        NOT NULL,
+    key            text COLLATE "C"        NOT NULL,
+    fingerprint    bytea       NOT NULL,
+    request_digest bytea       NOT NULL,
+    state          text        NOT NULL,
+    fence          bigint      NOT NULL,
+    claim_id       uuid        NOT NULL, -- Of the attempt that claimed: how it knows its own claim again after a lost answer.
+    lease_until    timestamptz,
+    status         smallint,
+    headers        bytea,
+    body           bytea,
+    result_digest  bytea,
+    message_id     uuid,
+    created_at     timestamptz NOT NULL, -- First claimed for this action.
+    claimed_at     timestamptz NOT NULL, -- Last claimed.
+    completed_at   timestamptz,
+    expires_at     timestamptz,
+    CONSTRAINT ledger_hashes CHECK (octet_length(name) = 32 AND octet_length(fingerprint) = 32 AND octet_length(request_digest) = 32),
+    CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
+    CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
+    -- Only what is settled has an outcome and expires (SPEC A5).
+    CONSTRAINT ledger_outcome CHECK ((state IN ('applied', 'refused')) = (status IS NOT NULL AND headers IS NOT NULL AND completed_at IS NOT NULL AND expires_at IS NOT NULL))
+) WITH (fillfactor = 70); -- Each row is updated once, by its settle: room for it on the same page.
+
+CREATE INDEX ledger_expiry ON ichido.ledger (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX ledger_unknown ON ichido.ledger (created_at) WHERE state = 'unknown';
+
+-- What was asked for: written once, never updated.
+CREATE TABLE ichido.messages (
+    id            uuid        NOT NULL PRIMARY KEY, -- UUIDv7: new rows go to the end of the index.
+    queue         text COLLATE "C"        NOT NULL,
+    identity      text COLLATE "C"        NOT NULL,
+    key           text COLLATE "C"        NOT NULL,
+    digest        bytea       NOT NULL,
+    content_type  text        NOT NULL,
+    request       bytea       NOT NULL,
+    trace         text,
+    priority      smallint    NOT NULL,
+    tries_allowed integer     NOT NULL,
+    due           timestamptz,           -- Not before this moment; NULL is at once.
+    made_from     uuid,                  -- The dead message that this one was made from (SPEC D17).
+    created_at    timestamptz NOT NULL,
+    CONSTRAINT messages_once UNIQUE (queue, identity, key),
+    CONSTRAINT messages_digest CHECK (octet_length(digest) = 32),
+    CONSTRAINT messages_tries CHECK (tries_allowed > 0)
+);
+
+-- What can be claimed now. A row is inserted and deleted, never updated, so its ctid is its own.
+CREATE TABLE ichido.ready (
+    queue       text COLLATE "C"        NOT NULL,
+    priority    smallint    NOT NULL,
+    message_id  uuid        NOT NULL,
+    suspect     boolean     NOT NULL DEFAULT false, -- A worker died holding it among others: claim it alone.
+    tries       integer     NOT NULL DEFAULT 0,
+    deaths      integer     NOT NULL DEFAULT 0,
+    doubt_since timestamptz,
+    travels_until timestamptz,
+    last_fence  bigint,
+    PRIMARY KEY (queue, priority, message_id) -- The claim's order exactly: most urgent first, then oldest.
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+
+CREATE INDEX ready_suspect ON ichido.ready (queue, priority, message_id) WHERE suspect;
+
+-- What waits for its time: messages of the future, and failed ones between two tries.
+CREATE TABLE ichido.scheduled (
+    message_id  uuid        NOT NULL PRIMARY KEY,
+    queue       text COLLATE "C"        NOT NULL,
+    priority    smallint    NOT NULL,
+    state       text        NOT NULL,
+    due         timestamptz NOT NULL,
+    suspect     boolean     NOT NULL,
+    tries       integer     NOT NULL,
+    deaths      integer     NOT NULL,
+    doubt_since timestamptz,
+    travels_until timestamptz,
+    last_fence  bigint,
+    CONSTRAINT scheduled_state CHECK (state IN ('queued', 'failed'))
+);
+
+CREATE INDEX scheduled_due ON ichido.scheduled (due);
+
+-- What a node holds until when: one row for a whole claimed batch.
+CREATE TABLE ichido.leases (
+    fence       bigint      NOT NULL PRIMARY KEY,
+    queue       text COLLATE "C"        NOT NULL,
+    node        uuid        NOT NULL,
+    claimed_at  timestamptz NOT NULL,
+    lease_until timestamptz NOT NULL,
+    marks       boolean     NOT NULL, -- Whether the beginning of each call is marked in `begun`.
+    suspect     boolean     NOT NULL, -- Whether it was claimed alone because a worker had died with it.
+    message_ids uuid[]      NOT NULL,
+    CONSTRAINT leases_some CHECK (cardinality(message_ids) > 0)
+);
+
+-- Ids do not compress; trying costs a tenth of a claim.
+ALTER TABLE ichido.leases ALTER COLUMN message_ids SET STORAGE EXTERNAL;
+
+CREATE INDEX leases_lapse ON ichido.leases (lease_until);
+
+-- The durable mark that comes before an irreversible call: not begun means not done.
+CREATE TABLE ichido.begun (
+    fence      bigint NOT NULL,
+    message_id uuid   NOT NULL,
+    PRIMARY KEY (fence, message_id)
+);
+
+-- Dead and parked messages, apart from the hot tables and from history.
+CREATE TABLE ichido.letters (
+    message_id  uuid        NOT NULL PRIMARY KEY,
+    queue       text COLLATE "C"        NOT NULL,
+    state       text        NOT NULL,
+    effect      text        NOT NULL,
+    code        text,
+    error       text,
+    since       timestamptz NOT NULL,
+    tries       integer     NOT NULL,
+    deaths      integer     NOT NULL,
+    doubt_since timestamptz,
+    travels_until timestamptz,
+    last_fence  bigint,
+    CONSTRAINT letters_state CHECK (state IN ('dead', 'parked')),
+    CONSTRAINT letters_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    -- Parked is in doubt, and a doubt has both its moments.
+    CONSTRAINT letters_doubt CHECK (state <> 'parked' OR doubt_since IS NOT NULL),
+    CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
+);
+
+CREATE INDEX letters_newest ON ichido.letters (state, queue, since DESC, message_id DESC);
+
+-- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
+-- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.
+CREATE TABLE ichido.events (
+    message_id    uuid        NOT NULL,
+    fence         bigint      NOT NULL,
+    step          smallint    NOT NULL, -- 1 for the second transition of one event (failed, then dead).
+    claimed_at    timestamptz,
+    at            timestamptz NOT NULL,
+    from_state    text        NOT NULL,
+    to_state      text        NOT NULL,
+    kind          text        NOT NULL, -- What happened: succeeded, failed, worker_died, requeued, ...
+    tries         integer     NOT NULL,
+    deaths        integer     NOT NULL,
+    doubt_since   timestamptz,
+    travels_until timestamptz,
+    effect        text        NOT NULL,
+    code          text,
+    status        smallint,
+    result_digest bytea,
+    receipt       text, -- The receiver's own name for what it did, such as a broker's order id.
+    excerpt       text,
+    node          uuid,
+    actor         text,
+    PRIMARY KEY (message_id, fence, step),
+    CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    CONSTRAINT events_states CHECK (
+        from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
+        AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
+);
+
+-- Equal content within a window is one action whatever its key (SPEC A7).
+CREATE TABLE ichido.contents (
+    queue      text COLLATE "C"        NOT NULL,
+    identity   text COLLATE "C"        NOT NULL,
+    content    bytea       NOT NULL,
+    message_id uuid        NOT NULL,
+    until      timestamptz NOT NULL,
+    PRIMARY KEY (queue, identity, content)
+);
+
+CREATE INDEX contents_until ON ichido.contents (until);
+
+CREATE TABLE ichido.queues (
+    name      text        NOT NULL PRIMARY KEY,
+    paused    boolean     NOT NULL,
+    paused_by text,
+    changed_at timestamptz NOT NULL
+);
+
+-- Counts come from deltas, appended with the rows they count and folded by the caretaker.
+CREATE TABLE ichido.counts (
+    queue text COLLATE "C"   NOT NULL,
+    state text   NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (queue, state)
+);
+
+CREATE TABLE ichido.count_deltas (
+    queue text COLLATE "C"    NOT NULL,
+    state text    NOT NULL,
+    delta integer NOT NULL
+);
+
+-- A destination's pace, shared by all nodes; `version` is for compare and swap.
+CREATE TABLE ichido.destinations (
+    name    text   NOT NULL PRIMARY KEY,
+    version bigint NOT NULL,
+    pace    bytea  NOT NULL
+);
+
+CREATE TABLE ichido.nodes (
+    id         uuid        NOT NULL PRIMARY KEY,
+    name       text        NOT NULL,
+    started_at timestamptz NOT NULL,
+    seen_at    timestamptz NOT NULL
+);
+
+-- Who does the upkeep: one node at a time.
+CREATE TABLE ichido.caretaker (
+    one         boolean     NOT NULL PRIMARY KEY DEFAULT true,
+    node        uuid        NOT NULL,
+    lease_until timestamptz NOT NULL,
+    CONSTRAINT caretaker_one CHECK (one)
+);
+
+-- A message as one row (SPEC D1). A due failed message is claimed as if queued, and shown as failed until then.
+CREATE VIEW ichido.message AS
+SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.request, m.digest AS request_digest,
+       now.status, now.tries, greatest(now.tries - 1, 0) AS retry_count,
+       m.tries_allowed,
+       CASE
+           WHEN s.message_id IS NOT NULL THEN s.due
+           WHEN r.message_id IS NOT NULL THEN coalesce(m.due, m.created_at)
+       END AS next_attempt,
+       f.code AS last_error,
+       f.excerpt AS last_error_text,
+       coalesce(e.effect, 'not_done') AS effect,
+       m.priority, m.trace, m.made_from,
+       m.created_at,
+       coalesce(e.at, m.created_at) AS updated_at
+FROM ichido.messages m
+LEFT JOIN ichido.letters l ON l.message_id = m.id
+LEFT JOIN ichido.scheduled s ON s.message_id = m.id
+LEFT JOIN ichido.ready r ON r.queue = m.queue AND r.priority = m.priority AND r.message_id = m.id
+LEFT JOIN LATERAL (SELECT * FROM ichido.events WHERE message_id = m.id ORDER BY fence DESC, step DESC LIMIT 1) e ON true
+CROSS JOIN LATERAL (
+    SELECT CASE
+               WHEN l.message_id IS NOT NULL THEN l.state
+               WHEN s.message_id IS NOT NULL THEN s.state
+               WHEN r.message_id IS NOT NULL THEN 'queued'
+               WHEN e.to_state IN ('sent', 'cancelled') THEN e.to_state
+               ELSE 'sending'
+           END AS status
+) st
+CROSS JOIN LATERAL (
+    -- A try that is under way counts; its event comes with its end.
+    SELECT st.status, coalesce(l.tries, s.tries, r.tries, e.tries, 0) + CASE WHEN st.status = 'sending' THEN 1 ELSE 0 END AS tries
+) now
+LEFT JOIN LATERAL (SELECT * FROM ichido.events WHERE message_id = m.id AND code IS NOT NULL ORDER BY fence DESC, step DESC LIMIT 1) f ON true;

@@ -1,0 +1,139 @@
+//! Natural batching: while one write is in flight, what arrives meanwhile forms the next.
+//!
+//! Alone, a caller waits for nobody: its write starts at once. Under load the batch grows by itself, and one
+//! fsync or one round trip serves many callers. A caller that goes away takes nobody with it: its job is
+//! done all the same, and only its answer is dropped.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::alone::{Write, write_all};
+use crate::error::StoreError;
+
+/// The bounds of one batch and of the queue before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The most jobs in one batch.
+    pub(crate) rows_max: usize,
+    /// The most bytes in one batch; a single larger job goes alone.
+    pub(crate) bytes_max: usize,
+    /// Jobs that may wait; beyond it callers wait to be let in.
+    pub(crate) waiting_max: usize,
+    /// Writes in flight at once. Two keep a server busy while one of them waits for the disk; SQLite has one writer.
+    pub(crate) flights: usize,
+}
+
+impl Bounds {
+    pub(crate) const DEFAULT: Self =
+        Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000, flights: 2 };
+
+    /// Splits jobs that came together into batches.
+    pub(crate) fn parts<'a, J>(&self, jobs: &'a [J], bytes_of: impl Fn(&J) -> usize) -> Vec<&'a [J]> {
+        let mut parts = Vec::new();
+        let mut begin = 0;
+        let mut bytes = 0_usize;
+        for (index, job) in jobs.iter().enumerate() {
+            let more = bytes.saturating_add(bytes_of(job));
+            if begin < index && (self.rows_max <= index - begin || self.bytes_max < more) {
+                parts.push(&jobs[begin..index]);
+                begin = index;
+                bytes = bytes_of(job);
+            } else {
+                bytes = more;
+            }
+        }
+        if begin < jobs.len() {
+            parts.push(&jobs[begin..]);
+        }
+        parts
+    }
+}
+
+struct Waiting<J, R> {
+    job: J,
+    bytes: usize,
+    answer: oneshot::Sender<R>,
+}
+
+/// The way into a stream of batches.
+pub(crate) struct Batcher<J, R> {
+    jobs: mpsc::Sender<Waiting<J, Result<R, StoreError>>>,
+}
+
+impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
+    /// Starts the stream; it ends when the last `Batcher` is dropped and its jobs are done.
+    pub(crate) fn start(bounds: Bounds, writer: Arc<impl Write<J, R>>) -> Self {
+        let (jobs, waiting) = mpsc::channel(bounds.waiting_max);
+        tokio::spawn(run(bounds, waiting, writer));
+        Self { jobs }
+    }
+
+    /// Hands a job in and waits for its answer.
+    pub(crate) async fn submit(&self, job: J, bytes: usize) -> Result<R, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || StoreError::Unknown(sqlx::Error::WorkerCrashed);
+        self.jobs.send(Waiting { job, bytes, answer }).await.map_err(|_| StoreError::Busy)?;
+        // No answer: the write itself panicked, and nobody knows how far it came.
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+async fn run<J: Send + Sync + 'static, R: Send + 'static>(
+    bounds: Bounds,
+    mut waiting: mpsc::Receiver<Waiting<J, Result<R, StoreError>>>,
+    writer: Arc<impl Write<J, R>>,
+) {
+    let flights = Arc::new(Semaphore::new(bounds.flights));
+    let mut held_over = None;
+    // The semaphore is never closed, so there is always a flight to wait for.
+    while let Ok(flight) = Arc::clone(&flights).acquire_owned().await {
+        let first = match held_over.take() {
+            Some(first) => first,
+            None => match waiting.recv().await {
+                Some(first) => first,
+                None => return,
+            },
+        };
+        let batch = gather(bounds, first, &mut waiting, &mut held_over);
+        let writer = Arc::clone(&writer);
+        tokio::spawn(async move {
+            fly(batch, &*writer).await;
+            drop(flight);
+        });
+    }
+}
+
+/// The first job and what waits behind it, up to the bounds.
+fn gather<J, R>(
+    bounds: Bounds,
+    first: Waiting<J, R>,
+    waiting: &mut mpsc::Receiver<Waiting<J, R>>,
+    held_over: &mut Option<Waiting<J, R>>,
+) -> Vec<Waiting<J, R>> {
+    let mut bytes = first.bytes;
+    let mut batch = vec![first];
+    while batch.len() < bounds.rows_max {
+        let Ok(next) = waiting.try_recv() else { break };
+        if bounds.bytes_max < bytes.saturating_add(next.bytes) {
+            *held_over = Some(next);
+            break;
+        }
+        bytes += next.bytes;
+        batch.push(next);
+    }
+    batch
+}
+
+/// Writes one batch. A panic in it ends this flight alone: its callers learn that their answer is lost.
+async fn fly<J: Send + Sync, R: Send>(
+    batch: Vec<Waiting<J, Result<R, StoreError>>>,
+    writer: &impl Write<J, R>,
+) {
+    let (jobs, answers): (Vec<J>, Vec<_>) =
+        batch.into_iter().map(|waiting| (waiting.job, waiting.answer)).unzip();
+    for (answer, result) in answers.into_iter().zip(write_all(writer, &jobs).await) {
+        // The caller may have gone away; its job is done all the same.
+        drop(answer.send(result));
+    }
+}

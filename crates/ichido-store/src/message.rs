@@ -1,0 +1,426 @@
+//! Messages: what is put in, what is claimed, what is reported, what is seen.
+//!
+//! Guarantee: a message is unique by queue, identity and key for as long as it is kept (SPEC D1), and its
+//! request is the caller's bytes. Its states are those of [`ichido_core::lifecycle::State`], one to one.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fence::Fence;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Begun, Event, History, State};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Effect, ErrorCode};
+use uuid::Uuid;
+
+use crate::error::StoreError;
+
+/// The bounds of a message.
+pub mod limits {
+    /// The longest name of a queue, in bytes.
+    pub const QUEUE_BYTES_MAX: usize = 128;
+    /// The longest identity, in bytes.
+    pub const IDENTITY_BYTES_MAX: usize = 255;
+    /// The largest request, in bytes.
+    pub const REQUEST_BYTES_MAX: usize = 4 << 20;
+    /// The longest excerpt of an error that is kept, in bytes; the rest is cut off.
+    pub const EXCERPT_BYTES_MAX: usize = 1024;
+    /// The most messages that one claim takes.
+    pub const CLAIM_MAX: u32 = 5_000;
+    /// The most messages that one page of a listing has.
+    pub const PAGE_MAX: u32 = 1_000;
+}
+
+/// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueName(String);
+
+impl QueueName {
+    /// Takes a name, or `None` when it is no name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let fits = (1..=limits::QUEUE_BYTES_MAX).contains(&name.len());
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':');
+        (fits && name.bytes().all(plain)).then(|| Self(name.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A message to be put in.
+#[derive(Clone)]
+pub struct NewMessage {
+    /// Where to.
+    pub queue: QueueName,
+    /// For whom: with the queue and the key, what makes it unique.
+    pub identity: String,
+    /// The action's key.
+    pub key: IdempotencyKey,
+    /// The media type of the request.
+    pub content_type: String,
+    /// The caller's bytes.
+    pub request: Vec<u8>,
+    /// Their digest.
+    pub digest: Digest,
+    /// The trace it belongs to.
+    pub trace: Option<String>,
+    /// 0 is most urgent.
+    pub priority: u8,
+    /// Tries allowed, the first one included.
+    pub tries_allowed: NonZeroU32,
+    /// Not before this much later.
+    pub delay: Duration,
+    /// The dead message that it was made from (SPEC D17).
+    pub made_from: Option<Uuid>,
+    /// Equal content within a window is the same action whatever its key (SPEC A7).
+    pub same_content: Option<SameContent>,
+}
+
+/// When two messages of one queue and identity count as one although their keys differ.
+#[derive(Clone, Copy, Debug)]
+pub struct SameContent {
+    /// What is compared.
+    pub content: Digest,
+    /// For how long.
+    pub window: Duration,
+}
+
+impl NewMessage {
+    /// A message with nothing special about it.
+    pub fn new(queue: QueueName, identity: &str, key: IdempotencyKey, request: Vec<u8>) -> Self {
+        let digest = Digest::of_bytes(&request);
+        Self {
+            queue,
+            identity: identity.to_owned(),
+            key,
+            content_type: "application/octet-stream".to_owned(),
+            request,
+            digest,
+            trace: None,
+            priority: 2,
+            tries_allowed: NonZeroU32::MIN,
+            delay: Duration::ZERO,
+            made_from: None,
+            same_content: None,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        let bounds = [
+            ("the identity", self.identity.len(), limits::IDENTITY_BYTES_MAX),
+            ("the request", self.request.len(), limits::REQUEST_BYTES_MAX),
+        ];
+        for (what, found, most) in bounds {
+            if most < found {
+                return Err(StoreError::TooLarge { what, found, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Payload and key stay out of logs.
+impl std::fmt::Debug for NewMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewMessage")
+            .field("queue", &self.queue)
+            .field("key", &self.key)
+            .field("request_bytes", &self.request.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of a message that was put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It is new.
+    New {
+        /// Its id.
+        id: Uuid,
+    },
+    /// The same message was put in before.
+    Same {
+        /// The first one's id.
+        id: Uuid,
+    },
+    /// Its key was used for a different request, and nothing was put in.
+    Different {
+        /// The first one's id.
+        id: Uuid,
+    },
+    /// Equal content was put in under another key within the window, and nothing was put in.
+    SameContent {
+        /// The first one's id.
+        id: Uuid,
+    },
+}
+
+/// Who claims, for how long, and how carefully.
+#[derive(Clone, Copy, Debug)]
+pub struct ClaimTerms {
+    /// The node that claims.
+    pub node: Uuid,
+    /// How long the claim holds without being renewed.
+    pub lease: Duration,
+    /// Whether the beginning of each call will be marked ([`Begun::NotYet`]): for irreversible work without keys.
+    pub marks: bool,
+}
+
+/// A claimed message.
+#[derive(Clone)]
+pub struct Work {
+    /// Its id.
+    pub id: Uuid,
+    /// Its queue.
+    pub queue: QueueName,
+    /// For whom.
+    pub identity: String,
+    /// Its key.
+    pub key: IdempotencyKey,
+    /// The media type of the request.
+    pub content_type: String,
+    /// The caller's bytes.
+    pub request: Vec<u8>,
+    /// Their digest.
+    pub digest: Digest,
+    /// The trace it belongs to.
+    pub trace: Option<String>,
+    /// 0 is most urgent.
+    pub priority: u8,
+    /// When it was put in.
+    pub created_at: Timestamp,
+    /// When it was claimed, by the store's clock.
+    pub claimed_at: Timestamp,
+    /// The claim.
+    pub fence: Fence,
+    /// Whether the beginning of its call is marked.
+    pub begun: Begun,
+    /// What has been tried, this try included.
+    pub history: History,
+}
+
+/// Payload and key stay out of logs.
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Work")
+            .field("id", &self.id)
+            .field("queue", &self.queue)
+            .field("key", &self.key)
+            .field("fence", &self.fence)
+            .field("history", &self.history)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    /// Its state.
+    pub const fn state(&self) -> State {
+        State::Sending {
+            fence: self.fence,
+            claimed_at: self.claimed_at,
+            begun: self.begun,
+            history: self.history,
+        }
+    }
+}
+
+/// What a worker reports of a message that it holds.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Which message.
+    pub id: Uuid,
+    /// Its queue.
+    pub queue: QueueName,
+    /// Its priority.
+    pub priority: u8,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// Its state when it was claimed, with the fence.
+    pub state: State,
+    /// What happened: one of the events that a holder may report.
+    pub event: Event,
+    /// What is known about it.
+    pub note: Note,
+}
+
+impl Settlement {
+    /// A report about `work`.
+    pub fn of(work: &Work, event: Event, note: Note) -> Self {
+        Self {
+            id: work.id,
+            queue: work.queue.clone(),
+            priority: work.priority,
+            claimed_at: work.claimed_at,
+            state: work.state(),
+            event,
+            note,
+        }
+    }
+}
+
+/// What is known about an event, for the audit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Why it failed.
+    pub code: Option<ErrorCode>,
+    /// The status of the answer.
+    pub status: Option<u16>,
+    /// The digest of the result.
+    pub result_digest: Option<Digest>,
+    /// The receiver's own name for what it did.
+    pub receipt: Option<String>,
+    /// What the error said, cut to a bound.
+    pub excerpt: Option<String>,
+    /// Who acted: an operator's name.
+    pub actor: Option<String>,
+}
+
+/// What the store made of a settlement or a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    /// It stands; the message is now in this state.
+    Now(State),
+    /// It does not apply, and nothing was changed.
+    Refused(ichido_core::lifecycle::Why),
+    /// There is no such message.
+    NoSuchMessage,
+}
+
+/// One transition in a message's life (SPEC D13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// When.
+    pub at: Timestamp,
+    /// From which state.
+    pub from: String,
+    /// To which state.
+    pub to: String,
+    /// What happened.
+    pub kind: String,
+    /// The claim or the action it belongs to.
+    pub fence: Option<u64>,
+    /// Tries so far.
+    pub tries: u32,
+    /// What is known of the effect.
+    pub effect: Effect,
+    /// Why it failed.
+    pub code: Option<String>,
+    /// The status of the answer.
+    pub status: Option<u16>,
+    /// The digest of the result.
+    pub result_digest: Option<Digest>,
+    /// The receiver's own name for what it did.
+    pub receipt: Option<String>,
+    /// What the error said.
+    pub excerpt: Option<String>,
+    /// The node that acted.
+    pub node: Option<Uuid>,
+    /// The operator who acted.
+    pub actor: Option<String>,
+}
+
+/// A message as one row (SPEC D1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Its queue.
+    pub queue: String,
+    /// For whom.
+    pub identity: String,
+    /// Its key.
+    pub key: IdempotencyKey,
+    /// The media type of the request.
+    pub content_type: String,
+    /// The caller's bytes.
+    pub request: Vec<u8>,
+    /// Their digest.
+    pub request_digest: Digest,
+    /// Its state's name.
+    pub status: String,
+    /// Tries so far.
+    pub tries: u32,
+    /// Tries allowed.
+    pub tries_allowed: u32,
+    /// When it is due.
+    pub next_attempt: Option<Timestamp>,
+    /// The code of the last error.
+    pub last_error: Option<String>,
+    /// What the last error said.
+    pub last_error_text: Option<String>,
+    /// What is known of its effect.
+    pub effect: Effect,
+    /// 0 is most urgent.
+    pub priority: u8,
+    /// The trace it belongs to.
+    pub trace: Option<String>,
+    /// The message that it was made from.
+    pub made_from: Option<Uuid>,
+    /// When it was put in.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// Which messages to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct MessageFilter {
+    /// Of this queue.
+    pub queue: Option<QueueName>,
+    /// In this state.
+    pub status: Option<String>,
+    /// Of this identity.
+    pub identity: Option<String>,
+    /// With this key.
+    pub key: Option<IdempotencyKey>,
+    /// With this code as the last error.
+    pub code: Option<ErrorCode>,
+    /// Put in from this moment on.
+    pub created_from: Option<Timestamp>,
+    /// Put in before this moment.
+    pub created_before: Option<Timestamp>,
+    /// Older than this one: the last of the page before.
+    pub after: Option<Uuid>,
+}
+
+/// Which messages wait for a person (SPEC E3, F2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LetterState {
+    /// Given up.
+    Dead,
+    /// Of unknown effect, until somebody decides.
+    Parked,
+}
+
+impl LetterState {
+    /// The state's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dead => "dead",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+/// A message that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    /// When it died or was parked.
+    pub since: Timestamp,
+    /// The message.
+    pub message: MessageRow,
+}
+
+/// How many messages of a queue are in a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The queue.
+    pub queue: String,
+    /// The state's name.
+    pub state: String,
+    /// How many.
+    pub count: i64,
+}

@@ -1,0 +1,262 @@
+//! From a step of the lifecycle to the rows that hold it.
+//!
+//! The lifecycle decides; this module says which row a state lives in, which event is appended, and how the counts
+//! change. Both databases write what is planned here, so they cannot disagree about it.
+
+use std::collections::BTreeMap;
+
+use ichido_core::fence::Fence;
+use ichido_core::lifecycle::{Doubt, Event, History, State, Why};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
+use uuid::Uuid;
+
+use crate::message::{Note, QueueName, limits};
+
+/// A message on the move.
+#[derive(Clone, Debug)]
+pub(crate) struct Moving {
+    pub(crate) id: Uuid,
+    pub(crate) queue: QueueName,
+    pub(crate) priority: u8,
+}
+
+/// One row of the audit. A fence of `None` is drawn by the database.
+#[derive(Clone, Debug)]
+pub(crate) struct EventRow {
+    pub(crate) message_id: Uuid,
+    pub(crate) fence: Option<Fence>,
+    pub(crate) step: i16,
+    pub(crate) claimed_at: Option<Timestamp>,
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) tries: u32,
+    pub(crate) deaths: u32,
+    pub(crate) doubt: Option<Doubt>,
+    pub(crate) effect: Effect,
+    pub(crate) note: Note,
+    pub(crate) node: Option<Uuid>,
+}
+
+/// A message with the row that holds it next.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed<P> {
+    pub(crate) moving: Moving,
+    pub(crate) history: History,
+    pub(crate) place: P,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scheduled {
+    pub(crate) state: &'static str,
+    pub(crate) due: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Letter {
+    pub(crate) state: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) code: Option<&'static str>,
+    pub(crate) error: Option<String>,
+    /// When it died or was parked; `None` is now.
+    pub(crate) since: Option<Timestamp>,
+}
+
+/// Everything that a set of steps writes.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) ready: Vec<Placed<()>>,
+    pub(crate) scheduled: Vec<Placed<Scheduled>>,
+    pub(crate) letters: Vec<Placed<Letter>>,
+    pub(crate) deltas: BTreeMap<(QueueName, &'static str), i32>,
+}
+
+/// What an event needs to be told apart in the audit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    /// The claim it ends; `None` for an operator's action, which draws a fence of its own.
+    pub(crate) fence: Option<Fence>,
+    pub(crate) claimed_at: Option<Timestamp>,
+    pub(crate) node: Option<Uuid>,
+    pub(crate) now: Timestamp,
+}
+
+impl Moves {
+    /// Adds the step of one message from a state, by an event, to one state or through one to another.
+    pub(crate) fn add(
+        &mut self,
+        moving: &Moving,
+        from: State,
+        event: Event,
+        (first, second): (State, Option<State>),
+        note: &Note,
+        stamp: Stamp,
+    ) {
+        self.event(moving, 0, (from, kind(event), first), note, stamp);
+        if let Some(second) = second {
+            self.event(moving, 1, (first, "spent", second), note, stamp);
+        }
+        let last = second.unwrap_or(first);
+        self.place(moving, last, note, stamp.now);
+        *self.deltas.entry((moving.queue.clone(), from.name())).or_default() -= 1;
+        *self.deltas.entry((moving.queue.clone(), last.name())).or_default() += 1;
+    }
+
+    fn event(
+        &mut self,
+        moving: &Moving,
+        step: i16,
+        (from, kind, to): (State, &'static str, State),
+        note: &Note,
+        stamp: Stamp,
+    ) {
+        let history = history_of(to).or(history_of(from));
+        self.events.push(EventRow {
+            message_id: moving.id,
+            fence: stamp.fence,
+            step,
+            claimed_at: stamp.claimed_at,
+            from: from.name(),
+            to: to.name(),
+            kind,
+            tries: history.map_or(0, |history| history.tries),
+            deaths: history.map_or(0, |history| history.deaths),
+            doubt: history.and_then(|history| history.doubt),
+            effect: effect_of(to),
+            note: note.clone(),
+            node: stamp.node,
+        });
+    }
+
+    fn place(&mut self, moving: &Moving, state: State, note: &Note, now: Timestamp) {
+        let moving = moving.clone();
+        match state {
+            State::Queued { due, history } if due <= now => {
+                self.ready.push(Placed { moving, history, place: () });
+            }
+            State::Queued { due, history } | State::Failed { due, history } => {
+                self.scheduled.push(Placed {
+                    moving,
+                    history,
+                    place: Scheduled { state: state.name(), due },
+                });
+            }
+            State::Parked { history } | State::Dead { history, .. } => {
+                let place = Letter {
+                    state: state.name(),
+                    effect: effect_of(state),
+                    code: note.code.map(ichido_core::verdict::ErrorCode::as_str),
+                    error: note.excerpt.clone(),
+                    since: None,
+                };
+                self.letters.push(Placed { moving, history, place });
+            }
+            // What is sent or cancelled is in no table but history; what is being sent is in its lease.
+            State::Sent | State::Cancelled { .. } | State::Sending { .. } => (),
+        }
+    }
+}
+
+/// What a state says of the effect of all tries.
+pub(crate) fn effect_of(state: State) -> Effect {
+    match state {
+        State::Sent => Effect::Done,
+        State::Dead { effect, .. } | State::Cancelled { effect, .. } => effect,
+        State::Queued { history, .. }
+        | State::Sending { history, .. }
+        | State::Failed { history, .. }
+        | State::Parked { history } => history.effect(),
+    }
+}
+
+fn history_of(state: State) -> Option<History> {
+    match state {
+        State::Queued { history, .. }
+        | State::Sending { history, .. }
+        | State::Failed { history, .. }
+        | State::Parked { history }
+        | State::Dead { history, .. }
+        | State::Cancelled { history, .. } => Some(history),
+        State::Sent => None,
+    }
+}
+
+/// An event's name in the audit.
+pub(crate) fn kind(event: Event) -> &'static str {
+    match event {
+        Event::Claimed { .. } => "claimed",
+        Event::Began { .. } => "began",
+        Event::Succeeded { .. } => "succeeded",
+        Event::Failed { .. } => "failed",
+        Event::GivenBack { .. } => "given_back",
+        Event::WorkerDied { .. } => "worker_died",
+        Event::CameDue => "came_due",
+        Event::Spent => "spent",
+        Event::LateSuccess { .. } => "late_success",
+        Event::Reconciled { .. } => "reconciled",
+        Event::Decided(_) => "decided",
+        Event::Requeued { .. } => "requeued",
+        Event::Cancelled => "cancelled",
+    }
+}
+
+/// What an operator's event makes of a message.
+///
+/// A claim, and what comes of it, has a lease behind it, which an operator has not: his claim would hold the message for
+/// ever, and his outcome would leave the lease to be rescued.
+pub(crate) fn operate(state: State, event: Event, now: Timestamp) -> Result<(State, Option<State>), Why> {
+    match event {
+        Event::Claimed { .. }
+        | Event::Began { .. }
+        | Event::Succeeded { .. }
+        | Event::Failed { .. }
+        | Event::GivenBack { .. }
+        | Event::WorkerDied { .. } => Err(Why::NotFromHere),
+        Event::CameDue
+        | Event::Spent
+        | Event::LateSuccess { .. }
+        | Event::Reconciled(_)
+        | Event::Decided(_)
+        | Event::Requeued { .. }
+        | Event::Cancelled => state.advance(event, now).map_err(|illegal| illegal.why),
+    }
+}
+
+/// A note that every database can hold: a settle must not fail for what a receiver said.
+pub(crate) fn fitting(note: Note) -> Note {
+    let fit = |text: Option<String>| text.map(|text| excerpt(&text));
+    Note { receipt: fit(note.receipt), excerpt: fit(note.excerpt), actor: fit(note.actor), ..note }
+}
+
+/// The beginning of a text, cut at a character.
+fn excerpt(text: &str) -> String {
+    // PostgreSQL's text holds no NUL, and this text may come from anywhere.
+    let mut text = text.replace('\0', "\u{fffd}");
+    let mut end = text.len().min(limits::EXCERPT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+/// The column's word for an effect.
+pub(crate) const fn effect_name(effect: Effect) -> &'static str {
+    match effect {
+        Effect::NotDone => "not_done",
+        Effect::Done => "done",
+        Effect::Unknown => "unknown",
+    }
+}
+
+/// The effect that a column's word stands for.
+pub(crate) fn effect_from(name: &str) -> Option<Effect> {
+    match name {
+        "not_done" => Some(Effect::NotDone),
+        "done" => Some(Effect::Done),
+        "unknown" => Some(Effect::Unknown),
+        _ => None,
+    }
+}

@@ -1,0 +1,128 @@
+//! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
+
+pub(crate) mod enqueue;
+mod fault;
+pub(crate) mod ledger;
+mod moment;
+mod read;
+mod step;
+mod upkeep;
+mod work;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::str::FromStr as _;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::fence::Fence;
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use uuid::Uuid;
+
+use crate::error::StoreError;
+use crate::message::QueueName;
+
+/// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
+/// row that is held goes on alone.
+const LOCK_TIMEOUT: &str = "200ms";
+
+/// How long a node waits for another one that migrates.
+const MIGRATION_LOCK_TIMEOUT: &str = "60s";
+
+/// How long a caller waits for a free connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) struct Postgres {
+    pool: PgPool,
+    options: PgConnectOptions,
+    skew: Arc<AtomicI64>,
+    /// Where the last claim of each queue ended.
+    marks: Mutex<HashMap<QueueName, work::Mark>>,
+    /// Messages of this node's claims that have not ended yet: the lease row goes with the last one.
+    held: Mutex<HashMap<Fence, HashSet<Uuid>>>,
+}
+
+impl Postgres {
+    /// Connects; runs nothing yet.
+    pub(crate) async fn connect(
+        url: &str,
+        connections_max: u32,
+        skew: Arc<AtomicI64>,
+    ) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|_| StoreError::Address("the address is no PostgreSQL address: write postgres://user@host/database"))?
+            // Stated, not inherited: a role or a database may have been told otherwise, and an answer must mean durable.
+            .options([
+                ("synchronous_commit", "on"),
+                ("lock_timeout", LOCK_TIMEOUT),
+                ("default_transaction_isolation", "read committed"),
+                ("application_name", "ichido"),
+            ]);
+        let pool = PgPoolOptions::new()
+            .max_connections(connections_max)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options.clone())
+            .await
+            .map_err(StoreError::Unavailable)?;
+        Ok(Self { pool, options, skew, marks: Mutex::default(), held: Mutex::default() })
+    }
+
+    /// Brings the schema up to date; safe to be called by many nodes at once.
+    pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
+        let migrator = migrator();
+        let known = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+        // On a connection of its own, which may wait for another node's migration and is not used for anything else.
+        let options = self.options.clone().options([("lock_timeout", MIGRATION_LOCK_TIMEOUT)]);
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await
+            .map_err(StoreError::Unavailable)?;
+        let outcome = migrator.run(&pool).await;
+        pool.close().await;
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(sqlx::migrate::MigrateError::VersionMissing(found)) if known < found => {
+                Err(StoreError::TooNew { found, known })
+            }
+            Err(error) => Err(StoreError::Migration(error)),
+        }
+    }
+
+    /// The pool, for those who enqueue in their own transactions and for tests.
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    fn skew(&self) -> i64 {
+        self.skew.load(Ordering::Relaxed)
+    }
+}
+
+/// The migrations, oldest first. Our tables and sqlx's own are in the schema `ichido`, where they meet nobody else's.
+fn migrator() -> Migrator {
+    let migration = |version, name: &'static str, sql: &'static str| {
+        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let mut migrator = Migrator::with_migrations(vec![migration(
+        1,
+        "begin",
+        include_str!("../migrations/postgres/1_begin.sql"),
+    )]);
+    migrator.dangerous_set_table_name("ichido.migrations");
+    migrator.create_schema("ichido");
+    migrator
+}
+
+/// A duration as the statements take it.
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Takes a lock whose holder may have panicked: what it guards are caches, which stay usable.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,182 @@
+//! Putting messages in, on PostgreSQL: by the store, or inside the caller's own transaction.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlx::{PgConnection, Row as _};
+use uuid::Uuid;
+
+use super::{Postgres, micros};
+use crate::error::StoreError;
+use crate::message::{Enqueued, NewMessage};
+
+/// How often the first message of a duplicate is looked for; it may be swept away between insert and look.
+const ROUNDS_MAX: usize = 3;
+
+/// A message with the id it gets if it is new.
+pub(crate) type Numbered = (Uuid, NewMessage);
+
+impl Postgres {
+    pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
+        let mut connection = self.pool().acquire().await?;
+        // Duplicates are rare, so a batch is first taken to have none. Not so inside a caller's transaction, which the
+        // failure would end.
+        let all: Vec<usize> = (0..messages.len()).collect();
+        match insert(&mut connection, include_str!("sql/enqueue_new.sql"), messages, &all, self.skew()).await
+        {
+            Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
+            Err(StoreError::Refused(_)) => enqueue_in(&mut connection, messages, self.skew()).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
+    pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
+        let mut transaction = self.pool().begin().await?;
+        let enqueued = self.enqueue_content(&mut transaction, &message).await?;
+        // The place among the contents is for a message that is new; another one gives it back.
+        match enqueued {
+            Enqueued::New { .. } => transaction.commit().await?,
+            Enqueued::Same { .. } | Enqueued::Different { .. } | Enqueued::SameContent { .. } => {
+                transaction.rollback().await?;
+            }
+        }
+        Ok(enqueued)
+    }
+
+    async fn enqueue_content(
+        &self,
+        connection: &mut PgConnection,
+        message: &Numbered,
+    ) -> Result<Enqueued, StoreError> {
+        let (id, new) = message;
+        let Some(same) = &new.same_content else {
+            return one(enqueue_in(connection, std::slice::from_ref(message), self.skew()).await?);
+        };
+        // Its own key first: a repetition of the same action is that action, not merely equal content.
+        if let Some(found) = find(connection, &[message]).await?.remove(&0) {
+            return Ok(answer(new, id, found));
+        }
+        let won = sqlx::query(include_str!("sql/content_claim.sql"))
+            .bind(new.queue.as_str())
+            .bind(&new.identity)
+            .bind(same.content.as_bytes().as_slice())
+            .bind(id)
+            .bind(micros(same.window))
+            .bind(self.skew())
+            .fetch_optional(&mut *connection)
+            .await?;
+        if won.is_none() {
+            let first = sqlx::query(include_str!("sql/content_find.sql"))
+                .bind(new.queue.as_str())
+                .bind(&new.identity)
+                .bind(same.content.as_bytes().as_slice())
+                .fetch_optional(&mut *connection)
+                .await?;
+            return match first {
+                Some(row) => Ok(Enqueued::SameContent { id: row.try_get("message_id")? }),
+                None => Err(StoreError::Busy),
+            };
+        }
+        one(enqueue_in(connection, std::slice::from_ref(message), self.skew()).await?)
+    }
+}
+
+fn one(answers: Vec<Enqueued>) -> Result<Enqueued, StoreError> {
+    answers.into_iter().next().ok_or(StoreError::Busy)
+}
+
+/// Puts messages in on this connection, in whatever transaction it has open (SPEC D4).
+pub(crate) async fn enqueue_in(
+    connection: &mut PgConnection,
+    messages: &[Numbered],
+    skew: i64,
+) -> Result<Vec<Enqueued>, StoreError> {
+    let mut answers: Vec<Option<Enqueued>> = vec![None; messages.len()];
+    for _ in 0..ROUNDS_MAX {
+        let open: Vec<usize> = (0..messages.len()).filter(|index| answers[*index].is_none()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let added = insert(connection, include_str!("sql/enqueue.sql"), messages, &open, skew).await?;
+        for index in &open {
+            let id = messages[*index].0;
+            if added.contains(&id) {
+                answers[*index] = Some(Enqueued::New { id });
+            }
+        }
+        let rest: Vec<usize> = open.into_iter().filter(|index| answers[*index].is_none()).collect();
+        if rest.is_empty() {
+            break;
+        }
+        let wanted: Vec<&Numbered> = rest.iter().map(|index| &messages[*index]).collect();
+        let found = find(connection, &wanted).await?;
+        for (position, index) in rest.into_iter().enumerate() {
+            let (id, new) = &messages[index];
+            answers[index] = found.get(&position).map(|found| answer(new, id, *found));
+        }
+    }
+    answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
+}
+
+/// What the first message under the same key makes of this one.
+fn answer(new: &NewMessage, id: &Uuid, (first, digest): (Uuid, [u8; 32])) -> Enqueued {
+    match () {
+        // Our own insert, whose answer was lost on the way.
+        () if first == *id => Enqueued::New { id: first },
+        () if digest == *new.digest.as_bytes() => Enqueued::Same { id: first },
+        () => Enqueued::Different { id: first },
+    }
+}
+
+async fn insert(
+    connection: &mut PgConnection,
+    sql: &'static str,
+    messages: &[Numbered],
+    open: &[usize],
+    skew: i64,
+) -> Result<HashSet<Uuid>, StoreError> {
+    let mut rows: Vec<&Numbered> = open.iter().map(|index| &messages[*index]).collect();
+    rows.sort_by(|(_, a), (_, b)| (&a.queue, &a.identity, &a.key).cmp(&(&b.queue, &b.identity, &b.key)));
+    let new = || rows.iter().map(|(_, new)| new);
+    let added = sqlx::query(sql)
+        .bind(rows.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+        .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.identity.as_str()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.key.as_str()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.digest.as_bytes().as_slice()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.content_type.as_str()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.request.as_slice()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.trace.as_deref()).collect::<Vec<_>>())
+        .bind(new().map(|new| i16::from(new.priority)).collect::<Vec<_>>())
+        .bind(new().map(|new| i32::try_from(new.tries_allowed.get()).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+        .bind(new().map(|new| Some(micros(new.delay)).filter(|delay| 0 < *delay)).collect::<Vec<_>>())
+        .bind(new().map(|new| new.made_from).collect::<Vec<_>>())
+        .bind(skew)
+        .fetch_all(&mut *connection)
+        .await?;
+    added.iter().map(|row| Ok(row.try_get("id")?)).collect()
+}
+
+/// The first messages under these keys, by position.
+async fn find(
+    connection: &mut PgConnection,
+    wanted: &[&Numbered],
+) -> Result<HashMap<usize, (Uuid, [u8; 32])>, StoreError> {
+    let new = || wanted.iter().map(|(_, new)| new);
+    let rows = sqlx::query(include_str!("sql/enqueue_find.sql"))
+        .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.identity.as_str()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.key.as_str()).collect::<Vec<_>>())
+        .fetch_all(&mut *connection)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let position = usize::try_from(row.try_get::<i64, _>("position")? - 1).unwrap_or(usize::MAX);
+            let digest = row.try_get::<&[u8], _>("digest")?.try_into().map_err(|_| StoreError::Corrupt {
+                table: "messages",
+                detail: "a digest is not 32 bytes long".to_owned(),
+            })?;
+            Ok((position, (row.try_get("id")?, digest)))
+        })
+        .collect()
+}

@@ -1,0 +1,49 @@
+//! Moments as PostgreSQL's `timestamptz`: both are whole microseconds, so nothing is rounded.
+
+use ichido_core::time::Timestamp;
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueFormat, PgValueRef};
+use sqlx::{Decode, Encode, Postgres, Type};
+
+/// 2000-01-01, where PostgreSQL counts from, in microseconds since 1970.
+const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// A [`Timestamp`] in a column or a parameter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment(pub(super) Timestamp);
+
+impl Type<Postgres> for Moment {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_name("TIMESTAMPTZ")
+    }
+}
+
+impl PgHasArrayType for Moment {
+    fn array_type_info() -> PgTypeInfo {
+        PgTypeInfo::with_name("TIMESTAMPTZ[]")
+    }
+}
+
+impl Encode<'_, Postgres> for Moment {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        let micros = self.0.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS);
+        buffer.extend_from_slice(&micros.to_be_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn size_hint(&self) -> usize {
+        size_of::<i64>()
+    }
+}
+
+impl Decode<'_, Postgres> for Moment {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        if value.format() != PgValueFormat::Binary {
+            return Err("a moment must come in binary".into());
+        }
+        let bytes: [u8; 8] = value.as_bytes()?.try_into()?;
+        let micros = i64::from_be_bytes(bytes).saturating_add(POSTGRES_EPOCH_MICROS);
+        Ok(Self(Timestamp::from_micros(micros)))
+    }
+}

@@ -1,0 +1,27 @@
+-- The same as enqueue.sql, for a batch in which no message was put in before: without ON CONFLICT an insert costs a third less.
+-- A batch with a duplicate fails whole, and is put in by the other statement.
+WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
+added AS (
+    INSERT INTO ichido.messages
+        (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at)
+    SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, i.trace, i.priority, i.tries_allowed,
+           now.at + i.delay * interval '1 microsecond', i.made_from, now.at
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::text[],
+                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[])
+             AS i (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, delay, made_from),
+         now
+    RETURNING id, queue, priority, due
+),
+ready AS (
+    INSERT INTO ichido.ready (queue, priority, message_id)
+    SELECT queue, priority, id FROM added WHERE due IS NULL
+),
+scheduled AS (
+    INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths)
+    SELECT id, queue, priority, 'queued', due, false, 0, 0 FROM added WHERE due IS NOT NULL
+),
+counted AS (
+    INSERT INTO ichido.count_deltas (queue, state, delta)
+    SELECT queue, 'queued', count(*) FROM added GROUP BY queue
+)
+SELECT id FROM added

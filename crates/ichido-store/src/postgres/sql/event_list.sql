@@ -1,0 +1,1 @@
+SELECT * FROM ichido.events WHERE message_id = $1 ORDER BY fence, step

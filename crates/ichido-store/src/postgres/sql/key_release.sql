@@ -1,0 +1,4 @@
+DELETE FROM ichido.ledger l
+USING unnest($1::bytea[], $2::bigint[]) AS i (name, fence)
+WHERE l.name = i.name AND l.fence = i.fence AND l.state IN ('claimed', 'unknown')
+RETURNING l.name

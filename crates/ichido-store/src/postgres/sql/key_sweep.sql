@@ -1,0 +1,21 @@
+-- Forgets what has expired, a bounded number at a time. What a living message still uses is looked at again later.
+WITH now AS (SELECT clock_timestamp() + $2 * interval '1 microsecond' AS at),
+due AS (
+    SELECT l.name, l.message_id IS NOT NULL
+               AND EXISTS (SELECT 1 FROM ichido.messages m WHERE m.id = l.message_id)
+               AND NOT EXISTS (SELECT 1 FROM ichido.events e WHERE e.message_id = l.message_id AND e.to_state IN ('sent', 'cancelled')) AS held
+    FROM ichido.ledger l
+    WHERE l.expires_at <= (SELECT at FROM now)
+    ORDER BY l.expires_at
+    LIMIT $1
+    FOR UPDATE OF l SKIP LOCKED
+),
+later AS (
+    UPDATE ichido.ledger l SET expires_at = now.at + interval '1 hour'
+    FROM due, now WHERE l.name = due.name AND due.held
+),
+gone AS (
+    DELETE FROM ichido.ledger l USING due WHERE l.name = due.name AND NOT due.held
+    RETURNING 1
+)
+SELECT count(*) FROM gone

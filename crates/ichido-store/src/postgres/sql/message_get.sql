@@ -1,0 +1,1 @@
+SELECT * FROM ichido.message WHERE id = $1

@@ -1,0 +1,1 @@
+SELECT version, pace FROM ichido.destinations WHERE name = $1

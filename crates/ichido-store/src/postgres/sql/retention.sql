@@ -1,0 +1,16 @@
+-- Forgets finished messages that are old enough, a bounded number at a time. Dead and parked ones are kept (SPEC E3). A key
+-- of the ledger outlives its message, never the other way round: the sweep asks for the message first.
+WITH old AS (
+    SELECT m.id, e.to_state AS state
+    FROM ichido.messages m,
+         LATERAL (SELECT to_state, at FROM ichido.events WHERE message_id = m.id ORDER BY fence DESC, step DESC LIMIT 1) e
+    WHERE m.id < $1 AND e.to_state IN ('sent', 'cancelled') AND e.at < $2
+    ORDER BY m.id LIMIT $3
+),
+events AS (DELETE FROM ichido.events USING old WHERE message_id = old.id),
+gone AS (DELETE FROM ichido.messages USING old WHERE messages.id = old.id RETURNING messages.queue, old.state),
+counted AS (
+    INSERT INTO ichido.count_deltas (queue, state, delta)
+    SELECT queue, state, -count(*) FROM gone GROUP BY queue, state
+)
+SELECT count(*) FROM gone

@@ -1,0 +1,27 @@
+-- The common end: sent. One event row each; the lease row goes with the last of its batch.
+-- A message that has ended under its claim before is left as it is.
+-- The share lock keeps a rescue from computing what is left until this is committed, and finds the lease gone if it came first.
+WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
+held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) FOR SHARE),
+ended AS (
+    INSERT INTO ichido.events
+        (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect,
+         status, result_digest, receipt, code, excerpt, node)
+    SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.tries, i.deaths, 'done',
+           i.status, i.result_digest, i.receipt, i.code, i.excerpt, held.node
+    FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::integer[], $5::integer[], $6::smallint[], $7::bytea[], $8::text[],
+                $12::text[], $13::text[])
+             AS i (message_id, fence, claimed_at, tries, deaths, status, result_digest, receipt, code, excerpt)
+    JOIN held USING (fence), now
+    ON CONFLICT DO NOTHING
+    RETURNING message_id, fence
+),
+over AS (DELETE FROM ichido.leases WHERE fence = ANY ($10) AND fence IN (SELECT fence FROM held)),
+unmarked AS (DELETE FROM ichido.begun WHERE fence = ANY ($10)),
+counted AS (
+    INSERT INTO ichido.count_deltas (queue, state, delta)
+    SELECT held.queue, c.state, sum(c.sign)
+    FROM ended JOIN held USING (fence), (VALUES ('sending', -1), ('sent', 1)) AS c (state, sign)
+    GROUP BY held.queue, c.state
+)
+SELECT message_id, fence FROM ended

@@ -1,0 +1,36 @@
+-- Takes up to $5 ready messages, most urgent and oldest first, under one lease row. They come back in no order: the caller sorts.
+--
+-- The scan starts behind a mark ($3, $4): what was claimed before leaves dead index entries there, which nothing can
+-- clean up while somebody's old snapshot is open. More urgent rows than the mark's priority are always looked at.
+WITH now AS (SELECT clock_timestamp() + $8 * interval '1 microsecond' AS at),
+picked AS (
+    DELETE FROM ichido.ready WHERE ctid = ANY (ARRAY (
+        SELECT ctid FROM (
+            SELECT ctid, priority, message_id FROM (
+                SELECT ctid, priority, message_id FROM ichido.ready
+                WHERE queue = $1 AND priority < $3 AND NOT suspect
+                ORDER BY priority, message_id LIMIT $5 FOR UPDATE SKIP LOCKED) AS urgent
+            UNION ALL
+            SELECT ctid, priority, message_id FROM (
+                SELECT ctid, priority, message_id FROM ichido.ready
+                WHERE queue = $1 AND (priority, message_id) > ($3, $4) AND NOT suspect
+                ORDER BY priority, message_id LIMIT $5 FOR UPDATE SKIP LOCKED) AS rest
+            LIMIT $5) AS picked_rows
+        WHERE NOT EXISTS (SELECT 1 FROM ichido.queues WHERE name = $1 AND paused)))
+    RETURNING message_id, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence
+),
+lease AS (
+    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, message_ids)
+    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $6 * interval '1 microsecond', $7, false, array_agg(message_id)
+    FROM picked, now GROUP BY now.at
+    RETURNING fence, claimed_at
+),
+counted AS (
+    INSERT INTO ichido.count_deltas (queue, state, delta)
+    SELECT $1, c.state, c.sign * (SELECT count(*) FROM picked)
+    FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
+    WHERE EXISTS (SELECT 1 FROM picked)
+)
+SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.trace, m.priority, m.tries_allowed, m.created_at,
+       p.suspect, p.tries, p.deaths, p.doubt_since, p.travels_until, p.last_fence, l.fence, l.claimed_at
+FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

@@ -1,0 +1,23 @@
+-- Takes one suspect message, alone: a worker died holding it among others, and now it is seen which one did it.
+WITH now AS (SELECT clock_timestamp() + $5 * interval '1 microsecond' AS at),
+picked AS (
+    DELETE FROM ichido.ready WHERE ctid = ANY (ARRAY (
+        SELECT ctid FROM ichido.ready WHERE queue = $1 AND suspect
+          AND NOT EXISTS (SELECT 1 FROM ichido.queues WHERE name = $1 AND paused)
+        ORDER BY priority, message_id LIMIT 1 FOR UPDATE SKIP LOCKED))
+    RETURNING message_id, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence
+),
+lease AS (
+    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, message_ids)
+    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $3 * interval '1 microsecond', $4, true, array_agg(message_id)
+    FROM picked, now GROUP BY now.at
+    RETURNING fence, claimed_at
+),
+counted AS (
+    INSERT INTO ichido.count_deltas (queue, state, delta)
+    SELECT $1, c.state, c.sign FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
+    WHERE EXISTS (SELECT 1 FROM picked)
+)
+SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.trace, m.priority, m.tries_allowed, m.created_at,
+       p.suspect, p.tries, p.deaths, p.doubt_since, p.travels_until, p.last_fence, l.fence, l.claimed_at
+FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

@@ -1,0 +1,131 @@
+//! Upkeep, on PostgreSQL: each call does a bounded amount and says how much.
+
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::moment::Moment;
+use super::{Postgres, lock, micros};
+use crate::error::StoreError;
+use crate::message::QueueName;
+use crate::node::{Node, SharedPace};
+
+impl Postgres {
+    /// Makes what has come due claimable; answers which queues got something.
+    pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/promote.sql"))
+            .bind(i64::from(limit))
+            .bind(self.skew())
+            .fetch_all(self.pool())
+            .await?;
+        let mut promoted = Vec::new();
+        for row in &rows {
+            if let Some(queue) = QueueName::parse(row.try_get("queue")?) {
+                // What comes back is older than the mark.
+                lock(&self.marks).remove(&queue);
+                promoted.push((queue, row.try_get::<i64, _>("count")?.unsigned_abs()));
+            }
+        }
+        Ok(promoted)
+    }
+
+    pub(crate) async fn pause(
+        &self,
+        queue: &QueueName,
+        paused: bool,
+        by: Option<&str>,
+    ) -> Result<(), StoreError> {
+        sqlx::query(include_str!("sql/queue_pause.sql"))
+            .bind(queue.as_str())
+            .bind(paused)
+            .bind(by)
+            .bind(self.skew())
+            .execute(self.pool())
+            .await?;
+        Ok(())
+    }
+
+    pub(crate) async fn fold_counts(&self, limit: u32) -> Result<u64, StoreError> {
+        let row = sqlx::query(include_str!("sql/count_fold.sql"))
+            .bind(i64::from(limit))
+            .fetch_one(self.pool())
+            .await?;
+        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+    }
+
+    /// Forgets messages that were finished before a moment.
+    pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        // A message is older than its end, so its id is below the id of that moment.
+        let millis = u64::try_from(finished_before.as_millis()).unwrap_or(0);
+        let bound = uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid();
+        let row = sqlx::query(include_str!("sql/retention.sql"))
+            .bind(bound)
+            .bind(Moment(finished_before))
+            .bind(i64::from(limit))
+            .fetch_one(self.pool())
+            .await?;
+        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+    }
+
+    pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
+        let row = sqlx::query(include_str!("sql/pace_read.sql"))
+            .bind(destination)
+            .fetch_optional(self.pool())
+            .await?;
+        row.map(|row| Ok(SharedPace { version: row.try_get("version")?, bytes: row.try_get("pace")? }))
+            .transpose()
+    }
+
+    /// Writes a pace over the version that was read (0 for none); `false` when somebody else was quicker.
+    pub(crate) async fn pace_write(
+        &self,
+        destination: &str,
+        version: i64,
+        pace: &[u8],
+    ) -> Result<bool, StoreError> {
+        let row = sqlx::query(include_str!("sql/pace_write.sql"))
+            .bind(destination)
+            .bind(version)
+            .bind(pace)
+            .fetch_optional(self.pool())
+            .await?;
+        Ok(row.is_some())
+    }
+
+    pub(crate) async fn beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
+        sqlx::query(include_str!("sql/node_beat.sql"))
+            .bind(node)
+            .bind(name)
+            .bind(self.skew())
+            .execute(self.pool())
+            .await?;
+        Ok(())
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/node_list.sql")).fetch_all(self.pool()).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Node {
+                    id: row.try_get("id")?,
+                    name: row.try_get("name")?,
+                    started_at: row.try_get::<Moment, _>("started_at")?.0,
+                    seen_at: row.try_get::<Moment, _>("seen_at")?.0,
+                })
+            })
+            .collect()
+    }
+
+    /// Whether this node does the upkeep until its lease lapses.
+    pub(crate) async fn take_care(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
+        let row = sqlx::query(include_str!("sql/caretaker_claim.sql"))
+            .bind(node)
+            .bind(micros(lease))
+            .bind(self.skew())
+            .fetch_optional(self.pool())
+            .await?;
+        Ok(row.is_some())
+    }
+}
