@@ -1,0 +1,264 @@
+//! A fresh database, opened as one node sees it or as several do, and the words in which the cases speak.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Event, Failure, State};
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::Store;
+use ichido_store::message::{
+    ClaimTerms, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, Stepped, Work,
+};
+use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::postgres::{self, Database};
+use uuid::Uuid;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// Longer than any lease here.
+pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
+/// How long a failed message waits before its next try.
+pub(crate) const BACKOFF: Duration = Duration::from_mins(1);
+/// How long a call may still be travelling after its claim.
+pub(crate) const TRAVELS_FOR: Duration = Duration::from_mins(10);
+pub(crate) const DAY: Duration = Duration::from_hours(24);
+
+/// A destination that honours keys for a day.
+pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: DAY };
+
+/// A fresh database and the store on it.
+pub(crate) struct Fixture {
+    pub(crate) store: Store,
+    url: String,
+    _database: Database,
+}
+
+impl Fixture {
+    pub(crate) async fn postgres() -> Self {
+        let database = postgres::fresh_database().await;
+        let url = database.url.clone();
+        let store = Store::open(&url, 4).await.expect("a fresh database opens");
+        Self { store, url, _database: database }
+    }
+
+    /// The same database as another node sees it. Its clock is its own.
+    pub(crate) async fn another_node(&self) -> Store {
+        Store::open(&self.url, 4).await.expect("the database opens again")
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.store.skew_by(time);
+    }
+
+    pub(crate) async fn put(&self, message: NewMessage) -> Enqueued {
+        self.store.message_enqueue(message).await.expect("an answer")
+    }
+
+    pub(crate) async fn enqueue(&self, key: &str) -> Uuid {
+        new_id(self.put(message(key)).await)
+    }
+
+    /// Puts `count` messages in, in the order of their ids.
+    pub(crate) async fn enqueue_many(&self, count: usize) -> Vec<Uuid> {
+        let messages = (0..count).map(|number| message(&format!("m{number}"))).collect();
+        let answers = self.store.messages_enqueue(messages).await;
+        answers.into_iter().map(|answer| new_id(answer.expect("an answer"))).collect()
+    }
+
+    pub(crate) async fn claim(&self, count: u32) -> Vec<Work> {
+        self.store.work_claim(&queue(), many(count), terms()).await.expect("a claim")
+    }
+
+    /// Claims when there is exactly one message to be had.
+    pub(crate) async fn claim_one(&self) -> Work {
+        only(self.claim(10).await)
+    }
+
+    /// Claims one message of a queue that marks the beginning of its calls.
+    pub(crate) async fn claim_with_marks(&self, count: u32) -> Vec<Work> {
+        let terms = ClaimTerms { marks: true, ..terms() };
+        self.store.work_claim(&queue(), many(count), terms).await.expect("a claim")
+    }
+
+    pub(crate) async fn settle(&self, work: &Work, event: Event) -> Stepped {
+        self.settle_noting(work, event, Note::default()).await
+    }
+
+    pub(crate) async fn settle_noting(&self, work: &Work, event: Event, note: Note) -> Stepped {
+        self.store.work_settle(Settlement::of(work, event, note)).await.expect("an answer")
+    }
+
+    pub(crate) async fn send(&self, work: &Work) {
+        assert_eq!(self.settle(work, succeeded(work)).await, Stepped::Now(State::Sent));
+    }
+
+    /// Puts one message in and lets its first try be the last.
+    pub(crate) async fn dead(&self, key: &str, effect: Effect) -> Uuid {
+        let id = self.enqueue(key).await;
+        let work = self.claim_one().await;
+        let settled = self.settle_noting(&work, for_good(&work, effect), bad_request()).await;
+        assert!(matches!(settled, Stepped::Now(State::Dead { .. })), "{settled:?}");
+        id
+    }
+
+    /// Puts one message in and lets its first try end in doubt.
+    pub(crate) async fn parked(&self, key: &str) -> (Uuid, Work) {
+        let id = self.enqueue(key).await;
+        let work = self.claim_one().await;
+        let settled = self.settle(&work, in_doubt(&work)).await;
+        assert!(matches!(settled, Stepped::Now(State::Parked { .. })), "{settled:?}");
+        (id, work)
+    }
+
+    pub(crate) async fn rescue(&self, guarantee: Guarantee) -> Option<usize> {
+        rescue(&self.store, guarantee).await
+    }
+
+    pub(crate) async fn promote(&self) -> u64 {
+        self.store.work_promote(10_000).await.expect("an answer").into_iter().map(|(_, count)| count).sum()
+    }
+
+    /// Takes a message by an operator's event.
+    pub(crate) async fn step(&self, id: Uuid, event: Event) -> Stepped {
+        let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
+        self.store.message_step(id, |_| event, &note).await.expect("an answer")
+    }
+
+    pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
+        self.store.message_get(id).await.expect("an answer").expect("it is there")
+    }
+
+    pub(crate) async fn status(&self, id: Uuid) -> String {
+        self.row(id).await.status
+    }
+
+    /// A message's transitions, each as `from>to`.
+    pub(crate) async fn steps(&self, id: Uuid) -> Vec<String> {
+        let transitions = self.store.message_transitions(id).await.expect("an answer");
+        transitions.into_iter().map(|step| format!("{}>{}", step.from, step.to)).collect()
+    }
+
+    /// How many messages of the queue are in each state; states without any are left out.
+    pub(crate) async fn counts(&self) -> BTreeMap<String, i64> {
+        let counts = self.store.queue_counts().await.expect("an answer");
+        counts
+            .into_iter()
+            .filter(|count| count.queue == queue().as_str())
+            .map(|count| (count.state, count.count))
+            .collect()
+    }
+
+    pub(crate) async fn assert_counts(&self, expected: &[(&str, i64)]) {
+        let expected: BTreeMap<String, i64> =
+            expected.iter().map(|(state, count)| ((*state).to_owned(), *count)).collect();
+        assert_eq!(self.counts().await, expected);
+    }
+}
+
+pub(crate) async fn rescue(store: &Store, guarantee: Guarantee) -> Option<usize> {
+    let terms = RescueTerms { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR };
+    store.work_rescue(|_| terms).await.expect("an answer")
+}
+
+pub(crate) fn queue() -> QueueName {
+    queue_named("orders")
+}
+
+pub(crate) fn queue_named(name: &str) -> QueueName {
+    QueueName::parse(name).expect("a name")
+}
+
+pub(crate) fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(text).expect("a key")
+}
+
+pub(crate) fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).expect("at least one")
+}
+
+/// A message that may be tried three times, whose request is its key.
+pub(crate) fn message(text: &str) -> NewMessage {
+    NewMessage {
+        tries_allowed: many(3),
+        ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec())
+    }
+}
+
+pub(crate) fn terms() -> ClaimTerms {
+    ClaimTerms { node: Uuid::from_u128(1), lease: LEASE, marks: false }
+}
+
+pub(crate) fn new_id(enqueued: Enqueued) -> Uuid {
+    match enqueued {
+        Enqueued::New { id } => id,
+        other => panic!("not new: {other:?}"),
+    }
+}
+
+pub(crate) fn only<T: std::fmt::Debug>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+pub(crate) fn ids(work: &[Work]) -> Vec<Uuid> {
+    work.iter().map(|work| work.id).collect()
+}
+
+pub(crate) fn succeeded(work: &Work) -> Event {
+    Event::Succeeded { fence: work.fence }
+}
+
+fn failed(work: &Work, failure: Failure, effect: Effect) -> Event {
+    let travels_until = work.claimed_at.plus(TRAVELS_FOR);
+    Event::Failed { fence: work.fence, failure, effect, safety: Safety::Keyed, travels_until }
+}
+
+/// It failed, and may be tried again after the backoff.
+pub(crate) fn again(work: &Work) -> Event {
+    failed(work, Failure::Again { due: work.claimed_at.plus(BACKOFF) }, Effect::NotDone)
+}
+
+/// No retry can mend it.
+pub(crate) fn for_good(work: &Work, effect: Effect) -> Event {
+    failed(work, Failure::ForGood, effect)
+}
+
+/// Nobody knows what came of it.
+pub(crate) fn in_doubt(work: &Work) -> Event {
+    failed(work, Failure::InDoubt, Effect::Unknown)
+}
+
+/// Not begun after all.
+pub(crate) fn given_back(work: &Work) -> Event {
+    Event::GivenBack { fence: work.fence, due: work.claimed_at }
+}
+
+pub(crate) fn bad_request() -> Note {
+    Note {
+        code: Some(ErrorCode::BadRequest),
+        status: Some(400),
+        excerpt: Some("no such symbol".to_owned()),
+        ..Note::default()
+    }
+}
+
+/// One behaviour, one test for each database.
+#[macro_export]
+macro_rules! both_databases {
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+        $(#[doc = $doc])*
+        mod $name {
+            use super::*;
+
+            async fn case($fixture: Fixture) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                case(Fixture::postgres().await).await;
+            }
+        }
+    )+ };
+}

@@ -1,0 +1,646 @@
+//! The ledger: a request arrives under a key, and runs once (SPEC A2 to A6, C3, C5, C6, D10).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::ledger::{
+    Class, EffectMode, Expiry, Kept, OnUnknown, Phase, Policy, PolicyDraft, RecordName, Settled,
+};
+use ichido_core::lifecycle::Event;
+use ichido_core::verdict::Effect;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
+use ichido_store::message::Stepped;
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key};
+
+const TTL: Duration = Duration::from_hours(72);
+
+fn policy(mode: EffectMode) -> Arc<Policy> {
+    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::of(Class::Mutate) };
+    Arc::new(Policy::build(draft).expect("a policy"))
+}
+
+fn name(text: &str) -> RecordName {
+    RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key(text) }
+}
+
+fn print(body: &str) -> Fingerprint {
+    Fingerprint::from_bytes(*Digest::of_bytes(body.as_bytes()).as_bytes())
+}
+
+/// A request with the body `10 EUR`.
+fn request(text: &str, mode: EffectMode) -> KeyClaim {
+    KeyClaim {
+        name: name(text),
+        fingerprint: print("10 EUR"),
+        request_digest: Digest::of_bytes(b"10 EUR"),
+        policy: policy(mode),
+    }
+}
+
+fn response(body: &[u8]) -> Response {
+    Response {
+        status: 201,
+        headers: vec![("content-type".to_owned(), b"text/plain".to_vec())],
+        body: Some(body.to_vec()),
+    }
+}
+
+fn keep(response: Response) -> KeyOutcome {
+    KeyOutcome::Keep { settled: Settled::Applied, response, result_digest: None, message_id: None, ttl: TTL }
+}
+
+fn keep_with(body: &[u8], message_id: Uuid) -> KeyOutcome {
+    KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response: response(body),
+        result_digest: None,
+        message_id: Some(message_id),
+        ttl: TTL,
+    }
+}
+
+impl Fixture {
+    async fn arrive(&self, claim: KeyClaim) -> KeyClaimed {
+        self.store.key_claim(claim).await.expect("an answer")
+    }
+
+    /// Claims a key that is free.
+    async fn run(&self, text: &str, mode: EffectMode) -> Fence {
+        match self.arrive(request(text, mode)).await {
+            KeyClaimed::Run { fence } => fence,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    async fn report(&self, text: &str, fence: Fence, outcome: KeyOutcome) -> KeySettled {
+        self.store.key_settle(KeySettle { name: name(text), fence, outcome }).await.expect("an answer")
+    }
+
+    async fn settled(&self, text: &str, mode: EffectMode, body: &[u8]) -> Fence {
+        let fence = self.run(text, mode).await;
+        assert_eq!(self.report(text, fence, keep(response(body))).await, KeySettled::Stands);
+        fence
+    }
+
+    async fn phase(&self, text: &str) -> Option<Phase> {
+        self.store.key_look_up(&name(text)).await.expect("an answer").map(|found| found.record.phase)
+    }
+
+    async fn sweep(&self) -> u64 {
+        self.store.key_sweep(100).await.expect("an answer")
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_first_arrival_runs(fixture: Fixture) {
+        let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
+    }
+
+    #[test]
+    async fn a_second_arrival_sees_it_in_flight(fixture: Fixture) {
+        fixture.run("k1", EffectMode::Opaque).await;
+        let second = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        let KeyClaimed::InFlight { lease_until } = second else { panic!("{second:?}") };
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!(found.record.phase, Phase::Claimed { lease_until });
+        assert_eq!(lease_until.since(found.record.claimed_at), LEASE);
+    }
+
+    #[test]
+    async fn another_request_under_the_key_is_a_mismatch_before_it_is_in_flight(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let other = || KeyClaim { fingerprint: print("99 EUR"), ..request("k1", EffectMode::Opaque) };
+        assert_eq!(fixture.arrive(other()).await, KeyClaimed::Mismatch);
+        fixture.report("k1", fence, KeyOutcome::Hold).await;
+        assert_eq!(fixture.arrive(other()).await, KeyClaimed::Mismatch, "unknown");
+        fixture.report("k1", fence, keep(response(b"secret"))).await;
+        assert_eq!(fixture.arrive(other()).await, KeyClaimed::Mismatch, "settled");
+    }
+
+    #[test]
+    async fn a_mismatch_leaves_the_owner_alone(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Keyed).await;
+        fixture.pass(AFTER_LEASE);
+        let other = KeyClaim { fingerprint: print("99 EUR"), ..request("k1", EffectMode::Keyed) };
+        assert_eq!(fixture.arrive(other).await, KeyClaimed::Mismatch);
+        assert_eq!(fixture.report("k1", fence, keep(response(b"ok"))).await, KeySettled::Stands);
+    }
+
+    #[test]
+    async fn a_replay_is_the_response_byte_for_byte(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let response = Response {
+            status: 404,
+            headers: vec![
+                ("link".to_owned(), b"</a>".to_vec()),
+                ("x-raw".to_owned(), vec![0, 0xff, b'\t']),
+                ("link".to_owned(), b"</b>".to_vec()),
+                ("x-empty".to_owned(), Vec::new()),
+            ],
+            body: Some(vec![0, 0xff, 0xfe, b'\n', 0]),
+        };
+        assert_eq!(fixture.report("k1", fence, keep(response.clone())).await, KeySettled::Stands);
+        for _ in 0..2 {
+            assert_eq!(
+                fixture.arrive(request("k1", EffectMode::Opaque)).await,
+                KeyClaimed::Replay(response.clone())
+            );
+        }
+    }
+
+    #[test]
+    async fn an_empty_body_is_a_body(fixture: Fixture) {
+        fixture.settled("k1", EffectMode::Opaque, b"").await;
+        assert_eq!(
+            fixture.arrive(request("k1", EffectMode::Opaque)).await,
+            KeyClaimed::Replay(response(b""))
+        );
+    }
+
+    #[test]
+    async fn a_body_of_a_mebibyte_is_replayed(fixture: Fixture) {
+        let body: Vec<u8> = (0..1 << 20).map(|index: u32| index.to_be_bytes()[3]).collect();
+        fixture.settled("k1", EffectMode::Opaque, &body).await;
+        assert_eq!(
+            fixture.arrive(request("k1", EffectMode::Opaque)).await,
+            KeyClaimed::Replay(response(&body))
+        );
+    }
+
+    #[test]
+    async fn a_response_without_its_body_is_told_and_never_run_again(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Keyed).await;
+        let outcome = keep(Response { body: None, ..response(b"") });
+        assert_eq!(fixture.report("k1", fence, outcome).await, KeySettled::Stands);
+        let again = fixture.arrive(request("k1", EffectMode::Keyed)).await;
+        assert_eq!(again, KeyClaimed::ReplayNotKept { status: 201 });
+    }
+
+    #[test]
+    async fn a_refusal_is_replayed_too(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let refused = Response { status: 422, ..response(b"no") };
+        let outcome = KeyOutcome::Keep {
+            settled: Settled::Refused,
+            response: refused.clone(),
+            result_digest: None,
+            message_id: None,
+            ttl: TTL,
+        };
+        fixture.report("k1", fence, outcome).await;
+        assert_eq!(fixture.arrive(request("k1", EffectMode::Opaque)).await, KeyClaimed::Replay(refused));
+        let phase = fixture.phase("k1").await;
+        assert!(matches!(phase, Some(Phase::Settled { outcome: Settled::Refused, .. })), "{phase:?}");
+    }
+
+    #[test]
+    async fn a_released_key_is_free_even_for_another_request(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        assert_eq!(fixture.report("k1", fence, KeyOutcome::Release).await, KeySettled::Stands);
+        assert_eq!(fixture.phase("k1").await, None);
+        let other = KeyClaim { fingerprint: print("99 EUR"), ..request("k1", EffectMode::Opaque) };
+        let claimed = fixture.arrive(other).await;
+        assert!(matches!(claimed, KeyClaimed::Run { fence: next } if fence < next), "{claimed:?}");
+    }
+
+    #[test]
+    async fn a_held_opaque_key_is_unknown(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        assert_eq!(fixture.report("k1", fence, KeyOutcome::Hold).await, KeySettled::Stands);
+        assert_eq!(fixture.arrive(request("k1", EffectMode::Opaque)).await, KeyClaimed::Unknown { fence });
+        assert_eq!(fixture.phase("k1").await, Some(Phase::Unknown));
+    }
+
+    #[test]
+    async fn a_held_keyed_key_is_taken_over(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Keyed).await;
+        fixture.report("k1", fence, KeyOutcome::Hold).await;
+        let claimed = fixture.arrive(request("k1", EffectMode::Keyed)).await;
+        assert!(matches!(claimed, KeyClaimed::Run { fence: next } if fence < next), "{claimed:?}");
+    }
+
+    #[test]
+    async fn a_keyed_operation_that_reconciles_is_not_taken_over(fixture: Fixture) {
+        let draft = PolicyDraft {
+            mode: Some(EffectMode::Keyed),
+            on_unknown: Some(OnUnknown::Reconcile),
+            lease: Some(LEASE),
+            ..PolicyDraft::of(Class::Mutate)
+        };
+        let policy = Arc::new(Policy::build(draft).unwrap());
+        let asked = || KeyClaim { policy: Arc::clone(&policy), ..request("k1", EffectMode::Keyed) };
+        let KeyClaimed::Run { fence } = fixture.arrive(asked()).await else { panic!("not run") };
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.arrive(asked()).await, KeyClaimed::Unknown { fence });
+    }
+
+    #[test]
+    async fn a_lapsed_claim_is_taken_over_where_running_again_is_harmless(fixture: Fixture) {
+        for (text, mode) in [("k1", EffectMode::Transactional), ("k2", EffectMode::Keyed)] {
+            let fence = fixture.run(text, mode).await;
+            fixture.pass(AFTER_LEASE);
+            let claimed = fixture.arrive(request(text, mode)).await;
+            assert!(
+                matches!(claimed, KeyClaimed::Run { fence: next } if fence < next),
+                "{mode:?}: {claimed:?}"
+            );
+            let second = fixture.arrive(request(text, mode)).await;
+            assert!(matches!(second, KeyClaimed::InFlight { .. }), "{mode:?}: {second:?}");
+        }
+    }
+
+    #[test]
+    async fn a_lapsed_opaque_claim_is_marked_unknown_and_keeps_its_fence(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.pass(AFTER_LEASE);
+        for _ in 0..2 {
+            assert_eq!(
+                fixture.arrive(request("k1", EffectMode::Opaque)).await,
+                KeyClaimed::Unknown { fence }
+            );
+        }
+        assert_eq!(fixture.phase("k1").await, Some(Phase::Unknown));
+    }
+
+    #[test]
+    async fn a_claim_does_not_lapse_before_its_time(fixture: Fixture) {
+        fixture.run("k1", EffectMode::Transactional).await;
+        fixture.pass(LEASE.checked_sub(Duration::from_secs(5)).unwrap());
+        let second = fixture.arrive(request("k1", EffectMode::Transactional)).await;
+        assert!(matches!(second, KeyClaimed::InFlight { .. }), "{second:?}");
+    }
+
+    #[test]
+    async fn a_renewed_claim_does_not_lapse(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Keyed).await;
+        for _ in 0..3 {
+            fixture.pass(Duration::from_secs(20));
+            let stands = fixture.store.key_renew(&[(name("k1"), fence, LEASE)]).await.unwrap();
+            assert_eq!(stands, [true]);
+        }
+        let second = fixture.arrive(request("k1", EffectMode::Keyed)).await;
+        assert!(matches!(second, KeyClaimed::InFlight { .. }), "{second:?}");
+    }
+
+    #[test]
+    async fn only_the_owner_of_a_live_claim_renews_it(fixture: Fixture) {
+        let stale = fixture.run("k1", EffectMode::Keyed).await;
+        fixture.pass(AFTER_LEASE);
+        let owner = fixture.run("k1", EffectMode::Keyed).await;
+        let done = fixture.settled("k2", EffectMode::Keyed, b"ok").await;
+        let claims = [
+            (name("k1"), stale, LEASE),
+            (name("k1"), owner, LEASE),
+            (name("k2"), done, LEASE),
+            (name("nobody"), owner, LEASE),
+        ];
+        assert_eq!(fixture.store.key_renew(&claims).await.unwrap(), [false, true, false, false]);
+    }
+
+    #[test]
+    async fn a_stale_owner_changes_nothing(fixture: Fixture) {
+        let stale = fixture.run("k1", EffectMode::Keyed).await;
+        fixture.pass(AFTER_LEASE);
+        let owner = fixture.run("k1", EffectMode::Keyed).await;
+        for outcome in [keep(response(b"stale")), KeyOutcome::Release, KeyOutcome::Hold] {
+            assert_eq!(fixture.report("k1", stale, outcome).await, KeySettled::Stale);
+        }
+        let phase = fixture.phase("k1").await;
+        assert!(matches!(phase, Some(Phase::Claimed { .. })), "{phase:?}");
+        assert_eq!(fixture.report("k1", owner, keep(response(b"fresh"))).await, KeySettled::Stands);
+        assert_eq!(fixture.report("k1", stale, keep(response(b"stale"))).await, KeySettled::Stale);
+        let replay = fixture.arrive(request("k1", EffectMode::Keyed)).await;
+        assert_eq!(replay, KeyClaimed::Replay(response(b"fresh")));
+    }
+
+    #[test]
+    async fn the_owners_late_settle_of_an_unknown_record_stands(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.arrive(request("k1", EffectMode::Opaque)).await, KeyClaimed::Unknown { fence });
+        assert_eq!(fixture.report("k1", fence, keep(response(b"late"))).await, KeySettled::Stands);
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(replay, KeyClaimed::Replay(response(b"late")));
+    }
+
+    #[test]
+    async fn an_unknown_record_is_released_once_it_is_known_that_nothing_was_done(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.report("k1", fence, KeyOutcome::Hold).await;
+        assert_eq!(fixture.report("k1", fence, KeyOutcome::Release).await, KeySettled::Stands);
+        fixture.run("k1", EffectMode::Opaque).await;
+    }
+
+    #[test]
+    async fn settling_twice_changes_nothing_the_second_time(fixture: Fixture) {
+        let fence = fixture.settled("k1", EffectMode::Opaque, b"first").await;
+        for outcome in [keep(response(b"second")), KeyOutcome::Release, KeyOutcome::Hold] {
+            assert_eq!(fixture.report("k1", fence, outcome).await, KeySettled::AlreadySettled);
+        }
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(replay, KeyClaimed::Replay(response(b"first")));
+    }
+
+    #[test]
+    async fn a_key_that_was_never_claimed_cannot_be_settled(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        assert_eq!(fixture.report("other", fence, keep(response(b"?"))).await, KeySettled::Stale);
+        assert_eq!(fixture.phase("other").await, None);
+    }
+
+    #[test]
+    async fn an_expired_key_counts_as_new_even_for_another_request(fixture: Fixture) {
+        let fence = fixture.settled("k1", EffectMode::Opaque, b"old").await;
+        fixture.pass(TTL);
+        let other = KeyClaim {
+            fingerprint: print("99 EUR"),
+            request_digest: Digest::of_bytes(b"99 EUR"),
+            ..request("k1", EffectMode::Opaque)
+        };
+        let KeyClaimed::Run { fence: next } = fixture.arrive(other).await else { panic!("not run") };
+        assert!(fence < next);
+        assert_eq!(fixture.report("k1", fence, keep(response(b"old"))).await, KeySettled::Stale);
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!((found.record.fence, found.record.fingerprint), (next, print("99 EUR")));
+        assert_eq!(found.request_digest, Digest::of_bytes(b"99 EUR"));
+        assert_eq!((found.response, found.completed_at), (None, None));
+        assert_eq!(found.record.first_claimed_at, found.record.claimed_at, "it begins anew");
+    }
+
+    #[test]
+    async fn a_stored_response_is_kept_for_its_whole_time(fixture: Fixture) {
+        fixture.settled("k1", EffectMode::Opaque, b"kept").await;
+        fixture.pass(TTL.checked_sub(Duration::from_mins(1)).unwrap());
+        assert_eq!(fixture.sweep().await, 0);
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(replay, KeyClaimed::Replay(response(b"kept")));
+    }
+
+    #[test]
+    async fn the_sweep_takes_what_has_expired_and_nothing_else(fixture: Fixture) {
+        fixture.settled("old", EffectMode::Opaque, b"old").await;
+        let claimed = fixture.run("claimed", EffectMode::Opaque).await;
+        let unknown = fixture.run("unknown", EffectMode::Opaque).await;
+        fixture.report("unknown", unknown, KeyOutcome::Hold).await;
+        fixture.pass(TTL);
+        fixture.settled("new", EffectMode::Opaque, b"new").await;
+        assert_eq!(fixture.sweep().await, 1);
+        assert_eq!(fixture.sweep().await, 0);
+        assert_eq!(fixture.phase("old").await, None);
+        for text in ["claimed", "unknown", "new"] {
+            assert!(fixture.phase(text).await.is_some(), "{text}");
+        }
+        assert_eq!(fixture.report("claimed", claimed, keep(response(b"late"))).await, KeySettled::Stands);
+    }
+
+    #[test]
+    async fn the_sweep_takes_no_more_than_its_limit(fixture: Fixture) {
+        for number in 0..5 {
+            fixture.settled(&format!("k{number}"), EffectMode::Opaque, b"old").await;
+        }
+        fixture.pass(TTL);
+        let mut swept = Vec::new();
+        for _ in 0..4 {
+            swept.push(fixture.store.key_sweep(2).await.unwrap());
+        }
+        assert_eq!(swept, [2, 2, 1, 0]);
+    }
+
+    #[test]
+    async fn a_key_is_kept_while_its_message_is_not_finished(fixture: Fixture) {
+        let id = fixture.enqueue("m1").await;
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        fixture.pass(TTL);
+        assert_eq!(fixture.sweep().await, 0);
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(replay, KeyClaimed::Replay(response(b"queued")), "waiting");
+        let phase = fixture.phase("k1").await;
+        let held =
+            Phase::Settled { outcome: Settled::Applied, kept: Kept::Whole, expiry: Expiry::HeldByMessage };
+        assert_eq!(phase, Some(held));
+        let work = fixture.claim_one().await;
+        fixture.send(&work).await;
+        fixture.pass(DAY);
+        assert_eq!(fixture.sweep().await, 1);
+    }
+
+    #[test]
+    async fn a_key_is_kept_while_its_message_is_dead_and_may_be_requeued(fixture: Fixture) {
+        let id = fixture.dead("m1", Effect::NotDone).await;
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        fixture.pass(TTL);
+        assert_eq!(fixture.sweep().await, 0);
+        assert!(fixture.phase("k1").await.is_some());
+    }
+
+    #[test]
+    async fn a_key_goes_with_a_message_that_was_cancelled(fixture: Fixture) {
+        let id = fixture.enqueue("m1").await;
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        let cancelled = fixture.step(id, Event::Cancelled).await;
+        assert!(matches!(cancelled, Stepped::Now(_)), "{cancelled:?}");
+        fixture.pass(TTL);
+        assert_eq!(fixture.sweep().await, 1);
+    }
+
+    #[test]
+    async fn the_same_key_under_another_operation_or_identity_is_another_action(fixture: Fixture) {
+        fixture.settled("k1", EffectMode::Opaque, b"alice's").await;
+        let of = |operation: &str, identity: &str| KeyClaim {
+            name: RecordName {
+                operation: operation.to_owned(),
+                identity: identity.to_owned(),
+                key: key("k1"),
+            },
+            ..request("k1", EffectMode::Opaque)
+        };
+        for (operation, identity) in
+            [("orders.create", "bob"), ("orders.cancel", "alice"), ("orders.createalice", "")]
+        {
+            let claimed = fixture.arrive(of(operation, identity)).await;
+            assert!(matches!(claimed, KeyClaimed::Run { .. }), "{operation} {identity}: {claimed:?}");
+        }
+    }
+
+    #[test]
+    async fn a_keyed_action_is_unknown_once_its_upstream_has_forgotten_the_key(fixture: Fixture) {
+        let first = fixture.run("k1", EffectMode::Keyed).await;
+        fixture.pass(Duration::from_hours(23));
+        let second = fixture.run("k1", EffectMode::Keyed).await;
+        assert!(first < second);
+        fixture.pass(Duration::from_hours(2));
+        let third = fixture.arrive(request("k1", EffectMode::Keyed)).await;
+        assert_eq!(third, KeyClaimed::Unknown { fence: second }, "the day counts from the first claim");
+    }
+
+    #[test]
+    async fn a_record_has_all_that_is_asked_of_it(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let id = fixture.enqueue("m1").await;
+        let digest = Digest::of_bytes(b"result");
+        fixture.pass(Duration::from_secs(7));
+        let outcome = KeyOutcome::Keep {
+            settled: Settled::Applied,
+            response: response(b"done"),
+            result_digest: Some(digest),
+            message_id: Some(id),
+            ttl: TTL,
+        };
+        fixture.report("k1", fence, outcome).await;
+        fixture.send(&fixture.claim_one().await).await;
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!(found.name, name("k1"));
+        assert_eq!((found.record.fence, found.record.fingerprint), (fence, print("10 EUR")));
+        assert_eq!(found.request_digest, Digest::of_bytes(b"10 EUR"));
+        assert_eq!(found.response, Some(response(b"done")));
+        assert_eq!((found.result_digest, found.message_id), (Some(digest), Some(id)));
+        let completed_at = found.completed_at.unwrap();
+        assert!(Duration::from_secs(7) <= completed_at.since(found.record.first_claimed_at));
+        let expiry = Expiry::At(completed_at.plus(TTL));
+        let settled = Phase::Settled { outcome: Settled::Applied, kept: Kept::Whole, expiry };
+        assert_eq!(found.record.phase, settled);
+    }
+
+    #[test]
+    async fn a_key_is_claimed_settled_and_replayed_by_different_nodes(fixture: Fixture) {
+        let (second, third) = (fixture.another_node().await, fixture.another_node().await);
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        assert_eq!(second.key_renew(&[(name("k1"), fence, LEASE)]).await.unwrap(), [true]);
+        let settle = KeySettle { name: name("k1"), fence, outcome: keep(response(b"ok")) };
+        assert_eq!(second.key_settle(settle).await.unwrap(), KeySettled::Stands);
+        let replay = third.key_claim(request("k1", EffectMode::Opaque)).await.unwrap();
+        assert_eq!(replay, KeyClaimed::Replay(response(b"ok")));
+    }
+
+    #[test]
+    async fn a_key_whose_message_was_forgotten_expires_in_its_own_time(fixture: Fixture) {
+        let id = fixture.enqueue("m1").await;
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        fixture.send(&fixture.claim_one().await).await;
+        let moment = fixture.row(id).await.updated_at.plus(DAY);
+        assert_eq!(fixture.store.message_forget(moment, 10).await.unwrap(), 1);
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(replay, KeyClaimed::Replay(response(b"queued")));
+        fixture.pass(TTL);
+        assert_eq!(fixture.sweep().await, 1);
+    }
+
+    #[test]
+    async fn a_key_that_nobody_used_is_not_there(fixture: Fixture) {
+        assert!(fixture.store.key_look_up(&name("k1")).await.unwrap().is_none());
+    }
+
+    #[test]
+    async fn fences_only_grow(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let mut last = None;
+        for number in 0..20 {
+            let store = if number % 2 == 0 { &fixture.store } else { &other };
+            let claimed = store.key_claim(request(&format!("k{number}"), EffectMode::Opaque)).await.unwrap();
+            let KeyClaimed::Run { fence } = claimed else { panic!("{claimed:?}") };
+            assert!(last < Some(fence), "{last:?} then {fence:?}");
+            last = Some(fence);
+        }
+    }
+
+    #[test]
+    async fn of_a_hundred_simultaneous_claims_of_one_key_one_runs(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let arrivals: Vec<_> = (0..100)
+            .map(|number| {
+                let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
+                tokio::spawn(async move { store.key_claim(request("k1", EffectMode::Keyed)).await })
+            })
+            .collect();
+        let mut run = 0;
+        let mut in_flight = 0;
+        for arrival in arrivals {
+            match arrival.await.unwrap().unwrap() {
+                KeyClaimed::Run { .. } => run += 1,
+                KeyClaimed::InFlight { .. } => in_flight += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((run, in_flight), (1, 99));
+    }
+
+    #[test]
+    async fn of_a_hundred_simultaneous_claims_of_a_lapsed_key_one_takes_over(fixture: Fixture) {
+        fixture.run("k1", EffectMode::Keyed).await;
+        fixture.pass(AFTER_LEASE);
+        let arrivals: Vec<_> = (0..100)
+            .map(|_| {
+                let store = fixture.store.clone();
+                tokio::spawn(async move { store.key_claim(request("k1", EffectMode::Keyed)).await })
+            })
+            .collect();
+        let mut run = 0;
+        for arrival in arrivals {
+            run += usize::from(matches!(arrival.await.unwrap().unwrap(), KeyClaimed::Run { .. }));
+        }
+        assert_eq!(run, 1);
+    }
+
+    #[test]
+    async fn claims_of_different_keys_at_once_all_run(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let arrivals: Vec<_> = (0..500)
+            .map(|number| {
+                let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
+                let claim = request(&format!("k{number}"), EffectMode::Opaque);
+                tokio::spawn(async move { store.key_claim(claim).await })
+            })
+            .collect();
+        let mut fences = BTreeSet::new();
+        for arrival in arrivals {
+            match arrival.await.unwrap().unwrap() {
+                KeyClaimed::Run { fence } => assert!(fences.insert(fence.get()), "a fence came twice"),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(fences.len(), 500);
+    }
+
+    #[test]
+    async fn settles_of_one_key_at_once_are_each_answered_for_themselves(fixture: Fixture) {
+        for round in 0..10 {
+            let text = format!("k{round}");
+            let stale = fixture.run(&text, EffectMode::Keyed).await;
+            fixture.pass(AFTER_LEASE);
+            let owner = fixture.run(&text, EffectMode::Keyed).await;
+            let reports: Vec<_> = (0..20)
+                .map(|number| {
+                    let store = fixture.store.clone();
+                    let fence = if number % 2 == 0 { stale } else { owner };
+                    let outcome = keep(response(format!("{number}").as_bytes()));
+                    let settle = KeySettle { name: name(&text), fence, outcome };
+                    tokio::spawn(async move { (number, store.key_settle(settle).await.unwrap()) })
+                })
+                .collect();
+            let mut stands = Vec::new();
+            for report in reports {
+                match report.await.unwrap() {
+                    (number, KeySettled::Stands) => stands.push(number),
+                    (number, KeySettled::AlreadySettled) => assert_eq!(number % 2, 1),
+                    (number, KeySettled::Stale) => assert_eq!(number % 2, 0),
+                }
+            }
+            assert_eq!(stands.len(), 1, "{stands:?}");
+            let replay = fixture.arrive(request(&text, EffectMode::Keyed)).await;
+            assert_eq!(replay, KeyClaimed::Replay(response(format!("{}", stands[0]).as_bytes())));
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a person does with messages (SPEC D2, D17, E3, E4, F2).
+
+use std::time::Duration;
+
+use ichido_core::fence::Fence;
+use ichido_core::lifecycle::{Begun, Decision, Event, Found, State, Why};
+use ichido_core::retry::Safety;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
+use ichido_store::message::{NewMessage, Note, Stepped};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, TRAVELS_FOR, again, for_good, given_back, ids, many, message,
+    new_id, queue, succeeded, terms,
+};
+
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
+const SEND_AGAIN: Event = Event::Decided(Decision::SendAgain);
+const WAS_DONE: Event = Event::Decided(Decision::WasDone);
+const GIVE_UP: Event = Event::Decided(Decision::GiveUp);
+const FOUND_NOT_DONE: Event = Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH });
+
+fn name(stepped: Stepped) -> &'static str {
+    match stepped {
+        Stepped::Now(state) => state.name(),
+        other => panic!("{other:?}"),
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_dead_message_is_requeued_with_its_count_at_zero_and_its_history_kept(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        assert_eq!(name(fixture.step(id, REQUEUE).await), "queued");
+        let row = fixture.row(id).await;
+        assert_eq!((row.status.as_str(), row.tries), ("queued", 0));
+        assert_eq!(row.last_error.as_deref(), Some("BAD_REQUEST"), "what went wrong is still seen");
+        fixture.assert_counts(&[("queued", 1)]).await;
+        let work = fixture.claim_one().await;
+        assert_eq!((work.id, work.history.tries), (id, 1));
+        fixture.send(&work).await;
+        let steps = fixture.steps(id).await;
+        assert_eq!(
+            steps,
+            ["queued>sending", "sending>dead", "dead>queued", "queued>sending", "sending>sent"]
+        );
+    }
+
+    #[test]
+    async fn a_requeue_is_in_the_audit_with_its_actor(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        fixture.step(id, REQUEUE).await;
+        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("requeued", Some("olivia")));
+        assert_eq!((last.from.as_str(), last.to.as_str(), last.tries), ("dead", "queued", 0));
+    }
+
+    #[test]
+    async fn a_requeue_that_the_queue_does_not_allow_is_refused(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        let event = Event::Requeued { allowed: false, safety: Safety::Repeatable };
+        assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::RequeueNotAllowed));
+        assert_eq!(fixture.status(id).await, "dead");
+        assert_eq!(fixture.steps(id).await.len(), 2);
+        fixture.assert_counts(&[("dead", 1)]).await;
+    }
+
+    #[test]
+    async fn a_requeue_that_could_do_it_twice_is_refused_until_it_is_asked_after(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::Unknown).await;
+        assert_eq!(fixture.step(id, REQUEUE).await, Stepped::Refused(Why::CouldDoItTwice));
+        assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, Stepped::Refused(Why::TooEarly));
+        fixture.pass(TRAVELS_FOR);
+        let learnt = fixture.step(id, FOUND_NOT_DONE).await;
+        assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
+        assert_eq!(fixture.row(id).await.effect, Effect::NotDone);
+        assert_eq!(name(fixture.step(id, REQUEUE).await), "queued");
+    }
+
+    #[test]
+    async fn a_requeue_is_safe_where_the_receiver_honours_keys(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::Unknown).await;
+        let event = Event::Requeued { allowed: true, safety: Safety::Keyed };
+        assert_eq!(name(fixture.step(id, event).await), "queued");
+        assert!(fixture.claim_one().await.history.doubt.is_some(), "the doubt goes with it");
+    }
+
+    #[test]
+    async fn only_a_dead_message_is_requeued(fixture: Fixture) {
+        let queued = fixture.enqueue("k1").await;
+        assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere));
+        let work = fixture.claim_one().await;
+        assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere), "sending");
+        fixture.send(&work).await;
+        assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere), "sent");
+        fixture.assert_counts(&[("sent", 1)]).await;
+    }
+
+    #[test]
+    async fn a_refused_step_leaves_the_message_claimable(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        for _ in 0..20 {
+            assert_eq!(fixture.step(id, WAS_DONE).await, Stepped::Refused(Why::NotFromHere));
+            let work = fixture.claim_one().await;
+            fixture.settle(&work, given_back(&work)).await;
+        }
+    }
+
+    #[test]
+    async fn a_message_that_is_not_there_is_told(fixture: Fixture) {
+        assert_eq!(fixture.step(Uuid::from_u128(7), REQUEUE).await, Stepped::NoSuchMessage);
+    }
+
+    #[test]
+    async fn a_second_life_ends_like_the_first(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        fixture.step(id, REQUEUE).await;
+        for tries in 1..=3 {
+            let work = fixture.claim_one().await;
+            assert_eq!(work.history.tries, tries);
+            fixture.settle(&work, again(&work)).await;
+            fixture.pass(BACKOFF);
+            fixture.promote().await;
+        }
+        assert_eq!(fixture.status(id).await, "dead");
+        assert_eq!(name(fixture.step(id, REQUEUE).await), "queued");
+    }
+
+    #[test]
+    async fn a_zombie_of_the_first_life_does_not_settle_the_second(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.settle(&zombie, for_good(&zombie, Effect::NotDone)).await;
+        fixture.step(id, REQUEUE).await;
+        let second = fixture.claim_one().await;
+        for event in [succeeded(&zombie), again(&zombie)] {
+            assert_eq!(fixture.settle(&zombie, event).await, Stepped::Refused(Why::StaleFence));
+        }
+        assert_eq!(fixture.status(id).await, "sending");
+        fixture.send(&second).await;
+    }
+
+    #[test]
+    async fn a_queued_a_delayed_and_a_failed_message_are_cancelled(fixture: Fixture) {
+        let failed = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, again(&work)).await;
+        let queued = fixture.enqueue("k2").await;
+        let delayed = NewMessage { delay: BACKOFF, ..message("k3") };
+        let delayed = new_id(fixture.put(delayed).await);
+        for id in [failed, queued, delayed] {
+            assert_eq!(name(fixture.step(id, Event::Cancelled).await), "cancelled");
+            assert_eq!(fixture.status(id).await, "cancelled");
+        }
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.promote().await, 0);
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.assert_counts(&[("cancelled", 3)]).await;
+    }
+
+    #[test]
+    async fn what_is_being_sent_or_was_is_not_cancelled(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        assert_eq!(fixture.step(id, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
+        fixture.send(&work).await;
+        assert_eq!(fixture.step(id, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
+        let (parked, _) = fixture.parked("k2").await;
+        assert_eq!(fixture.step(parked, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
+    }
+
+    #[test]
+    async fn a_cancelled_message_stays_cancelled(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.step(id, Event::Cancelled).await;
+        for event in [Event::Cancelled, REQUEUE, SEND_AGAIN] {
+            assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::NotFromHere));
+        }
+        assert_eq!(fixture.steps(id).await, ["queued>cancelled"]);
+    }
+
+    #[test]
+    async fn a_cancelled_message_in_doubt_can_be_asked_after(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        fixture.step(id, Event::Cancelled).await;
+        assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, Stepped::Refused(Why::TooEarly));
+        fixture.pass(TRAVELS_FOR);
+        let learnt = fixture.step(id, FOUND_NOT_DONE).await;
+        assert!(
+            matches!(learnt, Stepped::Now(State::Cancelled { effect: Effect::NotDone, .. })),
+            "{learnt:?}"
+        );
+        assert_eq!(
+            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            ("cancelled", Effect::NotDone)
+        );
+        fixture.assert_counts(&[("cancelled", 1)]).await;
+    }
+
+    #[test]
+    async fn nobody_decides_while_the_call_may_still_be_travelling(fixture: Fixture) {
+        let (id, _) = fixture.parked("k1").await;
+        for event in [SEND_AGAIN, GIVE_UP, FOUND_NOT_DONE] {
+            assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::TooEarly));
+        }
+        assert_eq!(fixture.status(id).await, "parked");
+        fixture.assert_counts(&[("parked", 1)]).await;
+    }
+
+    #[test]
+    async fn a_parked_message_is_sent_again_by_decision(fixture: Fixture) {
+        let (id, first) = fixture.parked("k1").await;
+        fixture.pass(TRAVELS_FOR);
+        assert_eq!(name(fixture.step(id, SEND_AGAIN).await), "queued");
+        let work = fixture.claim_one().await;
+        assert_eq!((work.id, work.history.tries, work.history.doubt), (id, 1, None));
+        assert!(first.fence < work.fence);
+        assert_eq!(fixture.steps(id).await[..3], ["queued>sending", "sending>parked", "parked>queued"]);
+    }
+
+    #[test]
+    async fn that_it_was_done_counts_at_once(fixture: Fixture) {
+        for (text, event) in [("k1", WAS_DONE), ("k2", Event::Reconciled(Found::Done))] {
+            let (id, _) = fixture.parked(text).await;
+            assert_eq!(fixture.step(id, event).await, Stepped::Now(State::Sent));
+            assert_eq!(
+                (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+                ("sent", Effect::Done)
+            );
+        }
+        fixture.assert_counts(&[("sent", 2)]).await;
+    }
+
+    #[test]
+    async fn a_parked_message_is_given_up_with_its_effect_unknown(fixture: Fixture) {
+        let (id, _) = fixture.parked("k1").await;
+        fixture.pass(TRAVELS_FOR);
+        assert_eq!(name(fixture.step(id, GIVE_UP).await), "dead");
+        assert_eq!(
+            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            ("dead", Effect::Unknown)
+        );
+        fixture.assert_counts(&[("dead", 1)]).await;
+    }
+
+    #[test]
+    async fn a_reconciled_message_that_was_not_done_is_tried_again_and_its_tries_count(fixture: Fixture) {
+        let (id, _) = fixture.parked("k1").await;
+        fixture.pass(TRAVELS_FOR);
+        assert_eq!(name(fixture.step(id, FOUND_NOT_DONE).await), "queued");
+        assert_eq!(fixture.row(id).await.effect, Effect::NotDone);
+        assert_eq!(fixture.claim_one().await.history.tries, 2);
+    }
+
+    #[test]
+    async fn the_event_is_made_for_the_stores_own_time(fixture: Fixture) {
+        let (id, work) = fixture.parked("k1").await;
+        fixture.pass(TRAVELS_FOR);
+        let wait = Duration::from_mins(1);
+        let event = |now: Timestamp| Event::Reconciled(Found::NotDone { due: now.plus(wait) });
+        let stepped = fixture.store.message_step(id, event, &Note::default()).await.unwrap();
+        let Stepped::Now(State::Queued { due, .. }) = stepped else { panic!("{stepped:?}") };
+        assert!(work.claimed_at.plus(TRAVELS_FOR).plus(wait) <= due);
+        assert!(fixture.claim(1).await.is_empty());
+        fixture.pass(wait);
+        fixture.promote().await;
+        fixture.claim_one().await;
+    }
+
+    /// A claim, an outcome or a death has a lease behind it; an operator has none, and the message would be lost.
+    #[test]
+    async fn a_workers_event_is_not_an_operators(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let fence = Fence::new(1_000_000).unwrap();
+        let claimed = Event::Claimed { fence, begun: Begun::NotTracked };
+        assert_eq!(fixture.step(id, claimed).await, Stepped::Refused(Why::NotFromHere));
+        let work = fixture.claim_one().await;
+        for event in [succeeded(&work), again(&work), given_back(&work)] {
+            assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::NotFromHere));
+        }
+        fixture.send(&work).await;
+        fixture.assert_counts(&[("sent", 1)]).await;
+    }
+
+    #[test]
+    async fn a_requeued_message_is_found_by_a_node_that_has_gone_past_it(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let old = fixture.dead("old", Effect::NotDone).await;
+        fixture.enqueue_many(5_000).await;
+        other.work_claim(&queue(), many(1), terms()).await.unwrap();
+        fixture.step(old, REQUEUE).await;
+        // The other node looks from the beginning again now and then, long before it has come to the end.
+        for _ in 0..4_000 {
+            let work = other.work_claim(&queue(), many(1), terms()).await.unwrap();
+            if ids(&work) == [old] {
+                return;
+            }
+        }
+        panic!("the old message waits behind all new ones");
+    }
+}

@@ -1,0 +1,327 @@
+//! Putting messages in (SPEC A7, D1, D2, D3).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::lifecycle::Event;
+use ichido_core::verdict::Effect;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
+
+use crate::both_databases;
+use crate::fixture::{
+    BACKOFF, Fixture, again, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
+};
+
+const WINDOW: Duration = Duration::from_hours(72);
+
+/// A message for the same page as every other one of these, under a key of its own.
+fn press(text: &str) -> NewMessage {
+    let content = Digest::of_bytes(b"https://example.org/");
+    NewMessage { same_content: Some(SameContent { content, window: WINDOW }), ..message(text) }
+}
+
+both_databases! {
+    #[test]
+    async fn a_message_is_put_in_claimed_and_sent(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        assert_eq!((work.id, work.request.as_slice(), work.history.tries), (id, b"k1".as_slice(), 1));
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.send(&work).await;
+        assert_eq!(fixture.status(id).await, "sent");
+        assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>sent"]);
+        fixture.assert_counts(&[("sent", 1)]).await;
+    }
+
+    #[test]
+    async fn the_same_key_with_the_same_digest_is_the_first_message(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        assert_eq!(fixture.put(message("k1")).await, Enqueued::Same { id });
+        fixture.send(&fixture.claim_one().await).await;
+        assert_eq!(fixture.put(message("k1")).await, Enqueued::Same { id }, "for the whole retention");
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.assert_counts(&[("sent", 1)]).await;
+    }
+
+    #[test]
+    async fn the_same_key_with_another_digest_is_refused(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k1") };
+        assert_eq!(fixture.put(other).await, Enqueued::Different { id });
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn a_key_is_its_own_in_each_queue_and_for_each_identity(fixture: Fixture) {
+        let mut all = BTreeSet::from([fixture.enqueue("k1").await]);
+        let bob = NewMessage { identity: "bob".to_owned(), ..message("k1") };
+        let elsewhere = NewMessage { queue: queue_named("mail"), ..message("k1") };
+        all.insert(new_id(fixture.put(bob).await));
+        all.insert(new_id(fixture.put(elsewhere).await));
+        assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    async fn of_ten_puts_of_one_key_at_once_one_is_new(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let puts: Vec<_> = (0..10)
+            .map(|number| {
+                let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
+                tokio::spawn(async move { store.message_enqueue(message("k1")).await })
+            })
+            .collect();
+        let mut new = Vec::new();
+        let mut same = Vec::new();
+        for put in puts {
+            match put.await.unwrap().unwrap() {
+                Enqueued::New { id } => new.push(id),
+                Enqueued::Same { id } => same.push(id),
+                other => panic!("{other:?}"),
+            }
+        }
+        let first = only(new);
+        assert_eq!(same, [first; 9]);
+        assert_eq!(ids(&fixture.claim(10).await), [first]);
+    }
+
+    #[test]
+    async fn many_are_put_in_at_once_and_each_is_answered(fixture: Fixture) {
+        let before = fixture.enqueue("k1").await;
+        let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k2") };
+        let batch = vec![message("k1"), message("k2"), message("k2"), other, message("k3")];
+        let answers: Vec<Enqueued> =
+            fixture.store.messages_enqueue(batch).await.into_iter().map(Result::unwrap).collect();
+        let second = new_id(answers[1]);
+        let third = new_id(answers[4]);
+        let expected = [
+            Enqueued::Same { id: before },
+            Enqueued::New { id: second },
+            Enqueued::Same { id: second },
+            Enqueued::Different { id: second },
+            Enqueued::New { id: third },
+        ];
+        assert_eq!(answers, expected);
+        assert_eq!(ids(&fixture.claim(10).await), [before, second, third]);
+    }
+
+    #[test]
+    async fn none_put_in_is_none_answered(fixture: Fixture) {
+        assert!(fixture.store.messages_enqueue(Vec::new()).await.is_empty());
+    }
+
+    #[test]
+    async fn in_bulk_one_that_is_too_large_is_refused_alone(fixture: Fixture) {
+        let large = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("large") };
+        let answers = fixture.store.messages_enqueue(vec![message("k1"), large, message("k2")]).await;
+        assert!(matches!(answers[0], Ok(Enqueued::New { .. })), "{answers:?}");
+        assert!(matches!(answers[1], Err(StoreError::TooLarge { .. })), "{answers:?}");
+        assert!(matches!(answers[2], Ok(Enqueued::New { .. })), "{answers:?}");
+    }
+
+    #[test]
+    async fn in_bulk_equal_content_is_one_action_too(fixture: Fixture) {
+        let answers = fixture.store.messages_enqueue(vec![press("k1"), message("k2"), press("k3")]).await;
+        let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
+        let first = new_id(answers[0]);
+        assert_eq!(answers[2], Enqueued::SameContent { id: first });
+        fixture.assert_counts(&[("queued", 2)]).await;
+    }
+
+    #[test]
+    async fn in_bulk_each_keeps_what_is_its_own(fixture: Fixture) {
+        let dead = fixture.dead("dead", Effect::NotDone).await;
+        let batch = vec![
+            NewMessage { trace: Some("trace".to_owned()), ..message("k1") },
+            NewMessage { made_from: Some(dead), priority: 0, ..message("k2") },
+            NewMessage { delay: BACKOFF, tries_allowed: many(9), ..message("k3") },
+            message("k4"),
+        ];
+        let answers = fixture.store.messages_enqueue(batch.clone()).await;
+        for (new, answer) in batch.iter().zip(answers) {
+            let row = fixture.row(new_id(answer.unwrap())).await;
+            assert_eq!((&row.key, &row.request, row.request_digest), (&new.key, &new.request, new.digest));
+            assert_eq!((&row.trace, row.made_from), (&new.trace, new.made_from));
+            assert_eq!((row.priority, row.tries_allowed), (new.priority, new.tries_allowed.get()));
+            assert_eq!(row.next_attempt, Some(row.created_at.plus(new.delay)));
+        }
+    }
+
+    #[test]
+    async fn request_bytes_come_back_exactly(fixture: Fixture) {
+        let mebibyte: Vec<u8> = (0..1 << 20).map(|index: u32| index.to_be_bytes()[3]).collect();
+        let requests = [Vec::new(), vec![0], vec![0xff, 0xfe, 0, b'\\', b'\''], mebibyte];
+        for (number, request) in requests.iter().enumerate() {
+            let text = format!("k{number}");
+            let new = NewMessage {
+                content_type: "application/x-odd; a=\"b\"".to_owned(),
+                trace: Some("00-abc-def-01".to_owned()),
+                ..NewMessage::new(queue(), "алиса ☃", key(&text), request.clone())
+            };
+            let id = new_id(fixture.put(new.clone()).await);
+            let work = fixture.claim_one().await;
+            assert!(work.request == *request, "request {number}");
+            assert_eq!((&work.identity, &work.key), (&new.identity, &new.key));
+            assert_eq!((&work.content_type, &work.trace), (&new.content_type, &new.trace));
+            assert_eq!(work.digest, new.digest);
+            let row = fixture.row(id).await;
+            assert!(row.request == *request, "request {number}");
+            assert_eq!((row.request_digest, row.identity, row.trace), (new.digest, new.identity, new.trace));
+        }
+    }
+
+    #[test]
+    async fn what_is_over_its_bound_is_refused(fixture: Fixture) {
+        let most = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX], ..message("most") };
+        new_id(fixture.put(most).await);
+        let request = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("request") };
+        let identity =
+            NewMessage { identity: "x".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("identity") };
+        for over in [request, identity] {
+            let answer = fixture.store.message_enqueue(over).await;
+            assert!(matches!(answer, Err(StoreError::TooLarge { .. })), "{answer:?}");
+        }
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn a_delayed_message_is_claimable_once_it_is_due(fixture: Fixture) {
+        let id = new_id(fixture.put(NewMessage { delay: BACKOFF, ..message("k1") }).await);
+        assert_eq!(fixture.promote().await, 0);
+        assert!(fixture.claim(10).await.is_empty());
+        let row = fixture.row(id).await;
+        assert_eq!((row.status.as_str(), row.next_attempt), ("queued", Some(row.created_at.plus(BACKOFF))));
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.store.work_promote(10).await.unwrap(), [(queue(), 1)]);
+        fixture.assert_counts(&[("queued", 1)]).await;
+        let work = fixture.claim_one().await;
+        assert_eq!((work.id, work.history.tries), (id, 1));
+    }
+
+    #[test]
+    async fn promotion_is_bounded(fixture: Fixture) {
+        for number in 0..5 {
+            fixture.put(NewMessage { delay: BACKOFF, ..message(&format!("k{number}")) }).await;
+        }
+        fixture.pass(BACKOFF);
+        let mut promoted = Vec::new();
+        for _ in 0..4 {
+            promoted.push(
+                fixture.store.work_promote(2).await.unwrap().iter().map(|(_, count)| *count).sum::<u64>(),
+            );
+        }
+        assert_eq!(promoted, [2, 2, 1, 0]);
+        assert_eq!(fixture.claim(10).await.len(), 5);
+    }
+
+    #[test]
+    async fn the_most_urgent_goes_first_and_then_the_oldest(fixture: Fixture) {
+        let mut all = Vec::new();
+        for (number, priority) in [2, 0, 255, 2, 0, 1].into_iter().enumerate() {
+            let new = NewMessage { priority, ..message(&format!("k{number}")) };
+            all.push(new_id(fixture.put(new).await));
+        }
+        let order = [1, 4, 5, 0, 3, 2].map(|index: usize| all[index]);
+        assert_eq!(ids(&fixture.claim(2).await), order[..2]);
+        assert_eq!(ids(&fixture.claim(10).await), order[2..]);
+    }
+
+    #[test]
+    async fn an_urgent_late_comer_goes_before_what_waits(fixture: Fixture) {
+        let all = fixture.enqueue_many(4).await;
+        assert_eq!(ids(&fixture.claim(2).await), all[..2]);
+        let urgent = new_id(fixture.put(NewMessage { priority: 0, ..message("urgent") }).await);
+        assert_eq!(ids(&fixture.claim(2).await), [urgent, all[2]]);
+        assert_eq!(ids(&fixture.claim(2).await), all[3..]);
+    }
+
+    #[test]
+    async fn equal_content_within_the_window_is_the_first_message(fixture: Fixture) {
+        let first = new_id(fixture.put(press("k1")).await);
+        assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
+        assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first }, "its own key");
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn equal_content_after_the_window_is_new(fixture: Fixture) {
+        let first = new_id(fixture.put(press("k1")).await);
+        fixture.pass(WINDOW);
+        let second = new_id(fixture.put(press("k2")).await);
+        assert_ne!(first, second);
+        assert_eq!(fixture.put(press("k3")).await, Enqueued::SameContent { id: second });
+        assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first });
+    }
+
+    #[test]
+    async fn equal_content_of_another_identity_or_queue_is_new(fixture: Fixture) {
+        fixture.put(press("k1")).await;
+        new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..press("k2") }).await);
+        new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..press("k2") }).await);
+    }
+
+    #[test]
+    async fn of_ten_puts_of_equal_content_at_once_one_is_new(fixture: Fixture) {
+        let puts: Vec<_> = (0..10)
+            .map(|number| {
+                let store = fixture.store.clone();
+                tokio::spawn(async move { store.message_enqueue(press(&format!("k{number}"))).await })
+            })
+            .collect();
+        let mut new = Vec::new();
+        let mut same = Vec::new();
+        for put in puts {
+            match put.await.unwrap().unwrap() {
+                Enqueued::New { id } => new.push(id),
+                Enqueued::SameContent { id } => same.push(id),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(same, [only(new); 9]);
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn a_message_made_from_another_says_so(fixture: Fixture) {
+        let dead = fixture.dead("k1", Effect::Unknown).await;
+        let new = NewMessage { made_from: Some(dead), ..message("k2") };
+        let id = new_id(fixture.put(new).await);
+        assert_eq!(fixture.row(id).await.made_from, Some(dead));
+        assert_eq!(fixture.row(dead).await.made_from, None);
+    }
+
+    #[test]
+    async fn the_counts_follow_every_transition(fixture: Fixture) {
+        fixture.assert_counts(&[]).await;
+        let all = fixture.enqueue_many(4).await;
+        fixture.assert_counts(&[("queued", 4)]).await;
+        let work = fixture.claim(3).await;
+        fixture.assert_counts(&[("queued", 1), ("sending", 3)]).await;
+        fixture.send(&work[0]).await;
+        fixture.settle(&work[1], again(&work[1])).await;
+        fixture.assert_counts(&[("queued", 1), ("sending", 1), ("sent", 1), ("failed", 1)]).await;
+        fixture.settle(&work[2], in_doubt(&work[2])).await;
+        fixture.step(all[3], Event::Cancelled).await;
+        fixture.assert_counts(&[("sent", 1), ("failed", 1), ("parked", 1), ("cancelled", 1)]).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        fixture.assert_counts(&[("sent", 1), ("queued", 1), ("parked", 1), ("cancelled", 1)]).await;
+        fixture.store.queue_counts_fold(3).await.unwrap();
+        fixture.assert_counts(&[("sent", 1), ("queued", 1), ("parked", 1), ("cancelled", 1)]).await;
+        while 0 < fixture.store.queue_counts_fold(100).await.unwrap() {}
+        fixture.assert_counts(&[("sent", 1), ("queued", 1), ("parked", 1), ("cancelled", 1)]).await;
+    }
+
+    #[test]
+    async fn counts_are_kept_per_queue(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
+        let work = only(fixture.store.work_claim(&queue_named("mail"), many(5), terms()).await.unwrap());
+        assert_eq!(work.queue, queue_named("mail"));
+        let counts = fixture.store.queue_counts().await.unwrap();
+        let counts: Vec<_> =
+            counts.iter().map(|count| (count.queue.as_str(), count.state.as_str(), count.count)).collect();
+        assert_eq!(counts, [("mail", "sending", 1), ("orders", "queued", 1)]);
+    }
+}

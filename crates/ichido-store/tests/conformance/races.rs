@@ -1,0 +1,376 @@
+//! Two at once: whatever the order, one of them wins and nothing is lost or done twice (SPEC D12, D16).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::{Event, State};
+use ichido_core::retry::Safety;
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, Fixture, KEYED, again, ids, key, many, message, new_id, queue, rescue, succeeded, terms,
+};
+
+/// How often a race is run; each time the two meet a little differently.
+const ROUNDS: usize = 25;
+/// How often one who is told that the store is busy comes again.
+const TRIES_MAX: usize = 50;
+
+/// Takes a message by an operator's event; a busy store has done nothing, so it is asked again.
+async fn step(store: &Store, id: Uuid, event: Event) -> Stepped {
+    for _ in 0..TRIES_MAX {
+        match store.message_step(id, |_| event, &Note::default()).await {
+            Err(StoreError::Busy) => tokio::task::yield_now().await,
+            answer => return answer.expect("an answer"),
+        }
+    }
+    panic!("the store stays busy");
+}
+
+async fn settle(store: Store, work: Work, event: Event) -> Stepped {
+    for _ in 0..TRIES_MAX {
+        match store.work_settle(Settlement::of(&work, event, Note::default())).await {
+            Err(StoreError::Busy) => tokio::task::yield_now().await,
+            answer => return answer.expect("an answer"),
+        }
+    }
+    panic!("the store stays busy");
+}
+
+/// Claims until nothing is left, and sends it all; answers what was sent.
+async fn drain(store: &Store) -> Vec<Uuid> {
+    let mut sent = Vec::new();
+    loop {
+        store.work_promote(10_000).await.expect("an answer");
+        let work = store.work_claim(&queue(), many(100), terms()).await.expect("a claim");
+        if work.is_empty() {
+            return sent;
+        }
+        for work in work {
+            let answer = settle(store.clone(), work.clone(), succeeded(&work)).await;
+            assert_eq!(answer, Stepped::Now(State::Sent));
+            sent.push(work.id);
+        }
+    }
+}
+
+both_databases! {
+    /// A known trap: a rescue that computes what is left from an old snapshot requeues what was just sent.
+    #[test]
+    async fn what_is_settled_while_its_claim_is_rescued_is_sent_or_waits_and_never_both(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let mut all = Vec::new();
+            for number in 0..8 {
+                all.push(fixture.enqueue(&format!("r{round}m{number}")).await);
+            }
+            let work = fixture.claim(8).await;
+            assert_eq!(ids(&work), all);
+            fixture.pass(AFTER_LEASE);
+            other.skew_by(AFTER_LEASE);
+            let rescuer = tokio::spawn({
+                let other = other.clone();
+                async move { rescue(&other, KEYED).await }
+            });
+            let settlers: Vec<_> = work
+                .iter()
+                .map(|work| tokio::spawn(settle(fixture.store.clone(), work.clone(), succeeded(work))))
+                .collect();
+            for settler in settlers {
+                // Late or in time, a success is a success.
+                assert_eq!(settler.await.unwrap(), Stepped::Now(State::Sent));
+            }
+            rescuer.await.unwrap();
+            while fixture.rescue(KEYED).await.is_some() {}
+            assert!(drain(&fixture.store).await.is_empty(), "what was sent is claimable");
+            for id in &all {
+                let steps = fixture.steps(*id).await;
+                assert_eq!(steps.iter().filter(|step| step.ends_with(">sent")).count(), 1, "{steps:?}");
+            }
+        }
+        let total = i64::try_from(ROUNDS * 8).unwrap();
+        fixture.assert_counts(&[("sent", total)]).await;
+    }
+
+    #[test]
+    async fn what_fails_while_its_claim_is_rescued_takes_one_way_and_is_not_lost(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let mut all = Vec::new();
+            for number in 0..8 {
+                all.push(fixture.enqueue(&format!("r{round}m{number}")).await);
+            }
+            let work = fixture.claim(8).await;
+            fixture.pass(AFTER_LEASE);
+            other.skew_by(AFTER_LEASE);
+            let rescuer = tokio::spawn({
+                let other = other.clone();
+                async move { rescue(&other, KEYED).await }
+            });
+            let settlers: Vec<_> = work
+                .iter()
+                .map(|work| tokio::spawn(settle(fixture.store.clone(), work.clone(), again(work))))
+                .collect();
+            let mut failed = 0;
+            for settler in settlers {
+                failed += usize::from(matches!(settler.await.unwrap(), Stepped::Now(State::Failed { .. })));
+            }
+            rescuer.await.unwrap();
+            while fixture.rescue(KEYED).await.is_some() {}
+            for id in &all {
+                assert_eq!(fixture.steps(*id).await.len(), 2, "one claim, one end");
+            }
+            let counts = fixture.counts().await;
+            assert_eq!(counts.get("failed").copied().unwrap_or(0), i64::try_from(failed).unwrap());
+            fixture.pass(Duration::from_mins(5));
+            other.skew_by(Duration::from_mins(5));
+            let mut sent = drain(&fixture.store).await;
+            sent.sort_unstable();
+            assert_eq!(sent, all, "each is sent in the end");
+            let total = i64::try_from((round + 1) * 8).unwrap();
+            fixture.assert_counts(&[("sent", total)]).await;
+        }
+    }
+
+    #[test]
+    async fn two_rescuers_rescue_each_claim_once(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            for number in 0..4 {
+                fixture.enqueue(&format!("r{round}m{number}")).await;
+            }
+            fixture.claim(2).await;
+            fixture.claim(2).await;
+            fixture.pass(AFTER_LEASE);
+            other.skew_by(AFTER_LEASE);
+            let mut rescued = 0;
+            for _ in 0..3 {
+                let (mine, theirs) = tokio::join!(fixture.rescue(KEYED), rescue(&other, KEYED));
+                rescued += mine.unwrap_or(0) + theirs.unwrap_or(0);
+            }
+            assert_eq!(rescued, 4);
+            assert_eq!(drain(&fixture.store).await.len(), 4);
+        }
+    }
+
+    #[test]
+    async fn of_a_cancel_and_a_claim_at_once_one_wins(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let id = fixture.enqueue(&format!("k{round}")).await;
+            let (cancelled, work) = tokio::join!(step(&other, id, Event::Cancelled), fixture.claim(1));
+            let cancelled = matches!(cancelled, Stepped::Now(_));
+            assert_eq!(cancelled, work.is_empty(), "round {round}");
+            for work in &work {
+                fixture.send(work).await;
+            }
+            assert_eq!(fixture.status(id).await, if cancelled { "cancelled" } else { "sent" });
+        }
+        assert_eq!(fixture.counts().await.values().sum::<i64>(), i64::try_from(ROUNDS).unwrap());
+    }
+
+    #[test]
+    async fn of_two_requeues_at_once_one_wins_and_it_is_claimed_once(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let event = Event::Requeued { allowed: true, safety: Safety::Neither };
+        for round in 0..ROUNDS {
+            let id = fixture.dead(&format!("k{round}"), Effect::NotDone).await;
+            let (mine, theirs, early) =
+                tokio::join!(step(&fixture.store, id, event), step(&other, id, event), fixture.claim(1));
+            let won = [mine, theirs].iter().filter(|answer| matches!(answer, Stepped::Now(_))).count();
+            assert_eq!(won, 1, "{mine:?} {theirs:?}");
+            let late = fixture.claim(1).await;
+            assert_eq!([ids(&early), ids(&late)].concat(), [id]);
+            for work in early.iter().chain(&late) {
+                fixture.send(work).await;
+            }
+        }
+    }
+
+    #[test]
+    async fn of_a_cancel_and_a_promotion_at_once_neither_loses_the_message(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let id = fixture.enqueue(&format!("k{round}")).await;
+            let work = fixture.claim_one().await;
+            fixture.settle(&work, again(&work)).await;
+            fixture.pass(Duration::from_mins(5));
+            let (answer, _) = tokio::join!(step(&other, id, Event::Cancelled), fixture.promote());
+            assert!(matches!(answer, Stepped::Now(State::Cancelled { .. })), "{answer:?}");
+            assert!(drain(&fixture.store).await.is_empty());
+        }
+        fixture.assert_counts(&[("cancelled", i64::try_from(ROUNDS).unwrap())]).await;
+    }
+
+    #[test]
+    async fn of_two_promotions_at_once_each_message_is_promoted_once(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        fixture.enqueue_many(200).await;
+        for work in fixture.claim(200).await {
+            fixture.settle(&work, again(&work)).await;
+        }
+        fixture.pass(Duration::from_mins(5));
+        other.skew_by(Duration::from_mins(5));
+        let (mine, theirs) = tokio::join!(fixture.store.work_promote(1_000), other.work_promote(1_000));
+        let total = |promoted: Vec<(_, u64)>| promoted.iter().map(|(_, count)| *count).sum::<u64>();
+        assert_eq!(total(mine.unwrap()) + total(theirs.unwrap()) + fixture.promote().await, 200);
+        fixture.assert_counts(&[("queued", 200)]).await;
+    }
+
+    #[test]
+    async fn of_two_decisions_at_once_one_wins(fixture: Fixture) {
+        use ichido_core::lifecycle::Decision::{GiveUp, SendAgain};
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let (id, _) = fixture.parked(&format!("k{round}")).await;
+            fixture.pass(Duration::from_hours(1));
+            other.skew_by(Duration::from_hours(1));
+            let (mine, theirs) = tokio::join!(
+                step(&fixture.store, id, Event::Decided(SendAgain)),
+                step(&other, id, Event::Decided(GiveUp)),
+            );
+            let won = [mine, theirs].iter().filter(|answer| matches!(answer, Stepped::Now(_))).count();
+            assert_eq!(won, 1, "{mine:?} {theirs:?}");
+            drain(&fixture.store).await;
+        }
+    }
+
+    /// A key that expires is swept while a request under it arrives: the request replays or runs, and is never stuck.
+    #[test]
+    async fn of_a_sweep_and_a_replay_at_once_both_are_right(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let draft = PolicyDraft { mode: Some(EffectMode::Opaque), ..PolicyDraft::of(Class::Mutate) };
+        let policy = Arc::new(Policy::build(draft).unwrap());
+        let ttl = policy.ttl();
+        for round in 0..ROUNDS {
+            let name = RecordName {
+                operation: "orders.create".to_owned(),
+                identity: "alice".to_owned(),
+                key: key(&format!("k{round}")),
+            };
+            let claim = || KeyClaim {
+                name: name.clone(),
+                fingerprint: Fingerprint::from_bytes([1; 32]),
+                request_digest: Digest::of_bytes(b"10 EUR"),
+                policy: Arc::clone(&policy),
+            };
+            let KeyClaimed::Run { fence } = fixture.store.key_claim(claim()).await.unwrap() else {
+                panic!("not run")
+            };
+            let response = Response { status: 200, headers: Vec::new(), body: Some(b"ok".to_vec()) };
+            let outcome = KeyOutcome::Keep {
+                settled: Settled::Applied,
+                response,
+                result_digest: None,
+                message_id: None,
+                ttl,
+            };
+            fixture.store.key_settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
+            fixture.pass(ttl);
+            // The other node's clock is behind: to it the key has not expired, and only a sweep takes it away.
+            let (swept, behind, ahead) = tokio::join!(
+                fixture.store.key_sweep(10),
+                other.key_claim(claim()),
+                fixture.store.key_claim(claim())
+            );
+            swept.unwrap();
+            let runs = [&behind, &ahead]
+                .iter()
+                .filter(|answer| matches!(answer, Ok(KeyClaimed::Run { .. })))
+                .count();
+            assert!(runs <= 1, "{behind:?} {ahead:?}");
+            assert!(behind.is_ok() && ahead.is_ok(), "{behind:?} {ahead:?}");
+            other.skew_by(ttl);
+        }
+    }
+
+    #[test]
+    async fn callers_that_go_away_take_nobody_with_them(fixture: Fixture) {
+        let puts: Vec<_> = (0..200)
+            .map(|number| {
+                let store = fixture.store.clone();
+                tokio::spawn(async move { store.message_enqueue(message(&format!("k{number}"))).await })
+            })
+            .collect();
+        for put in puts.iter().step_by(2) {
+            put.abort();
+        }
+        for (number, put) in puts.into_iter().enumerate() {
+            match put.await {
+                Ok(answer) => drop(new_id(answer.unwrap())),
+                Err(gone) => assert!(gone.is_cancelled() && number.is_multiple_of(2)),
+            }
+        }
+        for number in (1..200).step_by(2) {
+            let again = fixture.put(message(&format!("k{number}"))).await;
+            assert!(matches!(again, Enqueued::Same { .. }), "{number}: {again:?}");
+        }
+        // What was put in is whole: as many are claimable as are counted.
+        let counted = fixture.counts().await.get("queued").copied();
+        assert_eq!(counted, i64::try_from(drain(&fixture.store).await.len()).ok());
+    }
+
+    #[test]
+    async fn of_many_operators_at_once_one_wins(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let id = fixture.enqueue("k1").await;
+        let operators: Vec<_> = (0..20)
+            .map(|number| {
+                let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
+                tokio::spawn(async move { step(&store, id, Event::Cancelled).await })
+            })
+            .collect();
+        let mut won = 0;
+        for operator in operators {
+            won += usize::from(matches!(operator.await.unwrap(), Stepped::Now(State::Cancelled { .. })));
+        }
+        assert_eq!(won, 1);
+        assert_eq!(fixture.steps(id).await, ["queued>cancelled"]);
+        fixture.assert_counts(&[("cancelled", 1)]).await;
+    }
+
+    #[test]
+    async fn many_workers_send_each_message_once_while_claims_lapse_and_are_rescued(fixture: Fixture) {
+        fixture.enqueue_many(600).await;
+        let other = fixture.another_node().await;
+        let workers: Vec<_> = (0..6)
+            .map(|number: usize| {
+                let store = if number.is_multiple_of(2) { fixture.store.clone() } else { other.clone() };
+                tokio::spawn(async move {
+                    let mut round = 0;
+                    loop {
+                        let work = store.work_claim(&queue(), many(20), terms()).await.unwrap();
+                        if work.is_empty() {
+                            return;
+                        }
+                        round += 1;
+                        for (index, work) in work.iter().enumerate() {
+                            // Now and then a worker forgets one.
+                            if !(index + number + round).is_multiple_of(7) {
+                                settle(store.clone(), work.clone(), succeeded(work)).await;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        fixture.pass(AFTER_LEASE);
+        other.skew_by(AFTER_LEASE);
+        while fixture.rescue(KEYED).await.is_some() {}
+        fixture.pass(Duration::from_mins(5));
+        drain(&fixture.store).await;
+        fixture.assert_counts(&[("sent", 600)]).await;
+    }
+}

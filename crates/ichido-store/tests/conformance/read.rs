@@ -1,0 +1,411 @@
+//! Looking at messages, and what nodes tell each other (SPEC D1, D6, D13, E3).
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::{Decision, Event, Found};
+use ichido_core::retry::Safety;
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::message::{Letter, LetterState, MessageFilter, NewMessage, limits};
+use ichido_store::node::SharedPace;
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, TRAVELS_FOR, again, for_good, in_doubt, key, many, message,
+    new_id, only, queue, queue_named, terms,
+};
+
+impl Fixture {
+    async fn list(&self, filter: MessageFilter) -> Vec<Uuid> {
+        self.store
+            .message_list(&filter, 100)
+            .await
+            .expect("an answer")
+            .into_iter()
+            .map(|row| row.id)
+            .collect()
+    }
+
+    async fn letters(&self, state: LetterState) -> Vec<Uuid> {
+        let letters = self.store.letter_list(state, None, None, 100).await.expect("an answer");
+        letters.into_iter().map(|letter| letter.message.id).collect()
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_message_is_one_row(fixture: Fixture) {
+        let new = NewMessage { priority: 7, trace: Some("trace".to_owned()), ..message("k1") };
+        let id = new_id(fixture.put(new.clone()).await);
+        let row = fixture.row(id).await;
+        assert_eq!((row.id, row.queue.as_str(), row.identity.as_str()), (id, "orders", "alice"));
+        assert_eq!((row.key, row.request_digest), (key("k1"), new.digest));
+        assert_eq!((row.status.as_str(), row.tries, row.tries_allowed), ("queued", 0, 3));
+        assert_eq!((row.last_error, row.effect, row.priority), (None, Effect::NotDone, 7));
+        assert_eq!((row.trace.as_deref(), row.made_from), (Some("trace"), None));
+        assert_eq!((row.next_attempt, row.updated_at), (Some(row.created_at), row.created_at));
+    }
+
+    #[test]
+    async fn a_message_that_is_not_there_is_none(fixture: Fixture) {
+        assert!(fixture.store.message_get(Uuid::from_u128(7)).await.unwrap().is_none());
+        assert!(fixture.store.message_transitions(Uuid::from_u128(7)).await.unwrap().is_empty());
+    }
+
+    #[test]
+    async fn the_present_try_is_counted(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let row = fixture.row(id).await;
+        assert_eq!((row.status.as_str(), row.tries, row.next_attempt), ("sending", 1, None));
+        fixture.settle(&work, again(&work)).await;
+        assert_eq!(fixture.row(id).await.tries, 1);
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        fixture.claim_one().await;
+        assert_eq!(fixture.row(id).await.tries, 2);
+    }
+
+    #[test]
+    async fn a_change_shows_in_the_time_of_the_last_one(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.pass(BACKOFF);
+        fixture.send(&fixture.claim_one().await).await;
+        let row = fixture.row(id).await;
+        assert!(BACKOFF <= row.updated_at.since(row.created_at));
+    }
+
+    #[test]
+    async fn pages_are_newest_first_without_gaps_or_repeats(fixture: Fixture) {
+        let mut all = fixture.enqueue_many(25).await;
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let filter = MessageFilter { after, ..MessageFilter::default() };
+            let page = fixture.store.message_list(&filter, 7).await.unwrap();
+            let Some(last) = page.last() else { break };
+            assert!(page.len() <= 7);
+            after = Some(last.id);
+            seen.extend(page.iter().map(|row| row.id));
+            // What comes in meanwhile is newer than the page, and moves nothing.
+            fixture.enqueue(&format!("late{}", seen.len())).await;
+        }
+        all.reverse();
+        assert_eq!(seen, all);
+    }
+
+    #[test]
+    async fn a_page_is_bounded_whatever_it_asks_for(fixture: Fixture) {
+        fixture.enqueue_many(limits::PAGE_MAX as usize + 1).await;
+        let page = fixture.store.message_list(&MessageFilter::default(), u32::MAX).await.unwrap();
+        assert_eq!(page.len(), limits::PAGE_MAX as usize);
+    }
+
+    #[test]
+    async fn each_filter_finds_its_own(fixture: Fixture) {
+        let dead = fixture.dead("k1", Effect::NotDone).await;
+        fixture.pass(DAY);
+        let plain = fixture.enqueue("k2").await;
+        let bob = new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..message("k3") }).await);
+        let mail = new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..message("k2") }).await);
+        let everything = MessageFilter::default;
+        let moment = fixture.row(plain).await.created_at;
+        assert_eq!(fixture.list(everything()).await, [mail, bob, plain, dead]);
+        let of_queue = MessageFilter { queue: Some(queue()), ..everything() };
+        assert_eq!(fixture.list(of_queue.clone()).await, [bob, plain, dead]);
+        let queued = MessageFilter { status: Some("queued".to_owned()), ..everything() };
+        assert_eq!(fixture.list(queued).await, [mail, bob, plain]);
+        let of_bob = MessageFilter { identity: Some("bob".to_owned()), ..everything() };
+        assert_eq!(fixture.list(of_bob).await, [bob]);
+        let with_key = MessageFilter { key: Some(key("k2")), ..everything() };
+        assert_eq!(fixture.list(with_key.clone()).await, [mail, plain]);
+        let bad = MessageFilter { code: Some(ErrorCode::BadRequest), ..everything() };
+        assert_eq!(fixture.list(bad).await, [dead]);
+        let from = MessageFilter { created_from: Some(moment), ..everything() };
+        assert_eq!(fixture.list(from).await, [mail, bob, plain]);
+        let before = MessageFilter { created_before: Some(moment), ..everything() };
+        assert_eq!(fixture.list(before).await, [dead]);
+        let both = MessageFilter { key: Some(key("k2")), queue: Some(queue()), ..everything() };
+        assert_eq!(fixture.list(both).await, [plain]);
+    }
+
+    #[test]
+    async fn every_state_can_be_listed(fixture: Fixture) {
+        let dead = fixture.dead("dead", Effect::NotDone).await;
+        let (parked, _) = fixture.parked("parked").await;
+        let failed = fixture.enqueue("failed").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, again(&work)).await;
+        let sent = fixture.enqueue("sent").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let sending = fixture.enqueue("sending").await;
+        fixture.claim_one().await;
+        let cancelled = fixture.enqueue("cancelled").await;
+        fixture.step(cancelled, Event::Cancelled).await;
+        let queued = fixture.enqueue("queued").await;
+        let all = [
+            ("dead", dead),
+            ("parked", parked),
+            ("failed", failed),
+            ("sent", sent),
+            ("sending", sending),
+            ("cancelled", cancelled),
+            ("queued", queued),
+        ];
+        for (status, id) in all {
+            let filter = MessageFilter { status: Some(status.to_owned()), ..MessageFilter::default() };
+            assert_eq!(fixture.list(filter).await, [id], "{status}");
+        }
+    }
+
+    #[test]
+    async fn a_timeline_has_every_transition_in_order(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let first = fixture.claim_one().await;
+        fixture.settle(&first, again(&first)).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let second = fixture.claim_one().await;
+        fixture.settle(&second, in_doubt(&second)).await;
+        fixture.pass(TRAVELS_FOR);
+        fixture.step(id, Event::Decided(Decision::SendAgain)).await;
+        let third = fixture.claim_one().await;
+        fixture.send(&third).await;
+        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let told: Vec<_> = transitions
+            .iter()
+            .map(|step| (step.from.as_str(), step.to.as_str(), step.kind.as_str(), step.tries))
+            .collect();
+        let expected = [
+            ("queued", "sending", "claimed", 1),
+            ("sending", "failed", "failed", 1),
+            ("failed", "queued", "came_due", 1),
+            ("queued", "sending", "claimed", 2),
+            ("sending", "parked", "failed", 2),
+            ("parked", "queued", "decided", 0),
+            ("queued", "sending", "claimed", 1),
+            ("sending", "sent", "succeeded", 1),
+        ];
+        assert_eq!(told, expected);
+        for pair in transitions.windows(2) {
+            assert_eq!(pair[0].to, pair[1].from, "no gap");
+            assert!(pair[0].at <= pair[1].at, "in order of time");
+            assert!(pair[0].fence <= pair[1].fence, "in order of fences");
+        }
+        assert_eq!((transitions[0].at, transitions[0].node), (first.claimed_at, Some(terms().node)));
+    }
+
+    #[test]
+    async fn a_claim_says_what_was_known_when_it_was_made(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        fixture.send(&fixture.claim_one().await).await;
+        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let told: Vec<_> = transitions.iter().map(|step| (step.kind.as_str(), step.effect)).collect();
+        let expected = [
+            ("claimed", Effect::NotDone),
+            ("worker_died", Effect::Unknown),
+            ("came_due", Effect::Unknown),
+            ("claimed", Effect::Unknown),
+            ("succeeded", Effect::Done),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    async fn the_claim_of_what_is_being_sent_is_in_its_timeline(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        assert_eq!(transitions.len(), 1, "{transitions:?}");
+        assert_eq!((transitions[0].from.as_str(), transitions[0].to.as_str()), ("queued", "sending"));
+        assert_eq!((transitions[0].at, transitions[0].fence), (work.claimed_at, Some(work.fence.get())));
+        assert_eq!((transitions[0].tries, transitions[0].node), (1, Some(terms().node)));
+    }
+
+    #[test]
+    async fn a_settled_message_of_a_live_claim_is_told_once(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        fixture.send(&work[0]).await;
+        assert_eq!(fixture.steps(all[0]).await, ["queued>sending", "sending>sent"]);
+    }
+
+    #[test]
+    async fn two_nodes_see_the_same(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let id = fixture.enqueue("k1").await;
+        assert_eq!(other.message_get(id).await.unwrap(), fixture.store.message_get(id).await.unwrap());
+        let work = fixture.claim_one().await;
+        assert!(other.work_claim(&queue(), many(5), terms()).await.unwrap().is_empty());
+        fixture.send(&work).await;
+        assert_eq!(other.message_get(id).await.unwrap().unwrap().status, "sent");
+        assert_eq!(
+            other.message_transitions(id).await.unwrap(),
+            fixture.store.message_transitions(id).await.unwrap()
+        );
+        assert_eq!(other.queue_counts().await.unwrap(), fixture.store.queue_counts().await.unwrap());
+    }
+
+    #[test]
+    async fn dead_letters_are_listed_newest_first(fixture: Fixture) {
+        let mut dead = Vec::new();
+        for number in 0..5 {
+            dead.push(fixture.dead(&format!("k{number}"), Effect::NotDone).await);
+        }
+        // Newest by death, not by birth: the first one dies again.
+        fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::Neither }).await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, for_good(&work, Effect::NotDone)).await;
+        let expected = [dead[0], dead[4], dead[3], dead[2], dead[1]];
+        assert_eq!(fixture.letters(LetterState::Dead).await, expected);
+        assert!(fixture.letters(LetterState::Parked).await.is_empty());
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let page = fixture.store.letter_list(LetterState::Dead, Some(&queue()), after, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some((last.since, last.message.id));
+            seen.extend(page.iter().map(|letter| letter.message.id));
+        }
+        assert_eq!(seen, expected);
+        let elsewhere =
+            fixture.store.letter_list(LetterState::Dead, Some(&queue_named("mail")), None, 10).await.unwrap();
+        assert!(elsewhere.is_empty());
+    }
+
+    #[test]
+    async fn a_letter_says_what_went_wrong_and_when(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        let letter = only(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap());
+        assert_eq!((letter.message.id, letter.message.tries, letter.message.tries_allowed), (id, 1, 3));
+        assert_eq!(letter.message.last_error.as_deref(), Some("BAD_REQUEST"));
+        assert_eq!(letter.message.last_error_text.as_deref(), Some("no such symbol"));
+        assert!(
+            letter.message.created_at <= letter.since
+                && letter.since.since(letter.message.updated_at) < BACKOFF
+        );
+    }
+
+    #[test]
+    async fn what_is_learnt_of_a_dead_message_leaves_its_time_of_death(fixture: Fixture) {
+        fixture.dead("k1", Effect::Unknown).await;
+        let since = |letters: Vec<Letter>| only(letters).since;
+        let before = since(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap());
+        fixture.pass(DAY);
+        let id = fixture.letters(LetterState::Dead).await[0];
+        fixture.step(id, Event::Reconciled(Found::Done)).await;
+        let after = since(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap());
+        assert_eq!(before, after);
+        assert_eq!(fixture.row(id).await.last_error.as_deref(), Some("BAD_REQUEST"));
+    }
+
+    #[test]
+    async fn parked_letters_are_listed_until_they_are_decided(fixture: Fixture) {
+        let (first, _) = fixture.parked("k1").await;
+        let (second, _) = fixture.parked("k2").await;
+        assert_eq!(fixture.letters(LetterState::Parked).await, [second, first]);
+        fixture.step(second, Event::Decided(Decision::WasDone)).await;
+        assert_eq!(fixture.letters(LetterState::Parked).await, [first]);
+    }
+
+    #[test]
+    async fn retention_forgets_what_was_finished_before_a_moment(fixture: Fixture) {
+        let sent = fixture.enqueue("sent").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let cancelled = fixture.enqueue("cancelled").await;
+        fixture.step(cancelled, Event::Cancelled).await;
+        let dead = fixture.dead("dead", Effect::NotDone).await;
+        let (parked, _) = fixture.parked("parked").await;
+        fixture.pass(DAY);
+        let moment = fixture.row(sent).await.updated_at.plus(DAY / 2);
+        let young = fixture.enqueue("young").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let waiting = fixture.enqueue("waiting").await;
+        assert_eq!(fixture.store.message_forget(moment, 100).await.unwrap(), 2);
+        assert_eq!(fixture.store.message_forget(moment, 100).await.unwrap(), 0);
+        for id in [sent, cancelled] {
+            assert!(fixture.store.message_get(id).await.unwrap().is_none());
+            assert!(fixture.store.message_transitions(id).await.unwrap().is_empty());
+        }
+        for id in [dead, parked, young, waiting] {
+            assert!(fixture.store.message_get(id).await.unwrap().is_some());
+        }
+        fixture.assert_counts(&[("dead", 1), ("parked", 1), ("sent", 1), ("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn retention_is_bounded(fixture: Fixture) {
+        fixture.enqueue_many(5).await;
+        for work in fixture.claim(5).await {
+            fixture.send(&work).await;
+        }
+        let moment =
+            fixture.store.message_list(&MessageFilter::default(), 1).await.unwrap()[0].updated_at.plus(DAY);
+        let mut forgotten = Vec::new();
+        for _ in 0..4 {
+            forgotten.push(fixture.store.message_forget(moment, 2).await.unwrap());
+        }
+        assert_eq!(forgotten, [2, 2, 1, 0]);
+        fixture.assert_counts(&[]).await;
+    }
+
+    #[test]
+    async fn a_forgotten_message_can_be_put_in_anew(fixture: Fixture) {
+        let first = fixture.enqueue("k1").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let moment = fixture.row(first).await.updated_at.plus(DAY);
+        fixture.store.message_forget(moment, 10).await.unwrap();
+        assert_ne!(fixture.enqueue("k1").await, first);
+    }
+
+    #[test]
+    async fn a_pace_is_written_over_the_version_that_was_read(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        assert_eq!(fixture.store.pace_read("broker").await.unwrap(), None);
+        assert!(!fixture.store.pace_write("broker", 5, b"ten").await.unwrap(), "nobody has read version 5");
+        assert!(fixture.store.pace_write("broker", SharedPace::NEVER_WRITTEN, b"ten").await.unwrap());
+        assert!(!other.pace_write("broker", SharedPace::NEVER_WRITTEN, b"nine").await.unwrap());
+        let read = other.pace_read("broker").await.unwrap().unwrap();
+        assert_eq!(read.bytes, b"ten");
+        assert!(other.pace_write("broker", read.version, b"five").await.unwrap());
+        assert!(!fixture.store.pace_write("broker", read.version, b"six").await.unwrap());
+        let last = fixture.store.pace_read("broker").await.unwrap().unwrap();
+        assert_eq!((last.bytes.as_slice(), read.version < last.version), (b"five".as_slice(), true));
+        assert_eq!(fixture.store.pace_read("mailer").await.unwrap(), None);
+    }
+
+    #[test]
+    async fn a_node_is_seen_when_it_beats(fixture: Fixture) {
+        let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        fixture.store.node_beat(a, "alpha").await.unwrap();
+        fixture.pass(BACKOFF);
+        fixture.store.node_beat(b, "beta").await.unwrap();
+        fixture.pass(BACKOFF);
+        fixture.store.node_beat(a, "alpha").await.unwrap();
+        let nodes = fixture.store.node_list().await.unwrap();
+        let names: Vec<_> = nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
+        assert_eq!(names, [(a, "alpha"), (b, "beta")]);
+        assert!(BACKOFF * 2 <= nodes[0].seen_at.since(nodes[0].started_at));
+        assert_eq!(nodes[1].seen_at, nodes[1].started_at);
+    }
+
+    #[test]
+    async fn one_node_at_a_time_takes_care(fixture: Fixture) {
+        let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let lease = Duration::from_secs(30);
+        assert!(fixture.store.caretaker_claim(a, lease).await.unwrap());
+        assert!(!fixture.store.caretaker_claim(b, lease).await.unwrap());
+        fixture.pass(Duration::from_secs(20));
+        assert!(fixture.store.caretaker_claim(a, lease).await.unwrap(), "who has it keeps it");
+        fixture.pass(Duration::from_secs(20));
+        assert!(!fixture.store.caretaker_claim(b, lease).await.unwrap());
+        fixture.pass(Duration::from_secs(20));
+        assert!(fixture.store.caretaker_claim(b, lease).await.unwrap(), "it lapsed");
+        assert!(!fixture.store.caretaker_claim(a, lease).await.unwrap());
+    }
+}

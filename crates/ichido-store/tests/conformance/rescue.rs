@@ -1,0 +1,314 @@
+//! Messages whose worker is gone (SPEC D12, E1, E2, F2).
+
+use ichido_core::lifecycle::Doubt;
+use ichido_core::retry::Guarantee;
+use ichido_core::verdict::Effect;
+use ichido_store::message::{NewMessage, Note, QueueName, Settlement};
+use ichido_store::rescue::RescueTerms;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, LEASE, TRAVELS_FOR, again, ids, many, message, new_id, only,
+    queue, rescue, succeeded, terms,
+};
+
+both_databases! {
+    #[test]
+    async fn nothing_is_rescued_while_its_claim_stands(fixture: Fixture) {
+        assert_eq!(fixture.rescue(KEYED).await, None, "nothing is claimed");
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        fixture.pass(LEASE / 2);
+        assert_eq!(fixture.rescue(KEYED).await, None);
+        assert_eq!(fixture.status(id).await, "sending");
+    }
+
+    #[test]
+    async fn the_messages_of_a_lapsed_claim_go_back_uncharged_and_suspect(fixture: Fixture) {
+        let all = fixture.enqueue_many(3).await;
+        let held = fixture.claim(3).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(3));
+        assert_eq!(fixture.rescue(KEYED).await, None);
+        fixture.assert_counts(&[("queued", 3)]).await;
+        for id in &all {
+            let row = fixture.row(*id).await;
+            assert_eq!((row.status.as_str(), row.tries, row.effect), ("queued", 0, Effect::Unknown));
+            assert_eq!(fixture.steps(*id).await, ["queued>sending", "sending>queued"]);
+        }
+        let first = fixture.claim_one().await;
+        assert_eq!((first.id, first.history.tries, first.history.deaths), (all[0], 1, 0));
+        assert!(first.history.suspect);
+        assert!(held[0].fence < first.fence);
+    }
+
+    #[test]
+    async fn suspects_are_claimed_one_by_one_and_before_the_others(fixture: Fixture) {
+        let suspects = fixture.enqueue_many(3).await;
+        fixture.claim(3).await;
+        let innocent = fixture.enqueue("innocent").await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            taken.push(fixture.claim_one().await.id);
+        }
+        taken.sort_unstable();
+        assert_eq!(taken, [suspects, vec![innocent]].concat());
+        assert!(fixture.claim(10).await.is_empty());
+    }
+
+    #[test]
+    async fn a_suspect_whose_worker_lives_is_suspect_no_more(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        fixture.claim(2).await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        for _ in 0..2 {
+            let work = fixture.claim_one().await;
+            assert!(work.history.suspect);
+            fixture.settle(&work, again(&work)).await;
+        }
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let both = fixture.claim(10).await;
+        assert_eq!(both.len(), 2, "they are claimed together again");
+        assert!(both.iter().all(|work| !work.history.suspect));
+    }
+
+    #[test]
+    async fn a_message_that_was_alone_is_charged_with_the_death(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let held = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        let row = fixture.row(id).await;
+        assert_eq!((row.status.as_str(), row.tries, row.effect), ("failed", 1, Effect::Unknown));
+        assert!(held.claimed_at.plus(LEASE).plus(BACKOFF) <= row.next_attempt.unwrap());
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let second = fixture.claim_one().await;
+        assert_eq!((second.history.tries, second.history.deaths), (2, 1));
+        let Some(Doubt { since, travels_until }) = second.history.doubt else { panic!("no doubt") };
+        assert_eq!(since, held.claimed_at);
+        assert!(held.claimed_at.plus(TRAVELS_FOR) <= travels_until);
+    }
+
+    #[test]
+    async fn a_message_that_kills_two_workers_is_put_in_quarantine(fixture: Fixture) {
+        for (guarantee, state) in [(KEYED, "parked"), (Guarantee::Repeatable, "dead")] {
+            let id = fixture.enqueue(state).await;
+            for _ in 0..2 {
+                fixture.claim_one().await;
+                fixture.pass(AFTER_LEASE);
+                assert_eq!(fixture.rescue(guarantee).await, Some(1));
+                fixture.pass(BACKOFF);
+                fixture.promote().await;
+            }
+            let row = fixture.row(id).await;
+            assert_eq!((row.status.as_str(), row.effect), (state, Effect::Unknown));
+            assert!(fixture.claim(10).await.is_empty());
+        }
+    }
+
+    #[test]
+    async fn a_suspect_that_does_it_again_is_charged(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        fixture.claim(2).await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        let culprit = fixture.claim_one().await;
+        let innocent = fixture.claim_one().await;
+        fixture.send(&innocent).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!((culprit.id, fixture.status(all[0]).await.as_str()), (all[0], "failed"));
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        assert_eq!(fixture.claim_one().await.history.deaths, 1);
+    }
+
+    #[test]
+    async fn a_suspect_that_was_charged_is_still_claimed_alone(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        fixture.claim(2).await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        assert_eq!(fixture.claim_one().await.id, all[0]);
+        fixture.send(&fixture.claim_one().await).await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let innocent = fixture.enqueue("innocent").await;
+        assert_eq!(fixture.claim_one().await.id, all[0]);
+        assert_eq!(fixture.claim_one().await.id, innocent);
+    }
+
+    #[test]
+    async fn a_call_that_had_not_begun_was_not_done(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim_with_marks(2).await;
+        fixture.store.work_begin(&[(work[0].id, work[0].fence)]).await.unwrap();
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(Guarantee::Nothing).await, Some(2));
+        let begun = fixture.row(all[0]).await;
+        assert_eq!((begun.status.as_str(), begun.effect), ("parked", Effect::Unknown));
+        let not_begun = fixture.row(all[1]).await;
+        assert_eq!((not_begun.status.as_str(), not_begun.effect), ("queued", Effect::NotDone));
+        assert_eq!(fixture.claim_one().await.history.doubt, None);
+    }
+
+    #[test]
+    async fn what_cannot_be_repeated_is_parked_when_its_worker_dies(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        fixture.claim(2).await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(Guarantee::Nothing).await;
+        for id in all {
+            let row = fixture.row(id).await;
+            assert_eq!((row.status.as_str(), row.effect, row.tries), ("parked", Effect::Unknown, 1));
+        }
+        fixture.assert_counts(&[("parked", 2)]).await;
+    }
+
+    #[test]
+    async fn what_the_receiver_has_forgotten_is_parked(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        fixture.pass(DAY);
+        fixture.promote().await;
+        fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        assert_eq!(fixture.status(id).await, "parked");
+    }
+
+    #[test]
+    async fn a_death_counts_as_a_failure_and_the_last_one_is_final(fixture: Fixture) {
+        let once = NewMessage { tries_allowed: many(1), ..message("k1") };
+        let id = new_id(fixture.put(once).await);
+        fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>failed", "failed>dead"]);
+        assert_eq!(
+            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            ("dead", Effect::Unknown)
+        );
+    }
+
+    #[test]
+    async fn only_what_was_not_settled_is_rescued(fixture: Fixture) {
+        let all = fixture.enqueue_many(4).await;
+        let work = fixture.claim(4).await;
+        fixture.send(&work[0]).await;
+        fixture.settle(&work[1], again(&work[1])).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(2));
+        let mut states = Vec::new();
+        for id in &all {
+            states.push(fixture.status(*id).await);
+        }
+        assert_eq!(states, ["sent", "failed", "queued", "queued"]);
+        fixture.assert_counts(&[("sent", 1), ("failed", 1), ("queued", 2)]).await;
+    }
+
+    #[test]
+    async fn a_message_left_over_from_a_batch_was_not_alone(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        fixture.send(&work[0]).await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        assert_eq!(fixture.status(all[1]).await, "queued", "nobody can tell which of the two did it");
+        assert!(fixture.claim_one().await.history.suspect);
+    }
+
+    #[test]
+    async fn a_lapsed_claim_without_messages_just_goes(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        let other = fixture.another_node().await;
+        for work in &work {
+            // Another node does not know how many the claim holds, so it may leave the claim behind.
+            let report = Settlement::of(work, succeeded(work), Note::default());
+            other.work_settle(report).await.unwrap();
+        }
+        fixture.pass(AFTER_LEASE);
+        assert!(matches!(fixture.rescue(KEYED).await, None | Some(0)));
+        assert_eq!(fixture.rescue(KEYED).await, None);
+        for id in all {
+            assert_eq!(fixture.status(id).await, "sent");
+        }
+    }
+
+    #[test]
+    async fn each_rescue_takes_one_lapsed_claim(fixture: Fixture) {
+        let all = fixture.enqueue_many(4).await;
+        fixture.claim(3).await;
+        fixture.claim(1).await;
+        fixture.pass(AFTER_LEASE);
+        let mut rescued = [fixture.rescue(KEYED).await, fixture.rescue(KEYED).await];
+        rescued.sort_unstable();
+        assert_eq!(rescued, [Some(1), Some(3)]);
+        assert_eq!(fixture.rescue(KEYED).await, None);
+        assert_eq!(fixture.status(all[3]).await, "failed");
+    }
+
+    #[test]
+    async fn any_node_rescues(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        let other = fixture.another_node().await;
+        assert_eq!(rescue(&other, KEYED).await, None);
+        other.skew_by(AFTER_LEASE);
+        assert_eq!(rescue(&other, KEYED).await, Some(1));
+        assert_eq!(fixture.status(id).await, "failed");
+    }
+
+    #[test]
+    async fn the_terms_are_those_of_the_messages_queue(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        let terms_of = |name: &QueueName| RescueTerms {
+            guarantee: if *name == queue() { Guarantee::Nothing } else { Guarantee::Repeatable },
+            wait: BACKOFF,
+            travels_for: TRAVELS_FOR,
+        };
+        fixture.store.work_rescue(terms_of).await.unwrap();
+        assert_eq!(fixture.status(id).await, "parked");
+    }
+
+    #[test]
+    async fn the_rescue_is_in_the_audit_with_the_node_that_died(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let held = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let last = transitions.last().unwrap();
+        assert_eq!(
+            (last.kind.as_str(), last.node, last.effect),
+            ("worker_died", Some(terms().node), Effect::Unknown)
+        );
+        assert_eq!((last.fence, last.tries), (Some(held.fence.get()), 1));
+    }
+
+    #[test]
+    async fn what_is_rescued_is_found_by_a_node_that_has_gone_past_it(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let lost = fixture.enqueue_many(2).await;
+        other.work_claim(&queue(), many(2), terms()).await.unwrap();
+        let after = fixture.enqueue("after").await;
+        assert_eq!(ids(&fixture.claim(1).await), [after]);
+        other.skew_by(AFTER_LEASE);
+        // The younger claim has lapsed by that clock too; each rescue takes one.
+        while rescue(&other, KEYED).await.is_some() {}
+        assert_eq!(only(fixture.claim(10).await).id, lost[0]);
+        assert_eq!(only(fixture.claim(10).await).id, lost[1]);
+    }
+}

@@ -1,0 +1,659 @@
+//! Claiming, reporting and keeping hold of messages (SPEC D2, D3, D12, D13, E1, F2).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::lifecycle::{Begun, Event, Failure, State, Why};
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::message::{ClaimTerms, NewMessage, Note, Settlement, Stepped, Work, limits};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, LEASE, TRAVELS_FOR, again, for_good, given_back, ids, in_doubt,
+    many, message, only, queue, queue_named, rescue, succeeded, terms,
+};
+
+fn now(stepped: Stepped) -> State {
+    match stepped {
+        Stepped::Now(state) => state,
+        other => panic!("{other:?}"),
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_claim_takes_no_more_than_it_asks_for(fixture: Fixture) {
+        let all = fixture.enqueue_many(10).await;
+        let first = fixture.claim(4).await;
+        let second = fixture.claim(4).await;
+        let third = fixture.claim(4).await;
+        assert_eq!([ids(&first), ids(&second), ids(&third)].concat(), all);
+        assert_eq!((first.len(), second.len(), third.len()), (4, 4, 2));
+        assert!(first[0].fence < second[0].fence && second[0].fence < third[0].fence);
+        assert!(fixture.claim(4).await.is_empty());
+    }
+
+    #[test]
+    async fn a_claim_leaves_other_queues_alone(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        assert!(fixture.store.work_claim(&queue_named("mail"), many(5), terms()).await.unwrap().is_empty());
+    }
+
+    #[test]
+    async fn a_claim_is_bounded_whatever_it_asks_for(fixture: Fixture) {
+        let all = fixture.enqueue_many(limits::CLAIM_MAX as usize + 1).await;
+        let work = fixture.claim(u32::MAX).await;
+        assert_eq!(ids(&work), all[..limits::CLAIM_MAX as usize]);
+        assert_eq!(ids(&fixture.claim(u32::MAX).await), all[limits::CLAIM_MAX as usize..]);
+    }
+
+    #[test]
+    async fn sixteen_claimers_take_each_of_ten_thousand_messages_once(fixture: Fixture) {
+        let all: BTreeSet<Uuid> = fixture.enqueue_many(10_000).await.into_iter().collect();
+        let other = fixture.another_node().await;
+        let claimers: Vec<_> = (0..16)
+            .map(|number: u128| {
+                let store = if number.is_multiple_of(2) { fixture.store.clone() } else { other.clone() };
+                let terms = ClaimTerms { node: Uuid::from_u128(number), ..terms() };
+                tokio::spawn(async move {
+                    let mut taken = Vec::new();
+                    loop {
+                        let work = store.work_claim(&queue(), many(57), terms).await.unwrap();
+                        if work.is_empty() {
+                            return taken;
+                        }
+                        taken.extend(ids(&work));
+                    }
+                })
+            })
+            .collect();
+        let mut taken = Vec::new();
+        for claimer in claimers {
+            taken.extend(claimer.await.unwrap());
+        }
+        // A claimer may find nothing while another one still holds the last rows.
+        taken.extend(ids(&fixture.claim(limits::CLAIM_MAX).await));
+        assert_eq!(taken.len(), 10_000);
+        assert_eq!(taken.into_iter().collect::<BTreeSet<_>>(), all);
+        fixture.assert_counts(&[("sending", 10_000)]).await;
+    }
+
+    #[test]
+    async fn a_failed_message_waits_for_its_time_and_is_claimed_again(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let note = Note { code: Some(ErrorCode::Broker5xx), status: Some(503), ..Note::default() };
+        let state = now(fixture.settle_noting(&work, again(&work), note).await);
+        assert!(
+            matches!(state, State::Failed { due, .. } if due == work.claimed_at.plus(BACKOFF)),
+            "{state:?}"
+        );
+        let row = fixture.row(id).await;
+        assert_eq!(
+            (row.status.as_str(), row.tries, row.last_error.as_deref()),
+            ("failed", 1, Some("BROKER_5XX"))
+        );
+        assert_eq!(row.next_attempt, Some(work.claimed_at.plus(BACKOFF)));
+        assert_eq!(fixture.promote().await, 0);
+        assert!(fixture.claim(10).await.is_empty(), "not yet due");
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.promote().await, 1);
+        assert_eq!(fixture.status(id).await, "queued");
+        let second = fixture.claim_one().await;
+        assert_eq!((second.id, second.history.tries), (id, 2));
+        assert!(work.fence < second.fence);
+    }
+
+    #[test]
+    async fn what_no_retry_can_mend_is_dead_at_once(fixture: Fixture) {
+        for (text, effect) in [("k1", Effect::NotDone), ("k2", Effect::Unknown)] {
+            let id = fixture.dead(text, effect).await;
+            let row = fixture.row(id).await;
+            assert_eq!((row.status.as_str(), row.effect), ("dead", effect));
+            assert_eq!(
+                (row.last_error.as_deref(), row.last_error_text.as_deref()),
+                (Some("BAD_REQUEST"), Some("no such symbol"))
+            );
+            assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>dead"]);
+        }
+        assert!(fixture.claim(10).await.is_empty());
+    }
+
+    #[test]
+    async fn a_message_whose_tries_are_spent_fails_and_then_dies(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        for tries in 1..=3 {
+            let work = fixture.claim_one().await;
+            assert_eq!(work.history.tries, tries);
+            let state = now(fixture.settle(&work, again(&work)).await);
+            assert_eq!(state.name(), if tries < 3 { "failed" } else { "dead" });
+            fixture.pass(BACKOFF);
+            fixture.promote().await;
+        }
+        let steps = fixture.steps(id).await;
+        assert_eq!(steps[steps.len() - 3..], ["queued>sending", "sending>failed", "failed>dead"]);
+        assert_eq!((fixture.row(id).await.tries, fixture.status(id).await.as_str()), (3, "dead"));
+        fixture.assert_counts(&[("dead", 1)]).await;
+        assert!(fixture.claim(10).await.is_empty());
+    }
+
+    #[test]
+    async fn a_message_in_doubt_is_parked(fixture: Fixture) {
+        let (id, work) = fixture.parked("k1").await;
+        let row = fixture.row(id).await;
+        assert_eq!((row.status.as_str(), row.effect, row.tries), ("parked", Effect::Unknown, 1));
+        assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>parked"]);
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.promote().await, 0);
+        assert!(fixture.claim(10).await.is_empty());
+        assert_eq!(work.id, id);
+    }
+
+    #[test]
+    async fn an_unknown_effect_that_could_happen_twice_is_parked(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let event = Event::Failed {
+            fence: work.fence,
+            failure: Failure::Again { due: work.claimed_at.plus(BACKOFF) },
+            effect: Effect::Unknown,
+            safety: Safety::Neither,
+            travels_until: work.claimed_at.plus(TRAVELS_FOR),
+        };
+        assert_eq!(now(fixture.settle(&work, event).await).name(), "parked");
+        assert_eq!(fixture.status(id).await, "parked");
+    }
+
+    #[test]
+    async fn a_doubt_goes_with_the_message_to_its_next_try(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let event = Event::Failed {
+            fence: work.fence,
+            failure: Failure::Again { due: work.claimed_at.plus(BACKOFF) },
+            effect: Effect::Unknown,
+            safety: Safety::Keyed,
+            travels_until: work.claimed_at.plus(TRAVELS_FOR),
+        };
+        let State::Failed { history, .. } = now(fixture.settle(&work, event).await) else {
+            panic!("not failed")
+        };
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let second = fixture.claim_one().await;
+        assert_eq!((second.history.doubt, history.doubt.is_some()), (history.doubt, true));
+    }
+
+    #[test]
+    async fn a_message_given_back_keeps_its_try(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        for _ in 0..5 {
+            let work = fixture.claim_one().await;
+            assert_eq!(work.history.tries, 1);
+            assert_eq!(now(fixture.settle(&work, given_back(&work)).await).name(), "queued");
+            assert_eq!((fixture.status(id).await.as_str(), fixture.row(id).await.tries), ("queued", 0));
+        }
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn a_message_can_be_given_back_for_later(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let later = Event::GivenBack { fence: work.fence, due: work.claimed_at.plus(BACKOFF) };
+        fixture.settle(&work, later).await;
+        assert!(fixture.claim(1).await.is_empty());
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        assert_eq!(fixture.claim_one().await.history.tries, 1);
+    }
+
+    #[test]
+    async fn a_message_given_back_for_a_moment_that_has_come_is_claimable_at_once(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.pass(Duration::from_secs(10));
+        let due = Event::GivenBack { fence: work.fence, due: work.claimed_at.plus(Duration::from_secs(5)) };
+        fixture.settle(&work, due).await;
+        fixture.claim_one().await;
+    }
+
+    #[test]
+    async fn a_call_may_begin_while_its_claim_stands(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let work = fixture.claim_with_marks(2).await;
+        assert!(work.iter().all(|work| work.begun == Begun::NotYet));
+        let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
+        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [true, true]);
+        assert_eq!(
+            fixture.store.work_begin(&calls[..1]).await.unwrap(),
+            [true],
+            "asked again, the answer is the same"
+        );
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, false]);
+    }
+
+    #[test]
+    async fn a_call_may_not_begin_once_its_message_is_settled(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let work = fixture.claim_with_marks(2).await;
+        fixture.settle(&work[0], again(&work[0])).await;
+        let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
+        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, true]);
+    }
+
+    #[test]
+    async fn a_message_whose_call_began_is_not_given_back(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let mut work = only(fixture.claim_with_marks(1).await);
+        fixture.store.work_begin(&[(work.id, work.fence)]).await.unwrap();
+        work.begun = Begun::Yes;
+        let refused = fixture.settle(&work, given_back(&work)).await;
+        assert_eq!(refused, Stepped::Refused(Why::MayHaveBegun));
+        assert_eq!(fixture.status(id).await, "sending");
+        fixture.send(&work).await;
+    }
+
+    #[test]
+    async fn a_renewed_claim_is_not_rescued(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        for _ in 0..3 {
+            fixture.pass(Duration::from_secs(20));
+            assert_eq!(fixture.store.work_renew(&[work.fence], LEASE).await.unwrap(), [true]);
+            assert_eq!(fixture.rescue(KEYED).await, None);
+        }
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(fixture.store.work_renew(&[work.fence], LEASE).await.unwrap(), [false]);
+        assert_eq!(fixture.status(id).await, "failed");
+    }
+
+    #[test]
+    async fn a_paused_queue_is_not_claimed_from(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
+        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
+        assert!(fixture.claim(10).await.is_empty());
+        assert_eq!(fixture.store.work_claim(&queue_named("mail"), many(1), terms()).await.unwrap().len(), 1);
+        fixture.enqueue("k2").await;
+        assert!(
+            fixture.another_node().await.work_claim(&queue(), many(10), terms()).await.unwrap().is_empty()
+        );
+        fixture.store.queue_pause(&queue(), false, None).await.unwrap();
+        assert_eq!(fixture.claim(10).await.len(), 2);
+    }
+
+    #[test]
+    async fn suspects_wait_too_while_their_queue_is_paused(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        fixture.claim(2).await;
+        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(2));
+        assert!(fixture.claim(10).await.is_empty());
+    }
+
+    #[test]
+    async fn what_is_held_can_be_settled_while_its_queue_is_paused(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        fixture.send(&work).await;
+    }
+
+    #[test]
+    async fn a_success_keeps_what_the_receiver_said(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let note = Note {
+            code: Some(ErrorCode::ConflictProcessed),
+            status: Some(409),
+            result_digest: Some(Digest::of_bytes(b"order 7")),
+            receipt: Some("order-7".to_owned()),
+            ..Note::default()
+        };
+        assert_eq!(fixture.settle_noting(&work, succeeded(&work), note).await, Stepped::Now(State::Sent));
+        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!((last.to.as_str(), last.effect, last.tries), ("sent", Effect::Done, 1));
+        assert_eq!((last.code.as_deref(), last.status), (Some("CONFLICT_PROCESSED"), Some(409)));
+        assert_eq!(
+            (last.receipt.as_deref(), last.result_digest),
+            (Some("order-7"), Some(Digest::of_bytes(b"order 7")))
+        );
+        assert_eq!((last.node, last.fence), (Some(terms().node), Some(work.fence.get())));
+    }
+
+    #[test]
+    async fn a_failure_keeps_what_the_receiver_said(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let note = Note {
+            code: Some(ErrorCode::Broker5xx),
+            status: Some(503),
+            receipt: Some("ticket 3".to_owned()),
+            excerpt: Some("x".repeat(5_000)),
+            ..Note::default()
+        };
+        fixture.settle_noting(&work, again(&work), note).await;
+        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!(
+            (last.from.as_str(), last.to.as_str(), last.kind.as_str()),
+            ("sending", "failed", "failed")
+        );
+        assert_eq!((last.code.as_deref(), last.status), (Some("BROKER_5XX"), Some(503)));
+        assert_eq!(last.receipt.as_deref(), Some("ticket 3"));
+        assert_eq!(last.excerpt.map(|text| text.len()), Some(limits::EXCERPT_BYTES_MAX));
+        assert_eq!((last.node, last.fence), (Some(terms().node), Some(work.fence.get())));
+    }
+
+    #[test]
+    async fn whatever_the_receiver_said_its_message_can_be_settled(fixture: Fixture) {
+        let sent = fixture.enqueue("k1").await;
+        let failed = fixture.enqueue("k2").await;
+        let work = fixture.claim(2).await;
+        let odd = Note {
+            receipt: Some("a\0b".repeat(2_000)),
+            excerpt: Some(format!("\0{}", "é".repeat(2_000))),
+            actor: Some("o\0".to_owned()),
+            status: Some(u16::MAX),
+            ..Note::default()
+        };
+        assert_eq!(
+            fixture.settle_noting(&work[0], succeeded(&work[0]), odd.clone()).await,
+            Stepped::Now(State::Sent)
+        );
+        assert_eq!(now(fixture.settle_noting(&work[1], again(&work[1]), odd).await).name(), "failed");
+        assert_eq!(
+            (fixture.status(sent).await.as_str(), fixture.status(failed).await.as_str()),
+            ("sent", "failed")
+        );
+        for id in [sent, failed] {
+            let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+            assert!(last.receipt.unwrap().len() <= limits::EXCERPT_BYTES_MAX);
+        }
+    }
+
+    /// Of one claim some are sent, some fail, and those that are left must be rescued when it lapses.
+    #[test]
+    async fn a_claim_whose_messages_end_in_different_ways_loses_none(fixture: Fixture) {
+        let all = fixture.enqueue_many(6).await;
+        let work = fixture.claim(6).await;
+        let settlements: Vec<_> = work[..4]
+            .iter()
+            .enumerate()
+            .map(|(number, work)| {
+                let event = if number % 2 == 0 { succeeded(work) } else { again(work) };
+                let settlement = Settlement::of(work, event, Note::default());
+                let store = fixture.store.clone();
+                tokio::spawn(async move { store.work_settle(settlement).await })
+            })
+            .collect();
+        for settlement in settlements {
+            now(settlement.await.unwrap().unwrap());
+        }
+        fixture.assert_counts(&[("sent", 2), ("failed", 2), ("sending", 2)]).await;
+        fixture.send(&work[4]).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(fixture.status(all[5]).await, "queued");
+        assert_eq!(fixture.rescue(KEYED).await, None);
+    }
+
+    #[test]
+    async fn a_claim_is_over_with_its_last_message(fixture: Fixture) {
+        fixture.enqueue_many(4).await;
+        let work = fixture.claim(4).await;
+        for work in &work[..2] {
+            fixture.send(work).await;
+        }
+        fixture.settle(&work[2], again(&work[2])).await;
+        fixture.settle(&work[3], in_doubt(&work[3])).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.store.work_renew(&[work[0].fence], LEASE).await.unwrap(), [false]);
+        assert_eq!(fixture.rescue(KEYED).await, None);
+    }
+
+    /// A report that comes twice, as after a lost answer, must not count for the neighbour that is still being sent.
+    #[test]
+    async fn a_message_settled_twice_does_not_end_its_neighbours_claim(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        fixture.send(&work[0]).await;
+        fixture.send(&work[0]).await;
+        assert_eq!(fixture.status(all[1]).await, "sending");
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(
+            (fixture.status(all[0]).await.as_str(), fixture.status(all[1]).await.as_str()),
+            ("sent", "queued")
+        );
+        assert_eq!(fixture.steps(all[0]).await, ["queued>sending", "sending>sent"]);
+    }
+
+    #[test]
+    async fn a_failure_reported_twice_is_one_failure(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        for _ in 0..2 {
+            assert_eq!(now(fixture.settle(&work[0], again(&work[0])).await).name(), "failed");
+        }
+        assert_eq!(fixture.steps(all[0]).await, ["queued>sending", "sending>failed"]);
+        fixture.assert_counts(&[("failed", 1), ("sending", 1)]).await;
+    }
+
+    #[test]
+    async fn another_outcome_than_the_one_that_was_reported_is_refused(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        fixture.send(&work[0]).await;
+        for event in
+            [again(&work[0]), in_doubt(&work[0]), given_back(&work[0]), for_good(&work[0], Effect::NotDone)]
+        {
+            assert_eq!(fixture.settle(&work[0], event).await, Stepped::Refused(Why::StaleFence));
+        }
+        assert_eq!(fixture.status(all[0]).await, "sent");
+        fixture.assert_counts(&[("sent", 1), ("sending", 1)]).await;
+    }
+
+    #[test]
+    async fn reports_of_one_message_at_once_are_one_outcome(fixture: Fixture) {
+        fixture.enqueue_many(20).await;
+        let work = fixture.claim(20).await;
+        let reports: Vec<_> = work
+            .iter()
+            .flat_map(|work| {
+                [again(work), given_back(work), again(work), in_doubt(work)].map(|event| (work, event))
+            })
+            .map(|(work, event)| {
+                let settlement = Settlement::of(work, event, Note::default());
+                let store = fixture.store.clone();
+                tokio::spawn(async move { store.work_settle(settlement).await })
+            })
+            .collect();
+        for report in reports {
+            report.await.unwrap().unwrap();
+        }
+        assert_eq!(fixture.counts().await.values().sum::<i64>(), 20);
+        for work in &work {
+            assert_eq!(fixture.steps(work.id).await.len(), 2);
+        }
+    }
+
+    #[test]
+    async fn a_refused_report_leaves_the_message_with_its_claim(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let done_but_again = Event::Failed {
+            fence: work.fence,
+            failure: Failure::Again { due: work.claimed_at },
+            effect: Effect::Done,
+            safety: Safety::Keyed,
+            travels_until: work.claimed_at,
+        };
+        assert_eq!(fixture.settle(&work, done_but_again).await, Stepped::Refused(Why::WasDone));
+        assert_eq!(fixture.status(id).await, "sending");
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1), "it is not forgotten");
+    }
+
+    #[test]
+    async fn a_refused_report_does_not_end_its_neighbours_claim(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        let cancelled = fixture.settle(&work[0], Event::Cancelled).await;
+        assert_eq!(cancelled, Stepped::Refused(Why::NotFromHere));
+        fixture.send(&work[1]).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(fixture.status(all[0]).await, "queued");
+    }
+
+    #[test]
+    async fn a_beginning_is_no_end(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let began = fixture.settle(&work, Event::Began { fence: work.fence }).await;
+        assert_eq!(began, Stepped::Refused(Why::NotFromHere));
+        assert_eq!(fixture.status(id).await, "sending");
+        fixture.send(&work).await;
+    }
+
+    #[test]
+    async fn a_report_under_another_fence_is_refused(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let first = only(fixture.claim(1).await);
+        let second = only(fixture.claim(1).await);
+        let stray = fixture.settle(&first, succeeded(&second)).await;
+        assert_eq!(stray, Stepped::Refused(Why::StaleFence));
+        fixture.assert_counts(&[("sending", 2)]).await;
+    }
+
+    #[test]
+    async fn a_zombies_failure_after_the_rescue_changes_nothing(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        let before = fixture.row(id).await;
+        for event in
+            [again(&zombie), for_good(&zombie, Effect::NotDone), in_doubt(&zombie), given_back(&zombie)]
+        {
+            assert_eq!(fixture.settle(&zombie, event).await, Stepped::Refused(Why::StaleFence));
+        }
+        assert_eq!(fixture.row(id).await, before);
+        fixture.assert_counts(&[("failed", 1)]).await;
+    }
+
+    #[test]
+    async fn a_zombies_success_stops_the_resend_of_a_waiting_message(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        let note = Note { receipt: Some("order-7".to_owned()), ..Note::default() };
+        assert_eq!(fixture.settle_noting(&zombie, succeeded(&zombie), note).await, Stepped::Now(State::Sent));
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.promote().await, 0);
+        assert!(fixture.claim(10).await.is_empty());
+        assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>failed", "failed>sent"]);
+        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!((last.kind.as_str(), last.receipt.as_deref()), ("late_success", Some("order-7")));
+        fixture.assert_counts(&[("sent", 1)]).await;
+    }
+
+    #[test]
+    async fn a_zombies_success_stops_the_resend_of_a_queued_message(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let zombies = fixture.claim(2).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(2));
+        for zombie in &zombies {
+            fixture.send(zombie).await;
+        }
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.assert_counts(&[("sent", 2)]).await;
+    }
+
+    #[test]
+    async fn a_zombies_success_resolves_a_parked_message(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(Guarantee::Nothing).await;
+        assert_eq!(fixture.status(id).await, "parked");
+        fixture.send(&zombie).await;
+        assert_eq!((fixture.status(id).await.as_str(), fixture.row(id).await.effect), ("sent", Effect::Done));
+    }
+
+    #[test]
+    async fn a_zombies_success_leaves_what_is_being_resent_alone(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let second = fixture.claim_one().await;
+        assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, Stepped::Refused(Why::StaleFence));
+        assert_eq!(fixture.status(id).await, "sending");
+        fixture.send(&second).await;
+    }
+
+    #[test]
+    async fn a_success_after_a_reported_failure_stops_the_resend(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        fixture.settle(&work[0], again(&work[0])).await;
+        fixture.send(&work[0]).await;
+        assert_eq!(fixture.status(all[0]).await, "sent");
+        fixture.assert_counts(&[("sent", 1), ("sending", 1)]).await;
+    }
+
+    #[test]
+    async fn a_late_success_is_learnt_of_a_dead_message_which_stays_dead(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, for_good(&work, Effect::Unknown)).await;
+        let learnt = now(fixture.settle(&work, succeeded(&work)).await);
+        assert!(matches!(learnt, State::Dead { effect: Effect::Done, .. }), "{learnt:?}");
+        assert_eq!((fixture.status(id).await.as_str(), fixture.row(id).await.effect), ("dead", Effect::Done));
+        fixture.assert_counts(&[("dead", 1)]).await;
+    }
+
+    #[test]
+    async fn a_late_success_is_learnt_of_a_cancelled_message_which_stays_cancelled(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        assert_eq!(now(fixture.step(id, Event::Cancelled).await).name(), "cancelled");
+        assert_eq!(fixture.row(id).await.effect, Effect::Unknown);
+        let learnt = now(fixture.settle(&zombie, succeeded(&zombie)).await);
+        assert!(matches!(learnt, State::Cancelled { effect: Effect::Done, .. }), "{learnt:?}");
+        assert_eq!(
+            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            ("cancelled", Effect::Done)
+        );
+        fixture.assert_counts(&[("cancelled", 1)]).await;
+    }
+
+    #[test]
+    async fn a_settled_message_of_another_node_is_no_mystery(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        let other = fixture.another_node().await;
+        // The node that claims need not be the one that reports: the claim is in the database, not in the node.
+        let report = |work: &Work| Settlement::of(work, succeeded(work), Note::default());
+        assert_eq!(other.work_settle(report(&work[0])).await.unwrap(), Stepped::Now(State::Sent));
+        fixture.send(&work[1]).await;
+        fixture.pass(AFTER_LEASE);
+        assert!(matches!(rescue(&fixture.store, KEYED).await, None | Some(0)));
+        fixture.assert_counts(&[("sent", 2)]).await;
+    }
+}
