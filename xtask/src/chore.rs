@@ -9,11 +9,13 @@ Usage: cargo xtask <chore>
 
   test                  everything CI checks: tools, format, clippy, tests, docs, deny, fuzz (compiled only)
   tidy                  the rules about the repository itself (also part of `test`)
+  bench store           the store's speed beside the least SQL for the same work (a release build, some minutes)
+  soak                  the crash tests in their long form: 500 kills for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   help, --help, -h      this text";
 
 /// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
-const WORDS: [&str; 4] = ["test", "tidy", "fuzz", "help"];
+const WORDS: [&str; 6] = ["test", "tidy", "bench store", "soak", "fuzz", "help"];
 
 /// A word that is further than this from a chore's is another word, not a slip of the finger.
 const SLIPS_MAX: usize = 2;
@@ -28,6 +30,10 @@ pub enum Chore {
     Test,
     /// Check the rules about the repository itself.
     Tidy,
+    /// Measure the store.
+    BenchStore,
+    /// Kill for longer than CI has time for.
+    Soak,
     /// Run every fuzz target for `seconds` each.
     Fuzz {
         /// Seconds for each target.
@@ -48,6 +54,9 @@ impl Chore {
             [] => Err("which chore?".to_owned()),
             ["test"] => Ok(Self::Test),
             ["tidy"] => Ok(Self::Tidy),
+            ["bench", "store"] => Ok(Self::BenchStore),
+            ["bench", ..] => Err("`bench` measures one thing: `bench store`".to_owned()),
+            ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
             ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),
             ["fuzz", "--seconds", count] => match count.parse() {
@@ -56,7 +65,9 @@ impl Chore {
                 Ok(seconds) => Ok(Self::Fuzz { seconds }),
             },
             ["help"] => Ok(Self::Help),
-            [word, ..] if !WORDS.contains(word) => Err(no_such_chore(word)),
+            [word, ..] if !WORDS.iter().any(|known| known.split(' ').next() == Some(*word)) => {
+                Err(no_such_chore(word))
+            }
             other => Err(format!("`{}` is not understood", other.join(" "))),
         }
     }
@@ -101,7 +112,7 @@ mod tests {
         assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));
         assert_eq!(Chore::parse(&["help"]), Ok(Chore::Help));
         for word in WORDS {
-            assert!(Chore::parse(&[word]).is_ok(), "{word}");
+            assert!(Chore::parse(&word.split(' ').collect::<Vec<_>>()).is_ok(), "{word}");
             assert!(USAGE.contains(&format!("\n  {word}")), "{word}");
         }
     }

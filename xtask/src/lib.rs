@@ -8,6 +8,7 @@
 pub mod chore;
 pub mod fuzz;
 mod line;
+pub mod long;
 pub mod test;
 pub mod tidy;
 pub mod tools;

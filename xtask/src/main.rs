@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use xtask::chore::{Chore, USAGE};
-use xtask::{fuzz, root, test, tidy};
+use xtask::{fuzz, long, root, test, tidy};
 
 /// The chore ran and found something wrong.
 const FAILED: u8 = 1;
@@ -22,6 +22,8 @@ fn main() -> ExitCode {
     let outcome = match chore {
         Chore::Test => test::run(&root()),
         Chore::Tidy => tidy::run(&root()),
+        Chore::BenchStore => long::bench_store(&root()),
+        Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
         Chore::Help => {
             println!("{USAGE}");

@@ -1,0 +1,22 @@
+//! What takes too long for CI: the benchmarks and the long form of the crash tests.
+//!
+//! Guarantee: nothing here decides whether a change may land; it tells a person how fast and how steady things are.
+
+use std::path::Path;
+
+use crate::line::Line;
+
+/// How often a process is killed on each database.
+const KILLS: &str = "500";
+
+/// Measures the store beside its floors.
+pub fn bench_store(root: &Path) -> Result<(), String> {
+    Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "store"]).run(root)
+}
+
+/// Runs the crash tests for long.
+pub fn soak(root: &Path) -> Result<(), String> {
+    Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
+        .env("ICHIDO_CRASH_KILLS", KILLS)
+        .run(root)
+}
