@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
+use super::copy::COPY_FROM;
 use super::{Postgres, micros};
 use crate::error::StoreError;
 use crate::message::{Enqueued, NewMessage};
@@ -17,14 +18,23 @@ pub(crate) type Numbered = (Uuid, NewMessage);
 
 impl Postgres {
     pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
-        let mut connection = self.pool().acquire().await?;
         // Duplicates are rare, so a batch is first taken to have none. Not so inside a caller's transaction, which the
         // failure would end.
-        let all: Vec<usize> = (0..messages.len()).collect();
-        match insert(&mut connection, include_str!("sql/enqueue_new.sql"), messages, &all, self.skew()).await
-        {
-            Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
-            Err(StoreError::Refused(_)) => enqueue_in(&mut connection, messages, self.skew()).await,
+        let outcome = if COPY_FROM <= messages.len() && messages.iter().all(|(_, new)| new.delay.is_zero()) {
+            self.copy_new(messages).await
+        } else {
+            let all: Vec<usize> = (0..messages.len()).collect();
+            let mut connection = self.pool().acquire().await?;
+            insert(&mut connection, include_str!("sql/enqueue_new.sql"), messages, &all, self.skew())
+                .await
+                .map(drop)
+        };
+        match outcome {
+            Ok(()) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
+            Err(StoreError::Refused(_)) => {
+                let mut connection = self.pool().acquire().await?;
+                enqueue_in(&mut connection, messages, self.skew()).await
+            }
             Err(error) => Err(error),
         }
     }

@@ -107,6 +107,26 @@ both_databases! {
     }
 
     #[test]
+    async fn a_duplicate_in_a_large_batch_is_found_and_the_others_are_put_in(fixture: Fixture) {
+        let first = fixture.enqueue("m7").await;
+        let messages: Vec<_> = (0..300).map(|n| message(&format!("m{n}"))).collect();
+        let answers = fixture.store.messages_enqueue(messages).await;
+        for (n, answer) in answers.into_iter().enumerate() {
+            match answer.unwrap() {
+                Enqueued::Same { id } => assert_eq!((n, id), (7, first)),
+                Enqueued::New { id } => {
+                    let row = fixture.store.message_get(id).await.unwrap().unwrap();
+                    assert_eq!((row.status.as_str(), row.request), ("queued", format!("m{n}").into_bytes()));
+                }
+                other => panic!("{n}: {other:?}"),
+            }
+        }
+        let all_new = (0..300).map(|n| message(&format!("n{n}"))).collect();
+        assert!(fixture.store.messages_enqueue(all_new).await.iter().all(|new| matches!(new, Ok(Enqueued::New { .. }))));
+        assert_eq!(fixture.claim(1_000).await.len(), 600);
+    }
+
+    #[test]
     async fn none_put_in_is_none_answered(fixture: Fixture) {
         assert!(fixture.store.messages_enqueue(Vec::new()).await.is_empty());
     }
