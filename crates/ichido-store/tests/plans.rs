@@ -47,13 +47,13 @@ async fn add_present(connection: &mut PgConnection) {
             "INSERT INTO ichido.ready (queue, priority, message_id) SELECT 'orders', 2, {id} FROM generate_series(1, 900) n"
         ),
         format!(
-            "INSERT INTO ichido.scheduled SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM generate_series(901, 950) n"
+            "INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths) SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM generate_series(901, 950) n"
         ),
         format!(
-            "INSERT INTO ichido.letters SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', 'no', now(), 1, 0 FROM generate_series(951, 999) n"
+            "INSERT INTO ichido.letters (message_id, queue, state, effect, code, error, since, tries, deaths) SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', 'no', now(), 1, 0 FROM generate_series(951, 999) n"
         ),
         format!(
-            "INSERT INTO ichido.leases SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, ARRAY[{id}] FROM generate_series(1000, 1000) n"
+            "INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, message_ids) SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, false, ARRAY[{id}] FROM generate_series(1000, 1000) n"
         ),
     ];
     for statement in statements {
@@ -157,7 +157,7 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     sweep.goes_by("ledger_expiry");
     let rescue = plan(&mut connection, include_str!("../src/postgres/sql/rescue_lock.sql"), "0").await;
     assert!(!scans(&serde_json::from_str(&rescue.text).expect("a plan"), "messages"));
-    let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1";
+    let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";
     plan(&mut connection, include_str!("../src/postgres/sql/rescue_left.sql"), left)
         .await
         .goes_by("messages_pkey");

@@ -1,7 +1,7 @@
 -- What the lease still holds: its messages without an end under its fence. What was tried before is in the last event.
 SELECT m.id, m.priority, m.tries_allowed,
        coalesce(e.tries, 0) AS tries, coalesce(e.deaths, 0) AS deaths, e.doubt_since, e.travels_until,
-       $3 AS suspect, $2 AS last_fence,
+       $3::boolean AS suspect, $2::bigint AS last_fence,
        EXISTS (SELECT 1 FROM ichido.begun b WHERE b.fence = $2 AND b.message_id = m.id) AS begun
 FROM unnest($1::uuid[]) AS i (id)
 JOIN ichido.messages m ON m.id = i.id
