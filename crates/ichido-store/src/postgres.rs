@@ -1,6 +1,5 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
 
-mod copy;
 pub(crate) mod enqueue;
 mod fault;
 pub(crate) mod ledger;

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
-use super::copy::COPY_FROM;
 use super::{Postgres, micros};
 use crate::error::StoreError;
 use crate::message::{Enqueued, NewMessage};
@@ -20,21 +19,13 @@ impl Postgres {
     pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
         // Duplicates are rare, so a batch is first taken to have none. Not so inside a caller's transaction, which the
         // failure would end.
-        let outcome = if COPY_FROM <= messages.len() && messages.iter().all(|(_, new)| new.delay.is_zero()) {
-            self.copy_new(messages).await
-        } else {
-            let all: Vec<usize> = (0..messages.len()).collect();
-            let mut connection = self.pool().acquire().await?;
-            insert(&mut connection, include_str!("sql/enqueue_new.sql"), messages, &all, self.skew())
-                .await
-                .map(drop)
-        };
+        let all: Vec<usize> = (0..messages.len()).collect();
+        let mut connection = self.pool().acquire().await?;
+        let new = include_str!("sql/enqueue_new.sql");
+        let outcome = insert(&mut connection, new, messages, &all, self.skew()).await;
         match outcome {
-            Ok(()) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
-            Err(StoreError::Refused(_)) => {
-                let mut connection = self.pool().acquire().await?;
-                enqueue_in(&mut connection, messages, self.skew()).await
-            }
+            Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
+            Err(StoreError::Refused(_)) => enqueue_in(&mut connection, messages, self.skew()).await,
             Err(error) => Err(error),
         }
     }

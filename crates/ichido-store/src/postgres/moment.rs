@@ -9,11 +9,6 @@ use sqlx::{Decode, Encode, Postgres, Type};
 /// 2000-01-01, where PostgreSQL counts from, in microseconds since 1970.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 
-/// A moment as PostgreSQL counts it.
-pub(super) const fn postgres_micros(moment: Timestamp) -> i64 {
-    moment.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS)
-}
-
 /// A [`Timestamp`] in a column or a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment(pub(super) Timestamp);
@@ -32,7 +27,8 @@ impl PgHasArrayType for Moment {
 
 impl Encode<'_, Postgres> for Moment {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        buffer.extend_from_slice(&postgres_micros(self.0).to_be_bytes());
+        let micros = self.0.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS);
+        buffer.extend_from_slice(&micros.to_be_bytes());
         Ok(IsNull::No)
     }
 

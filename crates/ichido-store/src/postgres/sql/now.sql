@@ -1,1 +1,0 @@
-SELECT clock_timestamp() + $1 * interval '1 microsecond' AS now
