@@ -14,6 +14,9 @@ pub(crate) trait Write<J, R>: Send + Sync + 'static {
     /// Must be harmless to repeat: with `again` set, an earlier write of the same jobs may have been done though its answer
     /// was lost, and this one finds that out and answers for it. That is how a COMMIT of unknown fate is read back.
     fn write(&self, jobs: &[J], again: bool) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
+
+    /// Whether a busy database is busy for every job alike, so that splitting a batch only waits as often as it has parts.
+    fn busy_for_all(&self) -> bool;
 }
 
 /// Writes jobs; a batch that is refused is split in halves until the job to blame is alone.
@@ -31,6 +34,9 @@ pub(crate) async fn write_all<J: Sync, R: Send>(
                 let lost = matches!(error, StoreError::Unknown(_));
                 results.push(Err(error));
                 results.extend(part.iter().skip(1).map(|_| Err(away(lost))));
+            }
+            Err(StoreError::Busy) if writer.busy_for_all() => {
+                results.extend(part.iter().map(|_| Err(StoreError::Busy)));
             }
             Err(error) if part.len() == 1 => results.push(Err(error)),
             Err(_) => {

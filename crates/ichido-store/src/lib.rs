@@ -7,16 +7,36 @@
 
 mod alone;
 mod batch;
+mod columns;
+mod driver;
 pub mod error;
+mod fault;
 mod headers;
+mod held;
 pub mod ledger;
 pub mod message;
 pub mod node;
 mod placement;
 mod postgres;
+mod record;
 pub mod rescue;
+mod rows;
+mod sqlite;
 mod store;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
+mod wake;
 
 pub use store::Store;
+
+/// A duration as the statements take it.
+fn micros(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}

@@ -158,6 +158,26 @@ pub enum Enqueued {
     },
 }
 
+/// A message with the id it gets if it is new.
+pub(crate) type Numbered = (Uuid, NewMessage);
+
+/// The first message under a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct First {
+    pub(crate) id: Uuid,
+    pub(crate) digest: Digest,
+}
+
+/// What the first message under the same key makes of this one.
+pub(crate) fn answer((id, new): &Numbered, first: First) -> Enqueued {
+    match first {
+        // Our own insert, whose answer was lost on the way.
+        First { id: first, .. } if first == *id => Enqueued::New { id: first },
+        First { id, digest } if digest == new.digest => Enqueued::Same { id },
+        First { id, .. } => Enqueued::Different { id },
+    }
+}
+
 /// Who claims, for how long, and how carefully.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms {

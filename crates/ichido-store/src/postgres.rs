@@ -1,28 +1,26 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
 
 pub(crate) mod enqueue;
-mod fault;
 pub(crate) mod ledger;
-mod moment;
+pub(crate) mod moment;
 mod read;
 mod step;
 mod upkeep;
 mod work;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido_core::fence::Fence;
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use uuid::Uuid;
 
 use crate::error::StoreError;
+use crate::held::Held;
 use crate::message::QueueName;
 
 /// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
@@ -41,8 +39,7 @@ pub(crate) struct Postgres {
     skew: Arc<AtomicI64>,
     /// Where the last claim of each queue ended.
     marks: Mutex<HashMap<QueueName, work::Mark>>,
-    /// Messages of this node's claims that have not ended yet: the lease row goes with the last one.
-    held: Mutex<HashMap<Fence, HashSet<Uuid>>>,
+    held: Held,
 }
 
 impl Postgres {
@@ -62,12 +59,13 @@ impl Postgres {
                 ("application_name", "ichido"),
             ]);
         let pool = PgPoolOptions::new()
-            .max_connections(connections_max)
+            // One more, to listen for the wake-ups of other nodes.
+            .max_connections(connections_max.saturating_add(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_with(options.clone())
             .await
             .map_err(StoreError::Unavailable)?;
-        Ok(Self { pool, options, skew, marks: Mutex::default(), held: Mutex::default() })
+        Ok(Self { pool, options, skew, marks: Mutex::default(), held: Held::default() })
     }
 
     /// Brings the schema up to date; safe to be called by many nodes at once.
@@ -115,14 +113,4 @@ fn migrator() -> Migrator {
     migrator.dangerous_set_table_name("ichido.migrations");
     migrator.create_schema("ichido");
     migrator
-}
-
-/// A duration as the statements take it.
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// Takes a lock whose holder may have panicked: what it guards are caches, which stay usable.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

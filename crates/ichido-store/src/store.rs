@@ -1,49 +1,55 @@
 //! The one interface over the databases.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::ledger::RecordName;
-use ichido_core::lifecycle::Event;
+use ichido_core::ledger::{Phase, RecordName};
+use ichido_core::lifecycle::{Event, State};
 use ichido_core::time::Timestamp;
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{PgConnection, Transaction};
 use uuid::Uuid;
 
 use crate::alone::{Write, write_all};
-use crate::batch::{Batcher, Bounds};
+use crate::batch::Batcher;
+use crate::driver::{Driver, on};
 use crate::error::StoreError;
 use crate::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::message::{
-    ClaimTerms, Count, Enqueued, Letter, LetterState, MessageFilter, MessageRow, NewMessage, Note, QueueName,
-    Settlement, Stepped, Transition, Work,
+    ClaimTerms, Count, Enqueued, Letter, LetterState, MessageFilter, MessageRow, NewMessage, Note, Numbered,
+    QueueName, Settlement, Stepped, Transition, Work,
 };
 use crate::node::{Node, SharedPace};
 use crate::placement::fitting;
 use crate::postgres::Postgres;
-use crate::postgres::enqueue::Numbered;
-use crate::postgres::ledger::Attempt;
-use crate::rescue::{RescueTerms, judge};
+use crate::record::Attempt;
+use crate::rescue::{Lapsed, RescueTerms, judge};
+use crate::wake::{Topic, Wakes};
 
 /// The ledger and the outbox of one database. Cheap to clone; all clones are the same store.
 #[derive(Clone)]
 pub struct Store {
-    driver: Arc<Postgres>,
+    driver: Arc<Driver>,
     skew: Arc<AtomicI64>,
     claims: Arc<Batcher<Attempt, KeyClaimed>>,
     settles: Arc<Batcher<KeySettle, KeySettled>>,
     messages: Arc<Batcher<Numbered, Enqueued>>,
     settlements: Arc<Batcher<Settlement, Stepped>>,
+    wakes: Arc<Wakes>,
 }
 
 impl Store {
-    /// Opens a database by its address and brings its schema up to date.
+    /// Opens a database by its address, `sqlite:path` or `postgres://…`, and brings its schema up to date. A file that is not there
+    /// is made; a database in memory is refused, because it forgets what it acknowledged.
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
         let skew = Arc::new(AtomicI64::new(0));
-        let driver = Arc::new(Postgres::connect(url, connections_max, Arc::clone(&skew)).await?);
-        driver.migrate().await?;
-        let bounds = Bounds::DEFAULT;
+        let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
+        let bounds = driver.bounds();
+        let wakes = Arc::new(driver.wakes().await);
         // Two reports about one message must not pass each other, so these go one batch at a time.
         let in_turn = Bounds { flights: 1, ..bounds };
         Ok(Self {
@@ -53,6 +59,7 @@ impl Store {
             settlements: Arc::new(Batcher::start(in_turn, Arc::new(Settlements(Arc::clone(&driver))))),
             driver,
             skew,
+            wakes,
         })
     }
 
@@ -74,32 +81,56 @@ impl Store {
             KeyOutcome::Keep { response, .. } => response.body.as_ref().map_or(0, Vec::len) + 1_000,
             KeyOutcome::Release | KeyOutcome::Hold => 100,
         };
-        self.settles.submit(settle, bytes).await
+        let topic = Topic::key(&settle.name);
+        let settled = self.settles.submit(settle, bytes).await?;
+        if settled == KeySettled::Stands {
+            self.wakes.wake(topic);
+        }
+        Ok(settled)
+    }
+
+    /// Waits until a claimed key is settled, at most so long; answers whether something happened. A hint that makes the next look
+    /// sooner: on SQLite it comes from this process only.
+    pub async fn key_wait(&self, name: &RecordName, at_most: Duration) -> bool {
+        let settled = async || match self.key_look_up(name).await {
+            Ok(Some(found)) => !matches!(found.record.phase, Phase::Claimed { .. }),
+            Ok(None) => true,
+            // Whoever looks again is told.
+            Err(_) => false,
+        };
+        self.wakes.wait(&Topic::key(name), at_most, settled).await
     }
 
     /// Prolongs claims; answers which of them still stand.
     pub async fn key_renew(&self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
-        self.driver.key_renew(claims).await
+        on!(&*self.driver, driver => driver.key_renew(claims).await)
     }
 
     /// What is stored under a key.
     pub async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
-        self.driver.key_look_up(name).await
+        on!(&*self.driver, driver => driver.key_look_up(name).await)
     }
 
     /// Forgets expired keys, at most `limit`; answers how many.
     pub async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
-        self.driver.key_sweep(limit).await
+        on!(&*self.driver, driver => driver.key_sweep(limit).await)
     }
 
     /// Puts a message in.
     pub async fn message_enqueue(&self, message: NewMessage) -> Result<Enqueued, StoreError> {
         message.check()?;
-        if message.same_content.is_some() {
-            return self.driver.enqueue_same_content((Uuid::now_v7(), message)).await;
+        let claimable = message.delay.is_zero().then(|| message.queue.clone());
+        let enqueued = if message.same_content.is_some() {
+            let numbered = (Uuid::now_v7(), message);
+            on!(&*self.driver, driver => driver.enqueue_same_content(numbered).await)?
+        } else {
+            let bytes = message.request.len() + 500;
+            self.messages.submit((Uuid::now_v7(), message), bytes).await?
+        };
+        if let (Some(queue), Enqueued::New { .. }) = (claimable, enqueued) {
+            self.queue_wake(&queue);
         }
-        let bytes = message.request.len() + 500;
-        self.messages.submit((Uuid::now_v7(), message), bytes).await
+        Ok(enqueued)
     }
 
     /// Puts many messages in; each is answered on its own.
@@ -117,12 +148,80 @@ impl Store {
             });
         }
         let writer = Messages(Arc::clone(&self.driver));
+        let queues: BTreeSet<&QueueName> =
+            plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
         let mut written = Vec::with_capacity(plain.len());
-        for part in Bounds::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
+        for part in self.driver.bounds().parts(&plain, |(_, message)| message.request.len()) {
             written.extend(write_all(&writer, part).await);
+        }
+        for queue in queues {
+            self.queue_wake(queue);
         }
         let mut written = written.into_iter();
         answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
+    }
+
+    /// Puts a message in within the caller's open PostgreSQL transaction: both commit, or neither (SPEC D4). Call
+    /// [`Store::queue_wake`] after the commit.
+    pub async fn message_enqueue_in_postgres(
+        &self,
+        connection: &mut PgConnection,
+        message: NewMessage,
+    ) -> Result<Enqueued, StoreError> {
+        message.check()?;
+        self.postgres()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
+    }
+
+    /// The same for many messages; all are put in or none is. None is compared by content.
+    pub async fn messages_enqueue_in_postgres(
+        &self,
+        connection: &mut PgConnection,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        self.postgres()?.enqueue_in(connection, &numbered(messages)?).await
+    }
+
+    /// Puts a message in within the caller's open SQLite transaction: both commit, or neither (SPEC D4). Call
+    /// [`Store::queue_wake`] after the commit.
+    ///
+    /// Begin that transaction by [`Store::begin_immediate`], keep it short, and await nothing else of this store inside it: while
+    /// it is open nobody else writes.
+    pub async fn message_enqueue_in_sqlite(
+        &self,
+        connection: &mut SqliteConnection,
+        message: NewMessage,
+    ) -> Result<Enqueued, StoreError> {
+        message.check()?;
+        self.sqlite()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
+    }
+
+    /// The same for many messages; all are put in or none is. None is compared by content.
+    pub async fn messages_enqueue_in_sqlite(
+        &self,
+        connection: &mut SqliteConnection,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        self.sqlite()?.enqueue_in(connection, &numbered(messages)?).await
+    }
+
+    /// Begins a transaction on the caller's own pool that may read and then write. SQLite's plain `BEGIN` takes its lock with the
+    /// first write, and fails at once, however long it may wait, when somebody else wrote since its first read.
+    pub async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        crate::sqlite::begin_immediate(pool).await
+    }
+
+    /// Wakes those who wait for work of a queue: to be called after the commit of a transaction that put messages in. On PostgreSQL
+    /// other nodes hear it too.
+    pub fn queue_wake(&self, queue: &QueueName) {
+        self.wakes.wake(Topic::queue(queue));
+    }
+
+    /// Waits until a queue gets work, at most so long; answers whether it was woken. A hint that makes the next claim sooner: on
+    /// SQLite it comes from this process only, and what another one puts in is found by claiming now and then.
+    ///
+    /// One wake-up is remembered while nobody waits, so that what comes between a claim and this call is not missed.
+    pub async fn queue_wait(&self, queue: &QueueName, at_most: Duration) -> bool {
+        self.wakes.wait(&Topic::queue(queue), at_most, async || false).await
     }
 
     /// Takes up to `count` messages of a queue, most urgent and oldest first.
@@ -132,29 +231,54 @@ impl Store {
         count: NonZeroU32,
         terms: ClaimTerms,
     ) -> Result<Vec<Work>, StoreError> {
-        self.driver.claim(queue, count, terms).await
+        on!(&*self.driver, driver => driver.claim(queue, count, terms).await)
     }
 
     /// Marks that these calls are about to begin; answers which of them may.
     pub async fn work_begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
-        self.driver.begin(calls).await
+        on!(&*self.driver, driver => driver.begin(calls).await)
     }
 
     /// Reports what came of a message.
     pub async fn work_settle(&self, settlement: Settlement) -> Result<Stepped, StoreError> {
         let settlement = Settlement { note: fitting(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
-        self.settlements.submit(settlement, bytes).await
+        let queue = settlement.queue.clone();
+        let stepped = self.settlements.submit(settlement, bytes).await?;
+        if matches!(stepped, Stepped::Now(State::Queued { .. })) {
+            self.queue_wake(&queue);
+        }
+        Ok(stepped)
     }
 
     /// Reports what came of many messages; each is answered on its own.
     pub async fn works_settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Stepped, StoreError>> {
-        write_all(&Settlements(Arc::clone(&self.driver)), &settlements).await
+        let settlements: Vec<Settlement> = settlements
+            .into_iter()
+            .map(|settlement| Settlement { note: fitting(settlement.note), ..settlement })
+            .collect();
+        let writer = Settlements(Arc::clone(&self.driver));
+        let mut stepped = Vec::with_capacity(settlements.len());
+        let bytes_of =
+            |settlement: &Settlement| settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
+        for part in self.driver.bounds().parts(&settlements, bytes_of) {
+            stepped.extend(write_all(&writer, part).await);
+        }
+        let back: BTreeSet<&QueueName> = settlements
+            .iter()
+            .zip(&stepped)
+            .filter(|(_, stepped)| matches!(stepped, Ok(Stepped::Now(State::Queued { .. }))))
+            .map(|(settlement, _)| &settlement.queue)
+            .collect();
+        for queue in back {
+            self.queue_wake(queue);
+        }
+        stepped
     }
 
     /// Prolongs claims of messages; answers which of them still stand.
     pub async fn work_renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        self.driver.renew(fences, lease).await
+        on!(&*self.driver, driver => driver.renew(fences, lease).await)
     }
 
     /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed.
@@ -162,12 +286,25 @@ impl Store {
         &self,
         terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
     ) -> Result<Option<usize>, StoreError> {
-        self.driver.rescue(&|lapsed| judge(lapsed, &terms(&lapsed.queue))).await
+        let queue = OnceLock::new();
+        let judge = |lapsed: &Lapsed| {
+            queue.get_or_init(|| lapsed.queue.clone());
+            judge(lapsed, &terms(&lapsed.queue))
+        };
+        let rescued = on!(&*self.driver, driver => driver.rescue(&judge).await)?;
+        if let (Some(1..), Some(queue)) = (rescued, queue.get()) {
+            self.queue_wake(queue);
+        }
+        Ok(rescued)
     }
 
     /// Makes what has come due claimable; answers which queues got something.
     pub async fn work_promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
-        self.driver.promote(limit).await
+        let promoted = on!(&*self.driver, driver => driver.promote(limit).await)?;
+        for (queue, _) in &promoted {
+            self.queue_wake(queue);
+        }
+        Ok(promoted)
     }
 
     /// Takes one message by an operator's event: requeue, cancel, decide, reconcile. The event is made for the store's time.
@@ -177,12 +314,17 @@ impl Store {
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
     ) -> Result<Stepped, StoreError> {
-        self.driver.step(id, event, &fitting(note.clone())).await
+        let note = fitting(note.clone());
+        let (stepped, claimable) = on!(&*self.driver, driver => driver.step(id, event, &note).await)?;
+        if let Some(queue) = claimable {
+            self.queue_wake(&queue);
+        }
+        Ok(stepped)
     }
 
     /// One message.
     pub async fn message_get(&self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
-        self.driver.message(id).await
+        on!(&*self.driver, driver => driver.message(id).await)
     }
 
     /// Messages, newest first.
@@ -191,17 +333,17 @@ impl Store {
         filter: &MessageFilter,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        self.driver.messages(filter, limit).await
+        on!(&*self.driver, driver => driver.messages(filter, limit).await)
     }
 
     /// Every transition of a message, in order.
     pub async fn message_transitions(&self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
-        self.driver.transitions(id).await
+        on!(&*self.driver, driver => driver.transitions(id).await)
     }
 
     /// How many messages of each queue are in each state.
     pub async fn queue_counts(&self) -> Result<Vec<Count>, StoreError> {
-        self.driver.counts().await
+        on!(&*self.driver, driver => driver.counts().await)
     }
 
     /// Stops or resumes the claiming of a queue.
@@ -211,7 +353,11 @@ impl Store {
         paused: bool,
         by: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.driver.pause(queue, paused, by).await
+        on!(&*self.driver, driver => driver.pause(queue, paused, by).await)?;
+        if !paused {
+            self.queue_wake(queue);
+        }
+        Ok(())
     }
 
     /// Dead or parked messages, newest first (SPEC E3); `after` is the last one of the page before.
@@ -222,73 +368,118 @@ impl Store {
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Letter>, StoreError> {
-        self.driver.letters(state, queue, after, limit).await
+        on!(&*self.driver, driver => driver.letters(state, queue, after, limit).await)
     }
 
     /// Forgets at most `limit` messages that were sent or cancelled before a moment; answers how many.
     pub async fn message_forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.driver.forget(finished_before, limit).await
+        on!(&*self.driver, driver => driver.forget(finished_before, limit).await)
     }
 
     /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are.
     pub async fn queue_counts_fold(&self, limit: u32) -> Result<u64, StoreError> {
-        self.driver.fold_counts(limit).await
+        on!(&*self.driver, driver => driver.fold_counts(limit).await)
     }
 
     /// A destination's pace; `None` when nobody has written one.
     pub async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
-        self.driver.pace_read(destination).await
+        on!(&*self.driver, driver => driver.pace_read(destination).await)
     }
 
     /// Writes a destination's pace over the version that was read; `false` when somebody else was quicker.
     pub async fn pace_write(&self, destination: &str, version: i64, pace: &[u8]) -> Result<bool, StoreError> {
-        self.driver.pace_write(destination, version, pace).await
+        on!(&*self.driver, driver => driver.pace_write(destination, version, pace).await)
     }
 
     /// Says that a node lives.
     pub async fn node_beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
-        self.driver.beat(node, name).await
+        on!(&*self.driver, driver => driver.beat(node, name).await)
     }
 
     /// All nodes ever heard of, the last heard of first.
     pub async fn node_list(&self) -> Result<Vec<Node>, StoreError> {
-        self.driver.nodes().await
+        on!(&*self.driver, driver => driver.nodes().await)
     }
 
     /// Asks for the upkeep, or to keep it: `true` for one node at a time, until its lease lapses.
     pub async fn caretaker_claim(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
-        self.driver.take_care(node, lease).await
+        on!(&*self.driver, driver => driver.take_care(node, lease).await)
+    }
+
+    /// The pool of SQLite's one writer, to ask how it is set up.
+    #[cfg(feature = "testing")]
+    pub fn sqlite_writer(&self) -> Option<&SqlitePool> {
+        self.sqlite().ok().map(crate::sqlite::Sqlite::writer)
+    }
+
+    fn postgres(&self) -> Result<&Postgres, StoreError> {
+        match &*self.driver {
+            Driver::Postgres(postgres) => Ok(postgres),
+            Driver::Sqlite(_) => {
+                Err(StoreError::Address("this store is on SQLite: enqueue in an SQLite transaction"))
+            }
+        }
+    }
+
+    fn sqlite(&self) -> Result<&crate::sqlite::Sqlite, StoreError> {
+        match &*self.driver {
+            Driver::Sqlite(sqlite) => Ok(sqlite),
+            Driver::Postgres(_) => {
+                Err(StoreError::Address("this store is on PostgreSQL: enqueue in a PostgreSQL transaction"))
+            }
+        }
     }
 }
 
-struct Claims(Arc<Postgres>);
+fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
+    let number = |message: NewMessage| message.check().map(|()| (Uuid::now_v7(), message));
+    messages.into_iter().map(number).collect()
+}
+
+struct Claims(Arc<Driver>);
 
 impl Write<Attempt, KeyClaimed> for Claims {
     async fn write(&self, jobs: &[Attempt], _again: bool) -> Result<Vec<KeyClaimed>, StoreError> {
-        self.0.key_claim(jobs).await
+        on!(&*self.0, driver => driver.key_claim(jobs).await)
+    }
+
+    fn busy_for_all(&self) -> bool {
+        self.0.busy_for_all()
     }
 }
 
-struct Settles(Arc<Postgres>);
+struct Settles(Arc<Driver>);
 
 impl Write<KeySettle, KeySettled> for Settles {
     async fn write(&self, jobs: &[KeySettle], again: bool) -> Result<Vec<KeySettled>, StoreError> {
-        self.0.key_settle(jobs, again).await
+        on!(&*self.0, driver => driver.key_settle(jobs, again).await)
+    }
+
+    fn busy_for_all(&self) -> bool {
+        self.0.busy_for_all()
     }
 }
 
-struct Messages(Arc<Postgres>);
+struct Messages(Arc<Driver>);
 
 impl Write<Numbered, Enqueued> for Messages {
     async fn write(&self, jobs: &[Numbered], _again: bool) -> Result<Vec<Enqueued>, StoreError> {
-        self.0.enqueue(jobs).await
+        on!(&*self.0, driver => driver.enqueue(jobs).await)
+    }
+
+    fn busy_for_all(&self) -> bool {
+        self.0.busy_for_all()
     }
 }
 
-struct Settlements(Arc<Postgres>);
+struct Settlements(Arc<Driver>);
 
 impl Write<Settlement, Stepped> for Settlements {
     async fn write(&self, jobs: &[Settlement], _again: bool) -> Result<Vec<Stepped>, StoreError> {
-        self.0.settle(jobs).await
+        on!(&*self.0, driver => driver.settle(jobs).await)
+    }
+
+    fn busy_for_all(&self) -> bool {
+        self.0.busy_for_all()
     }
 }

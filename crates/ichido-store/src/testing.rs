@@ -4,3 +4,4 @@
 //! with, and is gone when its owner is, however that ends.
 
 pub mod postgres;
+pub mod sqlite;

@@ -5,15 +5,14 @@ use std::collections::{HashMap, HashSet};
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
-use super::{Postgres, micros};
+use super::Postgres;
+use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::message::{Enqueued, NewMessage};
+use crate::message::{Enqueued, First, Numbered, answer};
+use crate::micros;
 
 /// How often the first message of a duplicate is looked for; it may be swept away between insert and look.
 const ROUNDS_MAX: usize = 3;
-
-/// A message with the id it gets if it is new.
-pub(crate) type Numbered = (Uuid, NewMessage);
 
 impl Postgres {
     pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
@@ -44,7 +43,17 @@ impl Postgres {
         Ok(enqueued)
     }
 
-    async fn enqueue_content(
+    /// Puts messages in on the caller's connection, in whatever transaction it has open (SPEC D4).
+    pub(crate) async fn enqueue_in(
+        &self,
+        connection: &mut PgConnection,
+        messages: &[Numbered],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        enqueue_in(connection, messages, self.skew()).await
+    }
+
+    /// The same for one message that may be compared by content.
+    pub(crate) async fn enqueue_content(
         &self,
         connection: &mut PgConnection,
         message: &Numbered,
@@ -55,7 +64,7 @@ impl Postgres {
         };
         // Its own key first: a repetition of the same action is that action, not merely equal content.
         if let Some(found) = find(connection, &[message]).await?.remove(&0) {
-            return Ok(answer(new, id, found));
+            return Ok(answer(message, found));
         }
         let won = sqlx::query(include_str!("sql/content_claim.sql"))
             .bind(new.queue.as_str())
@@ -78,7 +87,18 @@ impl Postgres {
                 None => Err(StoreError::Busy),
             };
         }
-        one(enqueue_in(connection, std::slice::from_ref(message), self.skew()).await?)
+        let enqueued = one(enqueue_in(connection, std::slice::from_ref(message), self.skew()).await?)?;
+        if !matches!(enqueued, Enqueued::New { .. }) {
+            // Somebody put the same key in just now: the place among the contents is for a message that is there.
+            sqlx::query(include_str!("sql/content_release.sql"))
+                .bind(new.queue.as_str())
+                .bind(&new.identity)
+                .bind(same.content.as_bytes().as_slice())
+                .bind(id)
+                .execute(&mut *connection)
+                .await?;
+        }
+        Ok(enqueued)
     }
 }
 
@@ -86,8 +106,7 @@ fn one(answers: Vec<Enqueued>) -> Result<Enqueued, StoreError> {
     answers.into_iter().next().ok_or(StoreError::Busy)
 }
 
-/// Puts messages in on this connection, in whatever transaction it has open (SPEC D4).
-pub(crate) async fn enqueue_in(
+async fn enqueue_in(
     connection: &mut PgConnection,
     messages: &[Numbered],
     skew: i64,
@@ -112,21 +131,10 @@ pub(crate) async fn enqueue_in(
         let wanted: Vec<&Numbered> = rest.iter().map(|index| &messages[*index]).collect();
         let found = find(connection, &wanted).await?;
         for (position, index) in rest.into_iter().enumerate() {
-            let (id, new) = &messages[index];
-            answers[index] = found.get(&position).map(|found| answer(new, id, *found));
+            answers[index] = found.get(&position).map(|found| answer(&messages[index], *found));
         }
     }
     answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
-}
-
-/// What the first message under the same key makes of this one.
-fn answer(new: &NewMessage, id: &Uuid, (first, digest): (Uuid, [u8; 32])) -> Enqueued {
-    match () {
-        // Our own insert, whose answer was lost on the way.
-        () if first == *id => Enqueued::New { id: first },
-        () if digest == *new.digest.as_bytes() => Enqueued::Same { id: first },
-        () => Enqueued::Different { id: first },
-    }
 }
 
 async fn insert(
@@ -162,7 +170,7 @@ async fn insert(
 async fn find(
     connection: &mut PgConnection,
     wanted: &[&Numbered],
-) -> Result<HashMap<usize, (Uuid, [u8; 32])>, StoreError> {
+) -> Result<HashMap<usize, First>, StoreError> {
     let new = || wanted.iter().map(|(_, new)| new);
     let rows = sqlx::query(include_str!("sql/enqueue_find.sql"))
         .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
@@ -173,11 +181,7 @@ async fn find(
     rows.iter()
         .map(|row| {
             let position = usize::try_from(row.try_get::<i64, _>("position")? - 1).unwrap_or(usize::MAX);
-            let digest = row.try_get::<&[u8], _>("digest")?.try_into().map_err(|_| StoreError::Corrupt {
-                table: "messages",
-                detail: "a digest is not 32 bytes long".to_owned(),
-            })?;
-            Ok((position, (row.try_get("id")?, digest)))
+            Ok((position, First { id: row.uuid("id")?, digest: row.digest("digest")? }))
         })
         .collect()
 }

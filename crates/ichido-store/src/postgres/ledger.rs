@@ -3,30 +3,21 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
-use ichido_core::fingerprint::Fingerprint;
-use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Admission, Expiry, Kept, Phase, Record, RecordName, Settled, admit};
-use ichido_core::time::Timestamp;
+use ichido_core::ledger::RecordName;
 use sqlx::Row as _;
-use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::moment::Moment;
-use super::{Postgres, micros};
+use super::Postgres;
+use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
+use crate::ledger::{KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::micros;
+use crate::record::{Attempt, Found, Next, found, name_of, not_settled, settled_name, state_name};
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
 const ROUNDS_MAX: usize = 8;
-
-/// A claim with the id by which it knows its own insert again.
-pub(crate) struct Attempt {
-    pub(crate) claim: KeyClaim,
-    pub(crate) claim_id: Uuid,
-}
 
 impl Postgres {
     pub(crate) async fn key_claim(&self, attempts: &[Attempt]) -> Result<Vec<KeyClaimed>, StoreError> {
@@ -69,7 +60,7 @@ impl Postgres {
             .bind(self.skew())
             .fetch_all(self.pool())
             .await?;
-        inserted.iter().map(|row| Ok((row.try_get("claim_id")?, fence(row)?))).collect()
+        inserted.iter().map(|row| Ok((row.uuid("claim_id")?, row.fence()?))).collect()
     }
 
     /// What was not inserted is there already: the core decides what that means.
@@ -98,25 +89,12 @@ impl Postgres {
         name: &[u8; 32],
         found: &Found,
     ) -> Result<Option<KeyClaimed>, StoreError> {
-        let fence = found.key.record.fence;
-        if found.claim_id == attempt.claim_id && matches!(found.key.record.phase, Phase::Claimed { .. }) {
-            // Our own claim, whose answer was lost on the way.
-            return Ok(Some(KeyClaimed::Run { fence }));
-        }
-        let claim = &attempt.claim;
-        Ok(match admit(Some(&found.key.record), claim.fingerprint, &claim.policy, found.now) {
-            Admission::Run { .. } | Admission::TakeOver { .. } => {
+        Ok(match attempt.next(found)? {
+            Next::Answer(answer) => Some(answer),
+            Next::Replace => {
                 self.claim_replace(attempt, name, found).await?.map(|fence| KeyClaimed::Run { fence })
             }
-            Admission::Replay => found.key.response.clone().map(KeyClaimed::Replay),
-            Admission::ReplayNotKept => found
-                .key
-                .response
-                .as_ref()
-                .map(|response| KeyClaimed::ReplayNotKept { status: response.status }),
-            Admission::Wait { lease_until } => Some(KeyClaimed::InFlight { lease_until }),
-            Admission::Mismatch => Some(KeyClaimed::Mismatch),
-            Admission::MarkUnknown { fence } => {
+            Next::MarkUnknown { fence } => {
                 let marked = sqlx::query(include_str!("sql/key_mark_unknown.sql"))
                     .bind(name.as_slice())
                     .bind(number(fence))
@@ -126,7 +104,6 @@ impl Postgres {
                 // Not marked: it was renewed or settled meanwhile, and the next round sees it.
                 (marked.rows_affected() == 1).then_some(KeyClaimed::Unknown { fence })
             }
-            Admission::Unknown => Some(KeyClaimed::Unknown { fence }),
         })
     }
 
@@ -147,7 +124,7 @@ impl Postgres {
             .bind(self.skew())
             .fetch_optional(self.pool())
             .await?;
-        row.as_ref().map(fence).transpose().map_err(Into::into)
+        row.as_ref().map(Columns::fence).transpose().map_err(Into::into)
     }
 
     pub(crate) async fn key_settle(
@@ -175,7 +152,7 @@ impl Postgres {
                 answers[index] = Some(if stands.contains(&name) {
                     KeySettled::Stands
                 } else {
-                    self.settle_refused(settle, &name, again).await?
+                    not_settled(settle, self.find_many(&[name]).await?.get(&name), again)
                 });
             }
         }
@@ -205,11 +182,8 @@ impl Postgres {
             if let KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } = &settle.outcome {
                 names.push(name.as_slice());
                 fences.push(number(settle.fence));
-                states.push(match settled {
-                    Settled::Applied => "applied",
-                    Settled::Refused => "refused",
-                });
-                statuses.push(i16::try_from(response.status).unwrap_or(i16::MAX));
+                states.push(settled_name(*settled));
+                statuses.push(small(response.status));
                 header_blobs.push(headers::encode(&response.headers));
                 bodies.push(response.body.as_deref());
                 digests.push(result_digest.map(|digest| digest.as_bytes().to_vec()));
@@ -255,24 +229,6 @@ impl Postgres {
         done.iter().map(name_of).collect()
     }
 
-    /// Nothing was changed: because somebody else owns it, or because an earlier run of ours did it and its answer was lost.
-    async fn settle_refused(
-        &self,
-        settle: &KeySettle,
-        name: &[u8; 32],
-        again: bool,
-    ) -> Result<KeySettled, StoreError> {
-        let found = self.find_many(&[*name]).await?;
-        Ok(match found.get(name) {
-            Some(found) if found.key.record.fence == settle.fence => match &settle.outcome {
-                KeyOutcome::Keep { .. } if again => KeySettled::Stands,
-                _ => KeySettled::AlreadySettled,
-            },
-            None if again && matches!(settle.outcome, KeyOutcome::Release) => KeySettled::Stands,
-            _ => KeySettled::Stale,
-        })
-    }
-
     /// Prolongs claims; answers which of them still stand.
     pub(crate) async fn key_renew(
         &self,
@@ -289,7 +245,7 @@ impl Postgres {
             .fetch_all(self.pool())
             .await?;
         let renewed: HashSet<([u8; 32], Fence)> =
-            renewed.iter().map(|row| Ok((name_of(row)?, fence(row)?))).collect::<Result<_, StoreError>>()?;
+            renewed.iter().map(|row| Ok((name_of(row)?, row.fence()?))).collect::<Result<_, StoreError>>()?;
         Ok(claims.iter().map(|(name, fence, _)| renewed.contains(&(name.hash(), *fence))).collect())
     }
 
@@ -314,105 +270,6 @@ impl Postgres {
             .bind(self.skew())
             .fetch_all(self.pool())
             .await?;
-        rows.iter().map(|row| Ok((name_of(row)?, found(row)?))).collect()
+        rows.iter().map(|row| Ok((name_of(row)?, found(row, row.moment("now")?)?))).collect()
     }
-}
-
-/// A record with what the claim needs to know beside it.
-struct Found {
-    key: KeyRecord,
-    claim_id: Uuid,
-    now: Timestamp,
-}
-
-fn found(row: &PgRow) -> Result<Found, StoreError> {
-    let corrupt = |detail: &str| StoreError::Corrupt { table: "ledger", detail: detail.to_owned() };
-    let moment = |column: &str| -> Result<Option<Timestamp>, sqlx::Error> {
-        Ok(row.try_get::<Option<Moment>, _>(column)?.map(|moment| moment.0))
-    };
-    let hash = |column: &str| -> Result<[u8; 32], StoreError> {
-        row.try_get::<&[u8], _>(column)?.try_into().map_err(|_| corrupt("a hash is not 32 bytes long"))
-    };
-    let status: Option<i16> = row.try_get("status")?;
-    let response = match (status, row.try_get::<Option<&[u8]>, _>("headers")?) {
-        (Some(status), Some(blob)) => Some(Response {
-            status: u16::try_from(status).map_err(|_| corrupt("the status is negative"))?,
-            headers: headers::decode(blob).ok_or_else(|| corrupt("the headers cannot be read"))?,
-            body: row.try_get("body")?,
-        }),
-        _ => None,
-    };
-    let held: bool = row.try_get("held")?;
-    let phase =
-        match (row.try_get::<&str, _>("state")?, moment("lease_until")?, moment("expires_at")?, &response) {
-            ("claimed", Some(lease_until), ..) => Phase::Claimed { lease_until },
-            ("unknown", ..) => Phase::Unknown,
-            (state @ ("applied" | "refused"), _, Some(expires_at), Some(response)) => Phase::Settled {
-                outcome: if state == "applied" { Settled::Applied } else { Settled::Refused },
-                kept: if response.body.is_some() { Kept::Whole } else { Kept::WithoutBody },
-                expiry: if held { Expiry::HeldByMessage } else { Expiry::At(expires_at) },
-            },
-            _ => return Err(corrupt("the state does not go with the other columns")),
-        };
-    let key = IdempotencyKey::parse(row.try_get("key")?).map_err(|error| corrupt(&error.to_string()))?;
-    Ok(Found {
-        key: KeyRecord {
-            name: RecordName {
-                operation: row.try_get("operation")?,
-                identity: row.try_get("identity")?,
-                key,
-            },
-            record: Record {
-                fingerprint: Fingerprint::from_bytes(hash("fingerprint")?),
-                fence: fence(row)?,
-                first_claimed_at: row.try_get::<Moment, _>("created_at")?.0,
-                claimed_at: row.try_get::<Moment, _>("claimed_at")?.0,
-                phase,
-            },
-            request_digest: Digest::from_bytes(hash("request_digest")?),
-            response,
-            result_digest: match row.try_get::<Option<&[u8]>, _>("result_digest")? {
-                Some(_) => Some(Digest::from_bytes(hash("result_digest")?)),
-                None => None,
-            },
-            message_id: row.try_get("message_id")?,
-            completed_at: moment("completed_at")?,
-        },
-        claim_id: row.try_get("claim_id")?,
-        now: row.try_get::<Moment, _>("now")?.0,
-    })
-}
-
-const fn state_name(phase: &Phase) -> &'static str {
-    match phase {
-        Phase::Claimed { .. } => "claimed",
-        Phase::Unknown => "unknown",
-        Phase::Settled { outcome: Settled::Applied, .. } => "applied",
-        Phase::Settled { outcome: Settled::Refused, .. } => "refused",
-    }
-}
-
-fn name_of(row: &PgRow) -> Result<[u8; 32], StoreError> {
-    row.try_get::<&[u8], _>("name")?.try_into().map_err(|_| StoreError::Corrupt {
-        table: "ledger",
-        detail: "a name is not 32 bytes long".to_owned(),
-    })
-}
-
-/// A fence as a column holds it.
-pub(super) fn number(fence: Fence) -> i64 {
-    // Invariant of `Fence`: it fits.
-    i64::try_from(fence.get()).unwrap_or(i64::MAX)
-}
-
-/// The fence in a row's column of that name.
-pub(super) fn fence(row: &PgRow) -> Result<Fence, sqlx::Error> {
-    fence_from(row.try_get("fence")?)
-}
-
-pub(super) fn fence_from(number: i64) -> Result<Fence, sqlx::Error> {
-    u64::try_from(number)
-        .ok()
-        .and_then(Fence::new)
-        .ok_or_else(|| sqlx::Error::Decode("a fence is negative".into()))
 }

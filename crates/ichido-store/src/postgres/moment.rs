@@ -11,7 +11,7 @@ const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 /// A [`Timestamp`] in a column or a parameter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment(pub(super) Timestamp);
+pub(crate) struct Moment(pub(crate) Timestamp);
 
 impl Type<Postgres> for Moment {
     fn type_info() -> PgTypeInfo {

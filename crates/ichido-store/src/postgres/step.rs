@@ -1,33 +1,35 @@
 //! Operators' steps and the rescue, on PostgreSQL: lock, ask the lifecycle, write.
 
-use std::num::NonZeroU32;
-
-use ichido_core::lifecycle::{Begun, Event, History, State};
+use ichido_core::lifecycle::{Event, State};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
-use super::ledger::{fence, number};
+use super::Postgres;
 use super::moment::Moment;
-use super::work::{count, history_of, status};
-use super::{Postgres, lock};
+use super::work::count;
+use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
+use crate::held::lock;
 use crate::message::{Note, QueueName, Stepped};
-use crate::placement::{Moves, Moving, Placed, Stamp, effect_from, effect_name, operate};
-use crate::rescue::{Lapsed, LapsedMessage};
+use crate::placement::{Moves, Moving, Placed, Stamp, effect_name, operate};
+use crate::rescue::Lapsed;
+use crate::rows::{
+    final_state, held_state, history_of, lapsed_message, letter_state, priority, queue_name, scheduled_state,
+};
 
 /// How often a message is looked for while it moves from one table to another.
 const ROUNDS_MAX: usize = 3;
 
 impl Postgres {
-    /// Takes one message by one event, whatever table it is in.
+    /// Takes one message by one event, whatever table it is in; answers also which queue it can be claimed from now.
     pub(crate) async fn step(
         &self,
         id: Uuid,
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
-    ) -> Result<Stepped, StoreError> {
+    ) -> Result<(Stepped, Option<QueueName>), StoreError> {
         for _ in 0..ROUNDS_MAX {
             let mut transaction = self.pool().begin().await?;
             let taken = match self.take(&mut transaction, id).await? {
@@ -36,7 +38,7 @@ impl Postgres {
                     transaction.rollback().await?;
                     continue;
                 }
-                Found::Nowhere => return Ok(Stepped::NoSuchMessage),
+                Found::Nowhere => return Ok((Stepped::NoSuchMessage, None)),
             };
             let Taken { state, moving, since, now } = taken;
             let event = event(now);
@@ -45,7 +47,7 @@ impl Postgres {
                 Err(why) => {
                     // Awaited, not left to the drop: until then a claim would pass over the row that was taken.
                     transaction.rollback().await?;
-                    return Ok(Stepped::Refused(why));
+                    return Ok((Stepped::Refused(why), None));
                 }
             };
             let next = states.1.unwrap_or(states.0);
@@ -60,7 +62,7 @@ impl Postgres {
             transaction.commit().await?;
             // What comes back is older than the mark.
             lock(&self.marks).remove(&moving.queue);
-            return Ok(Stepped::Now(next));
+            return Ok((Stepped::Now(next), (!moves.ready.is_empty()).then_some(moving.queue)));
         }
         Err(StoreError::Busy)
     }
@@ -75,50 +77,35 @@ impl Postgres {
         else {
             return Ok(Found::Nowhere);
         };
-        let queue: &str = message.try_get("queue")?;
-        let priority: i16 = message.try_get("priority")?;
-        let allowed: i32 = message.try_get("tries_allowed")?;
-        let now = message.try_get::<Moment, _>("now")?.0;
-        let due = message.try_get::<Moment, _>("due")?.0;
-        let moving =
-            Moving { id, queue: queue_name(queue)?, priority: u8::try_from(priority).unwrap_or(u8::MAX) };
+        let allowed = message.count("tries_allowed")?;
+        let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
         let mut since = None;
         let state = if let Some(row) =
             sqlx::query(include_str!("sql/step_letter.sql")).bind(id).fetch_optional(&mut *connection).await?
         {
-            since = Some(row.try_get::<Moment, _>("since")?.0);
-            let history = history_of(&row, allowed)?;
-            let effect = effect_from(row.try_get("effect")?).ok_or_else(|| corrupt("an unknown effect"))?;
-            match row.try_get("state")? {
-                "parked" => State::Parked { history },
-                _ => State::Dead { effect, history },
-            }
+            since = Some(row.moment("since")?);
+            letter_state(&row, allowed)?
         } else if let Some(row) = sqlx::query(include_str!("sql/step_scheduled.sql"))
             .bind(id)
             .fetch_optional(&mut *connection)
             .await?
         {
-            let history = history_of(&row, allowed)?;
-            let due = row.try_get::<Moment, _>("due")?.0;
-            match row.try_get("state")? {
-                "failed" => State::Failed { due, history },
-                _ => State::Queued { due, history },
-            }
+            scheduled_state(&row, allowed)?
         } else if let Some(row) = sqlx::query(include_str!("sql/step_ready.sql"))
             .bind(id)
-            .bind(queue)
-            .bind(priority)
+            .bind(moving.queue.as_str())
+            .bind(message.small("priority")?)
             .fetch_optional(&mut *connection)
             .await?
         {
-            State::Queued { due, history: history_of(&row, allowed)? }
+            State::Queued { due: message.moment("due")?, history: history_of(&row, allowed)? }
         } else {
             match self.elsewhere(connection, id, allowed).await? {
                 Some(state) => state,
                 None => return Ok(Found::Moving),
             }
         };
-        Ok(Found::Here(Taken { state, moving, since, now }))
+        Ok(Found::Here(Taken { state, moving, since, now: message.moment("now")? }))
     }
 
     /// In no table that can be claimed or decided: finished, or in a worker's hands.
@@ -130,27 +117,12 @@ impl Postgres {
     ) -> Result<Option<State>, StoreError> {
         let last =
             sqlx::query(include_str!("sql/step_last.sql")).bind(id).fetch_optional(&mut *connection).await?;
-        if let Some(row) = last {
-            let effect = effect_from(row.try_get("effect")?).ok_or_else(|| corrupt("an unknown effect"))?;
-            match row.try_get("to_state")? {
-                "sent" => return Ok(Some(State::Sent)),
-                "cancelled" => {
-                    return Ok(Some(State::Cancelled { effect, history: history_of(&row, allowed)? }));
-                }
-                _ => (),
-            }
+        if let Some(state) = last.map(|row| final_state(&row, allowed)).transpose()?.flatten() {
+            return Ok(Some(state));
         }
         let lease =
             sqlx::query(include_str!("sql/step_lease.sql")).bind(id).fetch_optional(connection).await?;
-        let Some(row) = lease else { return Ok(None) };
-        let allowed = u32::try_from(allowed).ok().and_then(NonZeroU32::new);
-        Ok(Some(State::Sending {
-            fence: fence(&row)?,
-            claimed_at: row.try_get::<Moment, _>("claimed_at")?.0,
-            begun: Begun::NotTracked,
-            // What was tried is asked of nobody here: an operator's event leads nowhere from this state.
-            history: History::new(allowed.ok_or_else(|| corrupt("no try is allowed"))?),
-        }))
+        lease.map(|row| held_state(&row, allowed)).transpose()
     }
 
     /// Rescues the messages of one lapsed lease; `None` when none has lapsed.
@@ -168,38 +140,23 @@ impl Postgres {
         else {
             return Ok(None);
         };
-        let fence = fence(&lease)?;
+        let fence = lease.fence()?;
         let ids: Vec<Uuid> = lease.try_get("message_ids")?;
         let rows = sqlx::query(include_str!("sql/rescue_left.sql"))
             .bind(&ids)
             .bind(number(fence))
-            .bind(lease.try_get::<bool, _>("suspect")?)
+            .bind(lease.truth("suspect")?)
             .fetch_all(&mut *transaction)
             .await?;
-        let marks: bool = lease.try_get("marks")?;
-        let mut left = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let begun = match (marks, row.try_get("begun")?) {
-                (false, _) => Begun::NotTracked,
-                (true, true) => Begun::Yes,
-                (true, false) => Begun::NotYet,
-            };
-            let before = history_of(row, row.try_get("tries_allowed")?)?;
-            left.push(LapsedMessage {
-                id: row.try_get("id")?,
-                priority: u8::try_from(row.try_get::<i16, _>("priority")?).unwrap_or(u8::MAX),
-                begun,
-                history: History { tries: before.tries.saturating_add(1), ..before },
-            });
-        }
+        let marks = lease.truth("marks")?;
         let lapsed = Lapsed {
             fence,
-            queue: queue_name(lease.try_get("queue")?)?,
-            node: lease.try_get("node")?,
-            claimed_at: lease.try_get::<Moment, _>("claimed_at")?.0,
-            now: lease.try_get::<Moment, _>("now")?.0,
+            queue: queue_name(lease.text("queue")?)?,
+            node: lease.uuid("node")?,
+            claimed_at: lease.moment("claimed_at")?,
+            now: lease.moment("now")?,
             alone: ids.len() == 1,
-            left,
+            left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
         };
         let moves = judge(&lapsed);
         apply(&mut transaction, &moves, self.skew()).await?;
@@ -208,7 +165,7 @@ impl Postgres {
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        lock(&self.held).remove(&fence);
+        self.held.forget(fence);
         // What comes back is older than the mark.
         lock(&self.marks).remove(&lapsed.queue);
         Ok(Some(lapsed.left.len()))
@@ -230,14 +187,6 @@ struct Taken {
     /// When it died or was parked, if it has.
     since: Option<Timestamp>,
     now: Timestamp,
-}
-
-fn queue_name(name: &str) -> Result<QueueName, StoreError> {
-    QueueName::parse(name).ok_or_else(|| corrupt("a queue's name is none"))
-}
-
-fn corrupt(detail: &str) -> StoreError {
-    StoreError::Corrupt { table: "messages", detail: detail.to_owned() }
 }
 
 /// Writes what a set of steps comes to.
@@ -279,7 +228,7 @@ async fn add_events(connection: &mut PgConnection, moves: &Moves, skew: i64) -> 
         .bind(events().map(|event| until(event.doubt)).collect::<Vec<_>>())
         .bind(events().map(|event| effect_name(event.effect)).collect::<Vec<_>>())
         .bind(events().map(|event| event.note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
-        .bind(events().map(|event| status(event.note.status)).collect::<Vec<_>>())
+        .bind(events().map(|event| event.note.status.map(small)).collect::<Vec<_>>())
         .bind(
             events()
                 .map(|event| event.note.result_digest.map(|digest| digest.as_bytes().to_vec()))
@@ -296,7 +245,7 @@ async fn add_events(connection: &mut PgConnection, moves: &Moves, skew: i64) -> 
 }
 
 /// The columns of what has been tried, in the order in which the statements take them.
-struct Columns {
+struct Tried {
     suspect: Vec<bool>,
     tries: Vec<i32>,
     deaths: Vec<i32>,
@@ -305,7 +254,7 @@ struct Columns {
     last_fence: Vec<Option<i64>>,
 }
 
-impl Columns {
+impl Tried {
     fn of<P>(placed: &[Placed<P>]) -> Self {
         let histories = || placed.iter().map(|placed| placed.history);
         Self {
@@ -337,7 +286,7 @@ async fn place_ready(connection: &mut PgConnection, ready: &[Placed<()>]) -> Res
     if ready.is_empty() {
         return Ok(());
     }
-    let columns = Columns::of(ready);
+    let columns = Tried::of(ready);
     sqlx::query(include_str!("sql/place_ready.sql"))
         .bind(ids(ready))
         .bind(queues(ready))
@@ -358,7 +307,7 @@ async fn place_scheduled(connection: &mut PgConnection, moves: &Moves) -> Result
     if scheduled.is_empty() {
         return Ok(());
     }
-    let columns = Columns::of(scheduled);
+    let columns = Tried::of(scheduled);
     sqlx::query(include_str!("sql/place_scheduled.sql"))
         .bind(ids(scheduled))
         .bind(queues(scheduled))
@@ -381,7 +330,7 @@ async fn place_letters(connection: &mut PgConnection, moves: &Moves, skew: i64) 
     if letters.is_empty() {
         return Ok(());
     }
-    let columns = Columns::of(letters);
+    let columns = Tried::of(letters);
     sqlx::query(include_str!("sql/place_letter.sql"))
         .bind(ids(letters))
         .bind(queues(letters))

@@ -6,11 +6,14 @@ use ichido_core::time::Timestamp;
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::Postgres;
 use super::moment::Moment;
-use super::{Postgres, lock, micros};
 use crate::error::StoreError;
+use crate::held::lock;
 use crate::message::QueueName;
+use crate::micros;
 use crate::node::{Node, SharedPace};
+use crate::rows::node;
 
 impl Postgres {
     /// Makes what has come due claimable; answers which queues got something.
@@ -106,16 +109,7 @@ impl Postgres {
 
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         let rows = sqlx::query(include_str!("sql/node_list.sql")).fetch_all(self.pool()).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Node {
-                    id: row.try_get("id")?,
-                    name: row.try_get("name")?,
-                    started_at: row.try_get::<Moment, _>("started_at")?.0,
-                    seen_at: row.try_get::<Moment, _>("seen_at")?.0,
-                })
-            })
-            .collect()
+        rows.iter().map(node).collect()
     }
 
     /// Whether this node does the upkeep until its lease lapses.

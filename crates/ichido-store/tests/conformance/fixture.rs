@@ -13,7 +13,7 @@ use ichido_store::message::{
     ClaimTerms, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, Stepped, Work,
 };
 use ichido_store::rescue::RescueTerms;
-use ichido_store::testing::postgres::{self, Database};
+use ichido_store::testing::{postgres, sqlite};
 use uuid::Uuid;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -35,12 +35,25 @@ pub(crate) struct Fixture {
     _database: Database,
 }
 
+/// What is removed with the fixture.
+enum Database {
+    Postgres { _database: postgres::Database },
+    Sqlite { _file: sqlite::File },
+}
+
 impl Fixture {
     pub(crate) async fn postgres() -> Self {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh database opens");
-        Self { store, url, _database: database }
+        Self { store, url, _database: Database::Postgres { _database: database } }
+    }
+
+    pub(crate) async fn sqlite() -> Self {
+        let file = sqlite::fresh_file();
+        let url = file.url.clone();
+        let store = Store::open(&url, 4).await.expect("a fresh file opens");
+        Self { store, url, _database: Database::Sqlite { _file: file } }
     }
 
     /// The same database as another node sees it. Its clock is its own.
@@ -258,6 +271,11 @@ macro_rules! both_databases {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 case(Fixture::postgres().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                case(Fixture::sqlite().await).await;
             }
         }
     )+ };

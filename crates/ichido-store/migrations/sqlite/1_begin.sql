@@ -1,0 +1,274 @@
+-- The ledger and the outbox, as on PostgreSQL. Where the two differ, the reason stands beside it.
+--
+-- Times are whole microseconds since 1970: SQLite has no type for them. They are the database's clock plus the store's skew,
+-- read once in each transaction and bound, so that no row mixes two clocks. Hashes and UUIDs are blobs, truths are 0 and 1.
+--
+-- Tables are STRICT, so that a column holds what it says. Narrow ones are WITHOUT ROWID: the key is the row. Those with
+-- payloads are not, because large rows would sit in the inner pages of the tree.
+
+-- The last fence that was drawn. There is one writer, so a counter is a sequence; it rolls back with what was drawn from it.
+CREATE TABLE ichido_fence (
+    one  INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    last INTEGER NOT NULL CHECK (last >= 0)
+) STRICT;
+
+INSERT INTO ichido_fence (one, last) VALUES (1, 0);
+
+CREATE TABLE ichido_ledger (
+    name           BLOB    NOT NULL PRIMARY KEY, -- A hash of operation, identity and key: no client text is a name.
+    operation      TEXT    NOT NULL,
+    identity       TEXT    NOT NULL,
+    key            TEXT    NOT NULL,
+    fingerprint    BLOB    NOT NULL,
+    request_digest BLOB    NOT NULL,
+    state          TEXT    NOT NULL,
+    fence          INTEGER NOT NULL,
+    claim_id       BLOB    NOT NULL, -- Of the attempt that claimed: how it knows its own claim again after a lost answer.
+    lease_until    INTEGER,
+    status         INTEGER,
+    headers        BLOB,
+    body           BLOB,
+    result_digest  BLOB,
+    message_id     BLOB,
+    created_at     INTEGER NOT NULL, -- First claimed for this action.
+    claimed_at     INTEGER NOT NULL, -- Last claimed.
+    completed_at   INTEGER,
+    expires_at     INTEGER,
+    CONSTRAINT ledger_hashes CHECK (length(name) = 32 AND length(fingerprint) = 32 AND length(request_digest) = 32),
+    CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
+    CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
+    -- Only what is settled has an outcome and expires (SPEC A5).
+    CONSTRAINT ledger_outcome CHECK ((state IN ('applied', 'refused')) = (status IS NOT NULL AND headers IS NOT NULL AND completed_at IS NOT NULL AND expires_at IS NOT NULL)),
+    -- PostgreSQL's text holds no NUL; here it must be said, or the two would accept different names.
+    CONSTRAINT ledger_text CHECK (instr(operation, char(0)) = 0 AND instr(identity, char(0)) = 0)
+) STRICT;
+
+CREATE INDEX ichido_ledger_expiry ON ichido_ledger (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX ichido_ledger_unknown ON ichido_ledger (created_at) WHERE state = 'unknown';
+CREATE INDEX ichido_ledger_message ON ichido_ledger (message_id) WHERE message_id IS NOT NULL;
+
+-- What was asked for: written once, never updated.
+CREATE TABLE ichido_messages (
+    id            BLOB    NOT NULL PRIMARY KEY, -- UUIDv7: new rows go to the end of the index.
+    queue         TEXT    NOT NULL,
+    identity      TEXT    NOT NULL,
+    key           TEXT    NOT NULL,
+    digest        BLOB    NOT NULL,
+    content_type  TEXT    NOT NULL,
+    request       BLOB    NOT NULL,
+    trace         TEXT,
+    priority      INTEGER NOT NULL,
+    tries_allowed INTEGER NOT NULL,
+    due           INTEGER,                      -- Not before this moment; NULL is at once.
+    made_from     BLOB,                         -- The dead message that this one was made from (SPEC D17).
+    created_at    INTEGER NOT NULL,
+    CONSTRAINT messages_once UNIQUE (queue, identity, key),
+    CONSTRAINT messages_id CHECK (length(id) = 16),
+    CONSTRAINT messages_digest CHECK (length(digest) = 32),
+    CONSTRAINT messages_tries CHECK (tries_allowed > 0),
+    CONSTRAINT messages_text CHECK (instr(identity, char(0)) = 0 AND instr(content_type, char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
+) STRICT;
+
+-- What can be claimed now. A row is inserted and deleted, never updated.
+CREATE TABLE ichido_ready (
+    queue         TEXT    NOT NULL,
+    priority      INTEGER NOT NULL,
+    message_id    BLOB    NOT NULL,
+    suspect       INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- A worker died holding it among others: claim it alone.
+    tries         INTEGER NOT NULL DEFAULT 0,
+    deaths        INTEGER NOT NULL DEFAULT 0,
+    doubt_since   INTEGER,
+    travels_until INTEGER,
+    last_fence    INTEGER,
+    PRIMARY KEY (queue, priority, message_id) -- The claim's order exactly: most urgent first, then oldest.
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX ichido_ready_suspect ON ichido_ready (queue, priority, message_id) WHERE suspect;
+
+-- What waits for its time: messages of the future, and failed ones between two tries.
+CREATE TABLE ichido_scheduled (
+    message_id    BLOB    NOT NULL PRIMARY KEY,
+    queue         TEXT    NOT NULL,
+    priority      INTEGER NOT NULL,
+    state         TEXT    NOT NULL,
+    due           INTEGER NOT NULL,
+    suspect       INTEGER NOT NULL CHECK (suspect IN (0, 1)),
+    tries         INTEGER NOT NULL,
+    deaths        INTEGER NOT NULL,
+    doubt_since   INTEGER,
+    travels_until INTEGER,
+    last_fence    INTEGER,
+    CONSTRAINT scheduled_state CHECK (state IN ('queued', 'failed'))
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX ichido_scheduled_due ON ichido_scheduled (due);
+
+-- What a node holds until when: one row for a whole claimed batch. The messages are a JSON array of their ids in hex, and not a
+-- table of their own: one row per message more, written and deleted, is what the lease row is there to save.
+CREATE TABLE ichido_leases (
+    fence       INTEGER NOT NULL PRIMARY KEY,
+    queue       TEXT    NOT NULL,
+    node        BLOB    NOT NULL,
+    claimed_at  INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,
+    marks       INTEGER NOT NULL CHECK (marks IN (0, 1)), -- Whether the beginning of each call is marked in `ichido_begun`.
+    suspect     INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- Whether it was claimed alone because a worker had died with it.
+    message_ids TEXT    NOT NULL,
+    CONSTRAINT leases_some CHECK (json_array_length(message_ids) > 0)
+) STRICT;
+
+CREATE INDEX ichido_leases_lapse ON ichido_leases (lease_until);
+
+-- The durable mark that comes before an irreversible call: not begun means not done.
+CREATE TABLE ichido_begun (
+    fence      INTEGER NOT NULL,
+    message_id BLOB    NOT NULL,
+    PRIMARY KEY (fence, message_id)
+) STRICT, WITHOUT ROWID;
+
+-- Dead and parked messages, apart from the hot tables and from history.
+CREATE TABLE ichido_letters (
+    message_id    BLOB    NOT NULL PRIMARY KEY,
+    queue         TEXT    NOT NULL,
+    state         TEXT    NOT NULL,
+    effect        TEXT    NOT NULL,
+    code          TEXT,
+    error         TEXT,
+    since         INTEGER NOT NULL,
+    tries         INTEGER NOT NULL,
+    deaths        INTEGER NOT NULL,
+    doubt_since   INTEGER,
+    travels_until INTEGER,
+    last_fence    INTEGER,
+    CONSTRAINT letters_state CHECK (state IN ('dead', 'parked')),
+    CONSTRAINT letters_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    -- Parked is in doubt, and a doubt has both its moments.
+    CONSTRAINT letters_doubt CHECK (state <> 'parked' OR doubt_since IS NOT NULL),
+    CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
+) STRICT;
+
+CREATE INDEX ichido_letters_newest ON ichido_letters (state, queue, since DESC, message_id DESC);
+
+-- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
+-- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.
+CREATE TABLE ichido_events (
+    message_id    BLOB    NOT NULL,
+    fence         INTEGER NOT NULL,
+    step          INTEGER NOT NULL, -- 1 for the second transition of one event (failed, then dead).
+    claimed_at    INTEGER,
+    at            INTEGER NOT NULL,
+    from_state    TEXT    NOT NULL,
+    to_state      TEXT    NOT NULL,
+    kind          TEXT    NOT NULL, -- What happened: succeeded, failed, worker_died, requeued, ...
+    tries         INTEGER NOT NULL,
+    deaths        INTEGER NOT NULL,
+    doubt_since   INTEGER,
+    travels_until INTEGER,
+    effect        TEXT    NOT NULL,
+    code          TEXT,
+    status        INTEGER,
+    result_digest BLOB,
+    receipt       TEXT, -- The receiver's own name for what it did, such as a broker's order id.
+    excerpt       TEXT,
+    node          BLOB,
+    actor         TEXT,
+    PRIMARY KEY (message_id, fence, step),
+    CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    CONSTRAINT events_states CHECK (
+        from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
+        AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
+) STRICT, WITHOUT ROWID;
+
+-- Equal content within a window is one action whatever its key (SPEC A7).
+CREATE TABLE ichido_contents (
+    queue      TEXT    NOT NULL,
+    identity   TEXT    NOT NULL,
+    content    BLOB    NOT NULL,
+    message_id BLOB    NOT NULL,
+    until      INTEGER NOT NULL,
+    PRIMARY KEY (queue, identity, content)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX ichido_contents_until ON ichido_contents (until);
+
+CREATE TABLE ichido_queues (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    paused     INTEGER NOT NULL CHECK (paused IN (0, 1)),
+    paused_by  TEXT,
+    changed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Counts are kept as they change: there is one writer, so nobody waits for a count's row, and no table of deltas is needed.
+CREATE TABLE ichido_counts (
+    queue TEXT    NOT NULL,
+    state TEXT    NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
+-- A destination's pace, shared by all nodes; `version` is for compare and swap.
+CREATE TABLE ichido_destinations (
+    name    TEXT    NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    pace    BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE ichido_nodes (
+    id         BLOB    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    started_at INTEGER NOT NULL,
+    seen_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Who does the upkeep: one node at a time.
+CREATE TABLE ichido_caretaker (
+    one         INTEGER NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    node        BLOB    NOT NULL,
+    lease_until INTEGER NOT NULL
+) STRICT;
+
+-- A new message becomes claimable, or waits for its time, in the statement that puts it in: SQLite's statements write one
+-- table, and a caller who gives up between two of them and commits its own transaction would leave a message that nobody finds.
+CREATE TRIGGER ichido_messages_placed AFTER INSERT ON ichido_messages
+BEGIN
+    INSERT INTO ichido_ready (queue, priority, message_id)
+    SELECT NEW.queue, NEW.priority, NEW.id WHERE NEW.due IS NULL;
+    INSERT INTO ichido_scheduled (message_id, queue, priority, state, due, suspect, tries, deaths)
+    SELECT NEW.id, NEW.queue, NEW.priority, 'queued', NEW.due, 0, 0, 0 WHERE NEW.due IS NOT NULL;
+    INSERT INTO ichido_counts (queue, state, count) VALUES (NEW.queue, 'queued', 1)
+    ON CONFLICT (queue, state) DO UPDATE SET count = count + 1;
+END;
+
+-- A message as one row (SPEC D1). A due failed message is claimed as if queued, and shown as failed until then.
+-- SQLite has no LATERAL: the last event is found by its key, in a subquery that reads one entry of the index.
+CREATE VIEW ichido_message AS
+SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.request, m.digest AS request_digest,
+       CASE
+           WHEN l.message_id IS NOT NULL THEN l.state
+           WHEN s.message_id IS NOT NULL THEN s.state
+           WHEN r.message_id IS NOT NULL THEN 'queued'
+           WHEN e.to_state IN ('sent', 'cancelled') THEN e.to_state
+           ELSE 'sending'
+       END AS status,
+       -- A try that is under way counts; its event comes with its end.
+       coalesce(l.tries, s.tries, r.tries, e.tries + (e.to_state NOT IN ('sent', 'cancelled')), 1) AS tries,
+       max(coalesce(l.tries, s.tries, r.tries, e.tries + (e.to_state NOT IN ('sent', 'cancelled')), 1) - 1, 0) AS retry_count,
+       m.tries_allowed,
+       CASE
+           WHEN s.message_id IS NOT NULL THEN s.due
+           WHEN r.message_id IS NOT NULL THEN coalesce(m.due, m.created_at)
+       END AS next_attempt,
+       f.code AS last_error,
+       f.excerpt AS last_error_text,
+       coalesce(e.effect, 'not_done') AS effect,
+       m.priority, m.trace, m.made_from,
+       m.created_at,
+       coalesce(e.at, m.created_at) AS updated_at
+FROM ichido_messages m
+LEFT JOIN ichido_letters l ON l.message_id = m.id
+LEFT JOIN ichido_scheduled s ON s.message_id = m.id
+LEFT JOIN ichido_ready r ON r.queue = m.queue AND r.priority = m.priority AND r.message_id = m.id
+LEFT JOIN ichido_events e ON e.message_id = m.id
+    AND (e.fence, e.step) = (SELECT x.fence, x.step FROM ichido_events x WHERE x.message_id = m.id ORDER BY x.fence DESC, x.step DESC LIMIT 1)
+LEFT JOIN ichido_events f ON f.message_id = m.id
+    AND (f.fence, f.step) = (SELECT x.fence, x.step FROM ichido_events x WHERE x.message_id = m.id AND x.code IS NOT NULL ORDER BY x.fence DESC, x.step DESC LIMIT 1);

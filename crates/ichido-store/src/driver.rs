@@ -1,0 +1,71 @@
+//! The two databases behind the store, chosen by the address.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use crate::batch::Bounds;
+use crate::error::StoreError;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+use crate::wake::Wakes;
+
+/// Asks whichever database it is: both answer the same methods.
+macro_rules! on {
+    ($driver:expr, $name:ident => $call:expr) => {
+        match $driver {
+            $crate::driver::Driver::Postgres($name) => $call,
+            $crate::driver::Driver::Sqlite($name) => $call,
+        }
+    };
+}
+pub(crate) use on;
+
+pub(crate) enum Driver {
+    Postgres(Box<Postgres>),
+    Sqlite(Sqlite),
+}
+
+impl Driver {
+    /// Opens the database that an address names and brings its schema up to date.
+    pub(crate) async fn open(
+        url: &str,
+        connections_max: u32,
+        skew: Arc<AtomicI64>,
+    ) -> Result<Self, StoreError> {
+        let driver = match url.split_once(':') {
+            Some(("sqlite", _)) => Self::Sqlite(Sqlite::connect(url, connections_max, skew).await?),
+            Some(("postgres" | "postgresql", _)) => {
+                Self::Postgres(Box::new(Postgres::connect(url, connections_max, skew).await?))
+            }
+            _ => {
+                return Err(StoreError::Address(
+                    "the address names no database that we know: write sqlite:path or postgres://user@host/database",
+                ));
+            }
+        };
+        on!(&driver, driver => driver.migrate().await)?;
+        Ok(driver)
+    }
+
+    /// The wake-ups of its store: other nodes are told where the database carries messages between them.
+    pub(crate) async fn wakes(&self) -> Wakes {
+        match self {
+            Self::Postgres(postgres) => Wakes::everywhere(postgres.pool()).await,
+            Self::Sqlite(_) => Wakes::here(),
+        }
+    }
+
+    /// The bounds of its batches.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let flights = match self {
+            Self::Postgres(_) => Bounds::DEFAULT.flights,
+            Self::Sqlite(_) => 1,
+        };
+        Bounds { flights, ..Bounds::DEFAULT }
+    }
+
+    /// Whether being busy concerns the whole database: SQLite has one writer, PostgreSQL has locks on rows.
+    pub(crate) fn busy_for_all(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
+    }
+}

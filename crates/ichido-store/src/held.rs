@@ -1,0 +1,117 @@
+//! What this process holds: the messages of each claim that have not ended yet, and what an end comes to.
+//!
+//! A claim is one lease row for many messages, and the row goes with the last of them. Remembering here saves counting in the
+//! database; what is lost with its process costs nothing, because the lease then lapses and the rescue finds it empty.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ichido_core::fence::Fence;
+use ichido_core::lifecycle::{History, State, Why};
+use uuid::Uuid;
+
+use crate::message::{Settlement, Work};
+use crate::placement::{Moving, kind};
+
+#[derive(Debug, Default)]
+pub(crate) struct Held(Mutex<HashMap<Fence, HashSet<Uuid>>>);
+
+impl Held {
+    /// Remembers a claim.
+    pub(crate) fn claimed(&self, work: &[Work]) {
+        if let Some(first) = work.first() {
+            lock(&self.0).insert(first.fence, work.iter().map(|work| work.id).collect());
+        }
+    }
+
+    /// The claims that hold nothing any more once these messages have ended.
+    pub(crate) fn over<'a>(&self, endings: impl Iterator<Item = &'a Ending<'a>>) -> Vec<Fence> {
+        let mut ids: HashMap<Fence, HashSet<Uuid>> = HashMap::new();
+        for ending in endings {
+            ids.entry(ending.fence).or_default().insert(ending.settlement.id);
+        }
+        let held = lock(&self.0);
+        ids.into_iter()
+            .filter(|(fence, ids)| held.get(fence).is_some_and(|held| held.is_subset(ids)))
+            .map(|(fence, _)| fence)
+            .collect()
+    }
+
+    /// Remembers that these messages have ended, or have gone with their claim.
+    pub(crate) fn let_go(&self, endings: &[Ending<'_>]) {
+        let mut held = lock(&self.0);
+        for ending in endings {
+            if let Some(ids) = held.get_mut(&ending.fence) {
+                ids.remove(&ending.settlement.id);
+                if ids.is_empty() {
+                    held.remove(&ending.fence);
+                }
+            }
+        }
+    }
+
+    /// Of the claims that were to be renewed, those that were not are no longer ours to end.
+    pub(crate) fn renewed(&self, asked: &[Fence], renewed: &HashSet<Fence>) {
+        lock(&self.0).retain(|fence, _| renewed.contains(fence) || !asked.contains(fence));
+    }
+
+    /// A claim was rescued.
+    pub(crate) fn forget(&self, fence: Fence) {
+        lock(&self.0).remove(&fence);
+    }
+}
+
+/// A report of a message's holder, with what it comes to.
+pub(crate) struct Ending<'a> {
+    /// Its place among the reports.
+    pub(crate) index: usize,
+    pub(crate) settlement: &'a Settlement,
+    pub(crate) fence: Fence,
+    pub(crate) history: History,
+    pub(crate) states: (State, Option<State>),
+}
+
+impl<'a> Ending<'a> {
+    pub(crate) fn of(index: usize, settlement: &'a Settlement) -> Result<Self, Why> {
+        let State::Sending { fence, history, .. } = settlement.state else {
+            return Err(Why::StaleFence);
+        };
+        match settlement.state.advance(settlement.event, settlement.claimed_at) {
+            // A call that begins has not ended.
+            Ok((State::Sending { .. }, _)) => Err(Why::NotFromHere),
+            Ok(states) => Ok(Self { index, settlement, fence, history, states }),
+            Err(illegal) => Err(illegal.why),
+        }
+    }
+
+    pub(crate) fn last(&self) -> State {
+        self.states.1.unwrap_or(self.states.0)
+    }
+
+    /// Which message under which claim.
+    pub(crate) fn pair(&self) -> (Uuid, Fence) {
+        (self.settlement.id, self.fence)
+    }
+
+    /// How the audit tells this end.
+    pub(crate) fn end(&self) -> End {
+        End { kind: kind(self.settlement.event).to_owned(), to: self.states.0.name().to_owned() }
+    }
+
+    pub(crate) fn moving(&self) -> Moving {
+        let Settlement { id, queue, priority, .. } = self.settlement;
+        Moving { id: *id, queue: queue.clone(), priority: *priority }
+    }
+}
+
+/// How a message ended under a claim: the event, and the state it led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) kind: String,
+    pub(crate) to: String,
+}
+
+/// Takes a lock whose holder may have panicked: what it guards are caches, which stay usable.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,1 @@
+DELETE FROM ichido.contents WHERE queue = $1 AND identity = $2 AND content = $3 AND message_id = $4

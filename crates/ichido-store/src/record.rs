@@ -1,0 +1,154 @@
+//! A record of the ledger, as both databases hold it: from its columns to what the core knows, and what a claim or
+//! a settle makes of it.
+
+use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Admission, Expiry, Kept, Phase, Record, RecordName, Settled, admit};
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::columns::Columns;
+use crate::error::StoreError;
+use crate::headers;
+use crate::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
+
+/// A claim with the id by which it knows its own insert again.
+pub(crate) struct Attempt {
+    pub(crate) claim: KeyClaim,
+    pub(crate) claim_id: Uuid,
+}
+
+/// A record with what the claim needs to know beside it.
+pub(crate) struct Found {
+    pub(crate) key: KeyRecord,
+    pub(crate) claim_id: Uuid,
+    pub(crate) now: Timestamp,
+}
+
+/// What is to be done for a claim that found a record.
+pub(crate) enum Next {
+    /// Nothing: this is the answer.
+    Answer(KeyClaimed),
+    /// Take the record's place, if it is still the one that was seen.
+    Replace,
+    /// Mark its outcome as unknown, if it is still the one that was seen.
+    MarkUnknown { fence: Fence },
+}
+
+impl Attempt {
+    /// What the record that is there means for this claim; the core decides.
+    pub(crate) fn next(&self, found: &Found) -> Result<Next, StoreError> {
+        let record = &found.key.record;
+        if found.claim_id == self.claim_id && matches!(record.phase, Phase::Claimed { .. }) {
+            // Our own claim, whose answer was lost on the way.
+            return Ok(Next::Answer(KeyClaimed::Run { fence: record.fence }));
+        }
+        let response =
+            || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
+        Ok(match admit(Some(record), self.claim.fingerprint, &self.claim.policy, found.now) {
+            Admission::Run { .. } | Admission::TakeOver { .. } => Next::Replace,
+            Admission::MarkUnknown { fence } => Next::MarkUnknown { fence },
+            Admission::Replay => Next::Answer(KeyClaimed::Replay(response()?)),
+            Admission::ReplayNotKept => {
+                Next::Answer(KeyClaimed::ReplayNotKept { status: response()?.status })
+            }
+            Admission::Wait { lease_until } => Next::Answer(KeyClaimed::InFlight { lease_until }),
+            Admission::Mismatch => Next::Answer(KeyClaimed::Mismatch),
+            Admission::Unknown => Next::Answer(KeyClaimed::Unknown { fence: record.fence }),
+        })
+    }
+}
+
+/// What a settle that changed nothing comes to: somebody else owns the record, or an earlier run of ours settled it and its
+/// answer was lost.
+pub(crate) fn not_settled(settle: &KeySettle, found: Option<&Found>, again: bool) -> KeySettled {
+    match found {
+        Some(found) if found.key.record.fence == settle.fence => match &settle.outcome {
+            KeyOutcome::Keep { .. } if again => KeySettled::Stands,
+            _ => KeySettled::AlreadySettled,
+        },
+        None if again && matches!(settle.outcome, KeyOutcome::Release) => KeySettled::Stands,
+        _ => KeySettled::Stale,
+    }
+}
+
+/// The record in a row, looked at at this moment.
+pub(crate) fn found(row: &impl Columns, now: Timestamp) -> Result<Found, StoreError> {
+    let status = row.small_or_none("status")?;
+    let response = match (status, row.bytes_or_none("headers")?) {
+        (Some(status), Some(blob)) => Some(Response {
+            status: u16::try_from(status).map_err(|_| corrupt("the status is negative"))?,
+            headers: headers::decode(blob).ok_or_else(|| corrupt("the headers cannot be read"))?,
+            body: row.bytes_or_none("body")?.map(<[u8]>::to_vec),
+        }),
+        _ => None,
+    };
+    let phase = phase(row, response.as_ref())?;
+    let key = IdempotencyKey::parse(row.text("key")?).map_err(|error| corrupt(&error.to_string()))?;
+    let name = RecordName {
+        operation: row.text("operation")?.to_owned(),
+        identity: row.text("identity")?.to_owned(),
+        key,
+    };
+    let record = Record {
+        fingerprint: Fingerprint::from_bytes(row.hash("fingerprint")?),
+        fence: row.fence()?,
+        first_claimed_at: row.moment("created_at")?,
+        claimed_at: row.moment("claimed_at")?,
+        phase,
+    };
+    Ok(Found {
+        key: KeyRecord {
+            name,
+            record,
+            request_digest: row.digest("request_digest")?,
+            response,
+            result_digest: row.digest_or_none("result_digest")?,
+            message_id: row.uuid_or_none("message_id")?,
+            completed_at: row.moment_or_none("completed_at")?,
+        },
+        claim_id: row.uuid("claim_id")?,
+        now,
+    })
+}
+
+fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, StoreError> {
+    let (lease_until, expires_at) = (row.moment_or_none("lease_until")?, row.moment_or_none("expires_at")?);
+    Ok(match (row.text("state")?, lease_until, expires_at, response) {
+        ("claimed", Some(lease_until), ..) => Phase::Claimed { lease_until },
+        ("unknown", ..) => Phase::Unknown,
+        (state @ ("applied" | "refused"), _, Some(expires_at), Some(response)) => Phase::Settled {
+            outcome: if state == "applied" { Settled::Applied } else { Settled::Refused },
+            kept: if response.body.is_some() { Kept::Whole } else { Kept::WithoutBody },
+            expiry: if row.truth("held")? { Expiry::HeldByMessage } else { Expiry::At(expires_at) },
+        },
+        _ => return Err(corrupt("the state does not go with the other columns")),
+    })
+}
+
+/// The column's word for a phase.
+pub(crate) const fn state_name(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Claimed { .. } => "claimed",
+        Phase::Unknown => "unknown",
+        Phase::Settled { outcome, .. } => settled_name(*outcome),
+    }
+}
+
+/// The column's word for an outcome.
+pub(crate) const fn settled_name(settled: Settled) -> &'static str {
+    match settled {
+        Settled::Applied => "applied",
+        Settled::Refused => "refused",
+    }
+}
+
+/// The hash that names a record, in its own column.
+pub(crate) fn name_of(row: &impl Columns) -> Result<[u8; 32], StoreError> {
+    row.bytes("name")?.try_into().map_err(|_| corrupt("a name is not 32 bytes long"))
+}
+
+fn corrupt(detail: &str) -> StoreError {
+    StoreError::Corrupt { table: "ledger", detail: detail.to_owned() }
+}

@@ -1,0 +1,248 @@
+//! Rows of messages, as both databases hold them: from their columns to what the lifecycle and the reader know.
+
+use std::num::NonZeroU32;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Begun, Doubt, History, State};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
+use uuid::Uuid;
+
+use crate::columns::{Columns, fence_from};
+use crate::error::StoreError;
+use crate::held::End;
+use crate::message::{ClaimTerms, Count, MessageRow, QueueName, Transition, Work};
+use crate::node::Node;
+use crate::placement::effect_from;
+use crate::rescue::LapsedMessage;
+
+/// What has been tried, from the columns that every moving row has.
+pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<History, StoreError> {
+    Ok(History {
+        tries: row.positive("tries")?,
+        tries_allowed: allowed(tries_allowed)?,
+        deaths: row.positive("deaths")?,
+        suspect: row.truth("suspect")?,
+        doubt: match (row.moment_or_none("doubt_since")?, row.moment_or_none("travels_until")?) {
+            (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
+            (None, None) => None,
+            _ => return Err(corrupt("a doubt has one of its moments only")),
+        },
+        last_fence: row.number_or_none("last_fence")?.map(fence_from).transpose()?,
+    })
+}
+
+/// A message that was just claimed.
+pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> Result<Work, StoreError> {
+    let fence = row.fence()?;
+    let before = history_of(row, row.count("tries_allowed")?)?;
+    Ok(Work {
+        id: row.uuid("id")?,
+        queue: queue.clone(),
+        identity: row.text("identity")?.to_owned(),
+        key: key(row, "key")?,
+        content_type: row.text("content_type")?.to_owned(),
+        request: row.bytes("request")?.to_vec(),
+        digest: row.digest("digest")?,
+        trace: row.text_or_none("trace")?,
+        priority: priority(row)?,
+        created_at: row.moment("created_at")?,
+        claimed_at: row.moment("claimed_at")?,
+        fence,
+        begun: if terms.marks { Begun::NotYet } else { Begun::NotTracked },
+        history: History { tries: before.tries.saturating_add(1), last_fence: Some(fence), ..before },
+    })
+}
+
+/// A message that a lapsed lease still holds.
+pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMessage, StoreError> {
+    let begun = match (marks, row.truth("begun")?) {
+        (false, _) => Begun::NotTracked,
+        (true, true) => Begun::Yes,
+        (true, false) => Begun::NotYet,
+    };
+    let before = history_of(row, row.count("tries_allowed")?)?;
+    Ok(LapsedMessage {
+        id: row.uuid("id")?,
+        priority: priority(row)?,
+        begun,
+        history: History { tries: before.tries.saturating_add(1), ..before },
+    })
+}
+
+/// The state of a message that is dead or parked.
+pub(crate) fn letter_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
+    let history = history_of(row, tries_allowed)?;
+    let effect = effect(row)?;
+    Ok(match row.text("state")? {
+        "parked" => State::Parked { history },
+        _ => State::Dead { effect, history },
+    })
+}
+
+/// The state of a message that waits for its time.
+pub(crate) fn scheduled_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
+    let history = history_of(row, tries_allowed)?;
+    let due = row.moment("due")?;
+    Ok(match row.text("state")? {
+        "failed" => State::Failed { due, history },
+        _ => State::Queued { due, history },
+    })
+}
+
+/// The state of a message whose last event left it in no table but history; `None` when it is in a worker's hands.
+pub(crate) fn final_state(row: &impl Columns, tries_allowed: i32) -> Result<Option<State>, StoreError> {
+    Ok(match row.text("to_state")? {
+        "sent" => Some(State::Sent),
+        "cancelled" => {
+            Some(State::Cancelled { effect: effect(row)?, history: history_of(row, tries_allowed)? })
+        }
+        _ => None,
+    })
+}
+
+/// The state of a message in a worker's hands, as far as somebody else needs to know it.
+pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
+    Ok(State::Sending {
+        fence: row.fence()?,
+        claimed_at: row.moment("claimed_at")?,
+        begun: Begun::NotTracked,
+        // What was tried is asked of nobody here: an operator's event leads nowhere from this state.
+        history: History::new(allowed(tries_allowed)?),
+    })
+}
+
+fn allowed(tries: i32) -> Result<NonZeroU32, StoreError> {
+    u32::try_from(tries).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no try is allowed"))
+}
+
+/// How a message ended under a claim.
+pub(crate) fn end(row: &impl Columns) -> Result<End, StoreError> {
+    Ok(End { kind: row.text("kind")?.to_owned(), to: row.text("to_state")?.to_owned() })
+}
+
+/// A message as one row of the view.
+pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> {
+    Ok(MessageRow {
+        id: row.uuid("id")?,
+        queue: row.text("queue")?.to_owned(),
+        identity: row.text("identity")?.to_owned(),
+        key: key(row, "idempotency_key")?,
+        content_type: row.text("content_type")?.to_owned(),
+        request: row.bytes("request")?.to_vec(),
+        request_digest: row.digest("request_digest")?,
+        status: row.text("status")?.to_owned(),
+        tries: row.positive("tries")?,
+        tries_allowed: row.positive("tries_allowed")?,
+        next_attempt: row.moment_or_none("next_attempt")?,
+        last_error: row.text_or_none("last_error")?,
+        last_error_text: row.text_or_none("last_error_text")?,
+        effect: effect(row)?,
+        priority: priority(row)?,
+        trace: row.text_or_none("trace")?,
+        made_from: row.uuid_or_none("made_from")?,
+        created_at: row.moment("created_at")?,
+        updated_at: row.moment("updated_at")?,
+    })
+}
+
+/// The transitions that a message's events tell, in order, and the claim it is under now.
+pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<Vec<Transition>, StoreError> {
+    let mut transitions: Vec<Transition> = Vec::with_capacity(rows.len() * 2 + 1);
+    for row in rows {
+        let event = transition(row)?;
+        // A try is one row: its first transition, the claim, is told by `claimed_at`.
+        if let (Some(at), 0) = (row.moment_or_none("claimed_at")?, row.small("step")?) {
+            transitions.push(claim(at, event.fence, event.node, transitions.last()));
+        }
+        transitions.push(event);
+    }
+    if let Some(row) = lease {
+        let fence = u64::try_from(row.number("fence")?).ok();
+        if transitions.iter().all(|transition| transition.fence != fence) {
+            let node = Some(row.uuid("node")?);
+            transitions.push(claim(row.moment("claimed_at")?, fence, node, transitions.last()));
+        }
+    }
+    Ok(transitions)
+}
+
+/// The claim that a try begins with, after what was before it.
+fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&Transition>) -> Transition {
+    Transition {
+        at,
+        from: "queued".to_owned(),
+        to: "sending".to_owned(),
+        kind: "claimed".to_owned(),
+        fence,
+        tries: before.map_or(0, |before| before.tries).saturating_add(1),
+        effect: before.map_or(Effect::NotDone, |before| before.effect),
+        code: None,
+        status: None,
+        result_digest: None,
+        receipt: None,
+        excerpt: None,
+        node,
+        actor: None,
+    }
+}
+
+fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
+    Ok(Transition {
+        at: row.moment("at")?,
+        from: row.text("from_state")?.to_owned(),
+        to: row.text("to_state")?.to_owned(),
+        kind: row.text("kind")?.to_owned(),
+        fence: u64::try_from(row.number("fence")?).ok(),
+        tries: row.positive("tries")?,
+        effect: effect(row)?,
+        code: row.text_or_none("code")?,
+        status: row.small_or_none("status")?.and_then(|status| u16::try_from(status).ok()),
+        result_digest: row.digest_or_none("result_digest")?,
+        receipt: row.text_or_none("receipt")?,
+        excerpt: row.text_or_none("excerpt")?,
+        node: row.uuid_or_none("node")?,
+        actor: row.text_or_none("actor")?,
+    })
+}
+
+/// How many messages of a queue are in a state.
+pub(crate) fn count(row: &impl Columns) -> Result<Count, StoreError> {
+    Ok(Count {
+        queue: row.text("queue")?.to_owned(),
+        state: row.text("state")?.to_owned(),
+        count: row.number("count")?,
+    })
+}
+
+/// A node that was heard of.
+pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
+    Ok(Node {
+        id: row.uuid("id")?,
+        name: row.text("name")?.to_owned(),
+        started_at: row.moment("started_at")?,
+        seen_at: row.moment("seen_at")?,
+    })
+}
+
+/// The queue that a column names.
+pub(crate) fn queue_name(name: &str) -> Result<QueueName, StoreError> {
+    QueueName::parse(name).ok_or_else(|| corrupt("a queue's name is none"))
+}
+
+/// The priority in a row's column of that name.
+pub(crate) fn priority(row: &impl Columns) -> Result<u8, StoreError> {
+    Ok(u8::try_from(row.small("priority")?).unwrap_or(u8::MAX))
+}
+
+fn key(row: &impl Columns, column: &str) -> Result<IdempotencyKey, StoreError> {
+    IdempotencyKey::parse(row.text(column)?).map_err(|error| corrupt(&error.to_string()))
+}
+
+fn effect(row: &impl Columns) -> Result<Effect, StoreError> {
+    effect_from(row.text("effect")?).ok_or_else(|| corrupt("an unknown effect"))
+}
+
+fn corrupt(detail: &str) -> StoreError {
+    StoreError::Corrupt { table: "messages", detail: detail.to_owned() }
+}

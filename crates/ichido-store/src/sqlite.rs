@@ -1,0 +1,246 @@
+//! The SQLite driver: WAL with `synchronous=FULL`, one writer, every write transaction begun as `IMMEDIATE`, a pool of readers.
+//!
+//! A batch is one transaction, so the batchers in front make it a group commit. With a single writer nothing changes under a
+//! transaction's eyes: what it reads it may act on, and no row is locked. Batches go in as one JSON parameter for `json_each`;
+//! JSON carries no bytes, so payloads go beside it as one blob whose parts the rows name by place and length.
+
+pub(crate) mod enqueue;
+mod json;
+mod ledger;
+mod own;
+mod read;
+mod step;
+mod upkeep;
+mod work;
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use ichido_core::fence::Fence;
+use ichido_core::time::Timestamp;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{Connection as _, Row as _, SqlSafeStr as _, Sqlite as Database, Transaction};
+
+use crate::columns::fence_from;
+use crate::error::StoreError;
+use crate::fault::{Fault, fault};
+use crate::held::Held;
+use own::Own;
+
+/// How long a writer waits for another process, or for a caller's own transaction, to be done with the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a caller waits for its turn with the one writer, or for a free reader.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often opening is tried while another process turns the same new file into a WAL database: SQLite does not wait for that.
+const OPEN_TRIES: u32 = 40;
+const OPEN_WAIT: Duration = Duration::from_millis(25);
+
+/// How every write transaction begins. A deferred one that reads and then writes fails as soon as somebody else wrote between.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
+pub(crate) struct Sqlite {
+    writer: SqlitePool,
+    readers: SqlitePool,
+    skew: Arc<AtomicI64>,
+    held: Held,
+    own: Own,
+}
+
+impl Sqlite {
+    /// Opens the file, which is made if it is not there; runs no migration yet.
+    pub(crate) async fn connect(
+        url: &str,
+        connections_max: u32,
+        skew: Arc<AtomicI64>,
+    ) -> Result<Self, StoreError> {
+        let path = path_of(url)?;
+        make_private(path)?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT)
+            // Stated on every connection: an answer must mean durable, and the power may go at any moment.
+            .synchronous(SqliteSynchronous::Full);
+        let writer = open(
+            SqlitePoolOptions::new()
+                .max_connections(1)
+                // SQLite itself rolls back when the disk is full or fails, and sqlx then counts a transaction too many for
+                // ever: such a connection is replaced.
+                .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) })),
+            options.clone().journal_mode(SqliteJournalMode::Wal),
+        )
+        .await?;
+        let readers = open(
+            SqlitePoolOptions::new().max_connections(connections_max.max(1)),
+            options.pragma("query_only", "on"),
+        )
+        .await?;
+        let own = Own::new(Arc::clone(&skew));
+        Ok(Self { writer, readers, skew, held: Held::default(), own })
+    }
+
+    /// Brings the schema up to date, in one transaction, so that many processes may try at once.
+    pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
+        let migrator = migrator();
+        let known = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
+        let mut transaction = self.writer.begin_with(BEGIN).await?;
+        // `run` on a connection gives a future that cannot be sent to another thread; this is what it calls.
+        match migrator.run_direct(None, &mut *transaction, false).await {
+            Ok(()) => Ok(transaction.commit().await?),
+            Err(sqlx::migrate::MigrateError::VersionMissing(found)) if known < found => {
+                Err(StoreError::TooNew { found, known })
+            }
+            Err(error) => Err(StoreError::Migration(error)),
+        }
+    }
+
+    /// Begins a write transaction: takes the file's write lock, then the time.
+    async fn write(&self) -> Result<Writing, StoreError> {
+        let mut transaction = self.writer.begin_with(BEGIN).await.map_err(|error| match error {
+            // The one writer has too much to do; the database is well.
+            sqlx::Error::PoolTimedOut => StoreError::Busy,
+            error => error.into(),
+        })?;
+        let row = sqlx::query(include_str!("sqlite/sql/begin.sql"))
+            .bind(self.skew())
+            .fetch_one(&mut *transaction)
+            .await?;
+        let now = Timestamp::from_micros(row.try_get("now")?);
+        Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction })
+    }
+
+    /// The readers.
+    fn pool(&self) -> &SqlitePool {
+        &self.readers
+    }
+
+    /// The pool of the one writer, for tests that ask how it is set up.
+    #[cfg(feature = "testing")]
+    pub(crate) fn writer(&self) -> &SqlitePool {
+        &self.writer
+    }
+
+    fn skew(&self) -> i64 {
+        self.skew.load(Ordering::Relaxed)
+    }
+}
+
+/// A write transaction. Dropped without a commit, it did nothing.
+struct Writing {
+    transaction: Transaction<'static, Database>,
+    /// When all of it happens.
+    now: Timestamp,
+    /// The last fence that was drawn.
+    last: i64,
+    drawn: bool,
+}
+
+impl Writing {
+    fn connection(&mut self) -> &mut SqliteConnection {
+        &mut self.transaction
+    }
+
+    /// Draws this many fences; answers the last one before them.
+    fn draw(&mut self, count: usize) -> i64 {
+        let before = self.last;
+        self.last = before.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
+        self.drawn = true;
+        before
+    }
+
+    /// Draws one fence.
+    fn draw_one(&mut self) -> Result<Fence, StoreError> {
+        Ok(fence_from(self.draw(1).saturating_add(1))?)
+    }
+
+    /// Runs a statement whose only parameter is a batch.
+    async fn run(&mut self, sql: &'static str, batch: String) -> Result<u64, StoreError> {
+        Ok(sqlx::query(sql).bind(batch).execute(self.connection()).await?.rows_affected())
+    }
+
+    async fn commit(mut self) -> Result<(), StoreError> {
+        if self.drawn {
+            let last = self.last;
+            sqlx::query(include_str!("sqlite/sql/fence_drawn.sql"))
+                .bind(last)
+                .execute(self.connection())
+                .await?;
+        }
+        self.transaction.commit().await.map_err(|error| match fault(&error) {
+            // The disk failed under the COMMIT: what was written may come back when the log is read again.
+            Fault::NotConnected | Fault::Lost => StoreError::Unknown(error),
+            Fault::Contended | Fault::Refused => error.into(),
+        })
+    }
+}
+
+/// Begins a transaction of the caller's that may read and then write, and in which messages can be put.
+pub(crate) async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Database>, StoreError> {
+    Ok(pool.begin_with(BEGIN).await?)
+}
+
+async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
+    // A connection to a file does not go stale, so none is tested or replaced for its age.
+    let pool = pool
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false);
+    for _ in 1..OPEN_TRIES {
+        match pool.clone().connect_with(options.clone()).await {
+            Err(error) if fault(&error) == Fault::Contended => tokio::time::sleep(OPEN_WAIT).await,
+            outcome => return outcome.map_err(StoreError::Unavailable),
+        }
+    }
+    pool.connect_with(options).await.map_err(StoreError::Unavailable)
+}
+
+/// The file that an address names.
+fn path_of(url: &str) -> Result<&Path, StoreError> {
+    let address = url.strip_prefix("sqlite:").unwrap_or(url);
+    let path = address.strip_prefix("//").unwrap_or(address);
+    if path.contains(":memory:") || path.contains("mode=memory") {
+        return Err(StoreError::Address(
+            "a database in memory forgets what it acknowledged: name a file, as in sqlite:ichido.db",
+        ));
+    }
+    if path.is_empty() || path.contains('?') || path.starts_with("file:") {
+        return Err(StoreError::Address(
+            "the address is no SQLite address: write sqlite:path, without parameters",
+        ));
+    }
+    Ok(Path::new(path))
+}
+
+/// Makes the file, readable by its owner alone: it holds requests and responses. One that is there keeps its mode. SQLite gives
+/// its log the mode of the database.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))
+}
+
+/// The migrations, oldest first. Our tables and sqlx's own have the prefix `ichido_`, so that they meet nobody else's.
+fn migrator() -> Migrator {
+    let migration = |version, name: &'static str, sql: &'static str| {
+        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    let mut migrator = Migrator::with_migrations(vec![migration(
+        1,
+        "begin",
+        include_str!("../migrations/sqlite/1_begin.sql"),
+    )]);
+    migrator.dangerous_set_table_name("ichido_migrations");
+    migrator
+}

@@ -1,0 +1,62 @@
+//! The claims of this process, by its own clock.
+//!
+//! Guarantee: a claim that this process holds lapses when its lease has passed on a clock that only goes forward, and
+//! never because the wall clock was set. The database's clock is this machine's wall clock; on a file with one process, which is
+//! what SQLite is for, a jump of it would otherwise take every claim from its living owner. What another process holds is judged
+//! by the wall clock alone, and so is everything after a restart.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::fence::Fence;
+use tokio::time::Instant;
+
+use crate::columns::number;
+use crate::held::lock;
+use crate::micros;
+
+pub(super) struct Own {
+    since: Instant,
+    /// Counts as time that has passed: tests raise it so that leases lapse.
+    skew: Arc<AtomicI64>,
+    /// When each claim lapses, in microseconds after `since`.
+    until: Mutex<HashMap<Fence, i64>>,
+}
+
+impl Own {
+    pub(super) fn new(skew: Arc<AtomicI64>) -> Self {
+        Self { since: Instant::now(), skew, until: Mutex::default() }
+    }
+
+    fn now(&self) -> i64 {
+        micros(self.since.elapsed()).saturating_add(self.skew.load(Ordering::Relaxed))
+    }
+
+    /// A claim was made or renewed.
+    pub(super) fn hold(&self, fence: Fence, lease: Duration) {
+        let until = self.now().saturating_add(micros(lease));
+        lock(&self.until).insert(fence, until);
+    }
+
+    /// A claim is over.
+    pub(super) fn release(&self, fence: Fence) {
+        lock(&self.until).remove(&fence);
+    }
+
+    /// How much longer a claim of this process holds; `None` when it has lapsed or is not ours.
+    pub(super) fn left(&self, fence: Fence) -> Option<Duration> {
+        let until = *lock(&self.until).get(&fence)?;
+        let left = u64::try_from(until.saturating_sub(self.now())).ok()?;
+        (0 < left).then(|| Duration::from_micros(left))
+    }
+
+    /// Every claim that still holds; forgets the others.
+    pub(super) fn alive(&self) -> Vec<i64> {
+        let now = self.now();
+        let mut until = lock(&self.until);
+        until.retain(|_, until| now < *until);
+        until.keys().map(|fence| number(*fence)).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! Looking at messages, on SQLite: by the readers, who see what is committed and wait for nobody.
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::ErrorCode;
+use uuid::Uuid;
+
+use super::Sqlite;
+use crate::columns::Columns as _;
+use crate::error::StoreError;
+use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition, limits};
+use crate::rows::{self, count, message_row};
+
+impl Sqlite {
+    pub(crate) async fn message(&self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
+        let row =
+            sqlx::query(include_str!("sql/message_get.sql")).bind(id).fetch_optional(self.pool()).await?;
+        row.as_ref().map(message_row).transpose()
+    }
+
+    pub(crate) async fn messages(
+        &self,
+        filter: &MessageFilter,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/message_list.sql"))
+            .bind(filter.queue.as_ref().map(QueueName::as_str))
+            .bind(filter.status.as_deref())
+            .bind(filter.identity.as_deref())
+            .bind(filter.key.as_ref().map(IdempotencyKey::as_str))
+            .bind(filter.code.map(ErrorCode::as_str))
+            .bind(filter.created_from.map(Timestamp::as_micros))
+            .bind(filter.created_before.map(Timestamp::as_micros))
+            .bind(filter.after.unwrap_or(Uuid::max()))
+            .bind(i64::from(limit.min(limits::PAGE_MAX)))
+            .fetch_all(self.pool())
+            .await?;
+        rows.iter().map(message_row).collect()
+    }
+
+    pub(crate) async fn letters(
+        &self,
+        state: LetterState,
+        queue: Option<&QueueName>,
+        after: Option<(Timestamp, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Letter>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/letter_list.sql"))
+            .bind(state.as_str())
+            .bind(queue.map(QueueName::as_str))
+            .bind(after.map(|(since, _)| since.as_micros()))
+            .bind(after.map(|(_, id)| id))
+            .bind(i64::from(limit.min(limits::PAGE_MAX)))
+            .fetch_all(self.pool())
+            .await?;
+        rows.iter()
+            .map(|row| Ok(Letter { since: row.moment("since")?, message: message_row(row)? }))
+            .collect()
+    }
+
+    pub(crate) async fn transitions(&self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
+        // The claim first: should it end between the two looks, the events have it.
+        let lease =
+            sqlx::query(include_str!("sql/step_lease.sql")).bind(id).fetch_optional(self.pool()).await?;
+        let rows = sqlx::query(include_str!("sql/event_list.sql")).bind(id).fetch_all(self.pool()).await?;
+        rows::transitions(&rows, lease.as_ref())
+    }
+
+    pub(crate) async fn counts(&self) -> Result<Vec<Count>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/count_read.sql")).fetch_all(self.pool()).await?;
+        rows.iter().map(count).collect()
+    }
+}

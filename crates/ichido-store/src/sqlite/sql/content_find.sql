@@ -1,0 +1,1 @@
+SELECT message_id FROM ichido_contents WHERE queue = ?1 AND identity = ?2 AND content = ?3

@@ -1,0 +1,1 @@
+UPDATE ichido_fence SET last = ?1 WHERE last < ?1

@@ -1,0 +1,1 @@
+SELECT * FROM ichido_message WHERE id = ?1

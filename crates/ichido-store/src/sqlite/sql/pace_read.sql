@@ -1,0 +1,1 @@
+SELECT version, pace FROM ichido_destinations WHERE name = ?1

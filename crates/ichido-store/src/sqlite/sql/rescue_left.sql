@@ -1,0 +1,10 @@
+-- What the lease still holds: its messages without an end under its fence. What was tried before is in the last event.
+SELECT m.id, m.priority, m.tries_allowed,
+       coalesce(e.tries, 0) AS tries, coalesce(e.deaths, 0) AS deaths, e.doubt_since, e.travels_until,
+       ?2 AS suspect, ?1 AS last_fence,
+       EXISTS (SELECT 1 FROM ichido_begun b WHERE b.fence = ?1 AND b.message_id = m.id) AS begun
+FROM json_each((SELECT message_ids FROM ichido_leases WHERE fence = ?1)) AS i
+CROSS JOIN ichido_messages m ON m.id = unhex(i.value)
+LEFT JOIN ichido_events e ON e.message_id = m.id
+    AND (e.fence, e.step) = (SELECT x.fence, x.step FROM ichido_events x WHERE x.message_id = m.id ORDER BY x.fence DESC, x.step DESC LIMIT 1)
+WHERE NOT EXISTS (SELECT 1 FROM ichido_events x WHERE x.message_id = m.id AND x.fence = ?1)

@@ -1,0 +1,280 @@
+//! Operators' steps and the rescue, on SQLite: read, ask the lifecycle, write, in one transaction of the single writer.
+
+use ichido_core::lifecycle::{Event, State};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::ErrorCode;
+use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnection;
+use uuid::Uuid;
+
+use super::json::{self, Row};
+use super::work::lease_over;
+use super::{Sqlite, Writing};
+use crate::columns::{Columns, number, small};
+use crate::error::StoreError;
+use crate::hex;
+use crate::message::{Note, QueueName, Stepped};
+use crate::placement::{EventRow, Moves, Moving, Placed, Stamp, effect_name, operate};
+use crate::rescue::Lapsed;
+use crate::rows::{
+    final_state, held_state, history_of, lapsed_message, letter_state, priority, queue_name, scheduled_state,
+};
+
+impl Sqlite {
+    /// Takes one message by one event, whatever table it is in; answers also which queue it can be claimed from now.
+    pub(crate) async fn step(
+        &self,
+        id: Uuid,
+        event: impl Fn(Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<(Stepped, Option<QueueName>), StoreError> {
+        let mut writing = self.write().await?;
+        let stepped = step(&mut writing, id, event, note).await?;
+        if matches!(stepped, (Stepped::Now(_), _)) {
+            writing.commit().await?;
+        }
+        Ok(stepped)
+    }
+
+    /// Rescues the messages of one lapsed lease; `None` when none has lapsed.
+    ///
+    /// `judge` turns what the lease still holds into steps; the driver only reads and writes.
+    pub(crate) async fn rescue(
+        &self,
+        judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
+    ) -> Result<Option<usize>, StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now;
+        let Some(lease) = sqlx::query(include_str!("sql/rescue_find.sql"))
+            .bind(now.as_micros())
+            .bind(json::text(self.own.alive()))
+            .fetch_optional(writing.connection())
+            .await?
+        else {
+            return Ok(None);
+        };
+        let fence = lease.fence()?;
+        let rows = sqlx::query(include_str!("sql/rescue_left.sql"))
+            .bind(number(fence))
+            .bind(lease.truth("suspect")?)
+            .fetch_all(writing.connection())
+            .await?;
+        let marks = lease.truth("marks")?;
+        let lapsed = Lapsed {
+            fence,
+            queue: queue_name(lease.text("queue")?)?,
+            node: lease.uuid("node")?,
+            claimed_at: lease.moment("claimed_at")?,
+            now,
+            alone: lease.number("held")? == 1,
+            left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
+        };
+        apply(&mut writing, &judge(&lapsed)).await?;
+        lease_over(&mut writing, std::iter::once(fence)).await?;
+        writing.commit().await?;
+        self.own.release(fence);
+        self.held.forget(fence);
+        Ok(Some(lapsed.left.len()))
+    }
+}
+
+/// Takes one message by one event. A step that is refused leaves everything as it was: other steps of the transaction stand.
+pub(super) async fn step(
+    writing: &mut Writing,
+    id: Uuid,
+    event: impl Fn(Timestamp) -> Event,
+    note: &Note,
+) -> Result<(Stepped, Option<QueueName>), StoreError> {
+    sqlx::query("SAVEPOINT ichido_step").execute(writing.connection()).await?;
+    let (mut stepped, mut queue) = (Stepped::NoSuchMessage, None);
+    if let Some(Taken { state, moving, since }) = take(writing, id).await? {
+        let now = writing.now;
+        let event = event(now);
+        stepped = match operate(state, event, now) {
+            Err(why) => Stepped::Refused(why),
+            Ok(states) => {
+                let next = states.1.unwrap_or(states.0);
+                let mut moves = Moves::default();
+                let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
+                moves.add(&moving, state, event, states, note, stamp);
+                if state.name() == next.name() {
+                    // Something was learnt of it; it did not die again.
+                    moves.letters.iter_mut().for_each(|letter| letter.place.since = since);
+                }
+                apply(writing, &moves).await?;
+                queue = (!moves.ready.is_empty()).then_some(moving.queue);
+                Stepped::Now(next)
+            }
+        };
+    }
+    if !matches!(stepped, Stepped::Now(_)) {
+        // The rows that were taken come back.
+        sqlx::query("ROLLBACK TO ichido_step").execute(writing.connection()).await?;
+    }
+    sqlx::query("RELEASE ichido_step").execute(writing.connection()).await?;
+    Ok((stepped, queue))
+}
+
+/// A message taken out of its table.
+struct Taken {
+    state: State,
+    moving: Moving,
+    /// When it died or was parked, if it has.
+    since: Option<Timestamp>,
+}
+
+/// Takes the row that holds a message out of its table; `None` when there is no such message.
+async fn take(writing: &mut Writing, id: Uuid) -> Result<Option<Taken>, StoreError> {
+    let connection = writing.connection();
+    let Some(message) =
+        sqlx::query(include_str!("sql/step_message.sql")).bind(id).fetch_optional(&mut *connection).await?
+    else {
+        return Ok(None);
+    };
+    let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
+    let allowed = message.count("tries_allowed")?;
+    let mut since = None;
+    let state = if let Some(row) =
+        sqlx::query(include_str!("sql/step_letter.sql")).bind(id).fetch_optional(&mut *connection).await?
+    {
+        since = Some(row.moment("since")?);
+        letter_state(&row, allowed)?
+    } else if let Some(row) =
+        sqlx::query(include_str!("sql/step_scheduled.sql")).bind(id).fetch_optional(&mut *connection).await?
+    {
+        scheduled_state(&row, allowed)?
+    } else if let Some(row) = sqlx::query(include_str!("sql/step_ready.sql"))
+        .bind(id)
+        .bind(moving.queue.as_str())
+        .bind(message.small("priority")?)
+        .fetch_optional(&mut *connection)
+        .await?
+    {
+        State::Queued { due: message.moment("due")?, history: history_of(&row, allowed)? }
+    } else {
+        elsewhere(connection, id, allowed).await?
+    };
+    Ok(Some(Taken { state, moving, since }))
+}
+
+/// In no table that can be claimed or decided: finished, or in a worker's hands.
+async fn elsewhere(connection: &mut SqliteConnection, id: Uuid, allowed: i32) -> Result<State, StoreError> {
+    let last =
+        sqlx::query(include_str!("sql/step_last.sql")).bind(id).fetch_optional(&mut *connection).await?;
+    if let Some(state) = last.map(|row| final_state(&row, allowed)).transpose()?.flatten() {
+        return Ok(state);
+    }
+    let lease = sqlx::query(include_str!("sql/step_lease.sql")).bind(id).fetch_optional(connection).await?;
+    match lease {
+        Some(row) => held_state(&row, allowed),
+        // Nothing moves under a write transaction, so this is not a moment between two tables.
+        None => Err(StoreError::Corrupt { table: "messages", detail: "a message is in no table".to_owned() }),
+    }
+}
+
+/// Writes what a set of steps comes to.
+pub(super) async fn apply(writing: &mut Writing, moves: &Moves) -> Result<(), StoreError> {
+    let now = writing.now.as_micros();
+    let mut events = Vec::with_capacity(moves.events.len());
+    for event in &moves.events {
+        let fence = match event.fence {
+            Some(fence) => fence,
+            None => writing.draw_one()?,
+        };
+        events.push(event_row(event, number(fence)));
+    }
+    if !events.is_empty() {
+        sqlx::query(include_str!("sql/event_add.sql"))
+            .bind(json::text(events))
+            .bind(now)
+            .execute(writing.connection())
+            .await?;
+    }
+    if !moves.ready.is_empty() {
+        let rows = moves.ready.iter().map(history_row);
+        writing.run(include_str!("sql/place_ready.sql"), json::text(rows)).await?;
+    }
+    if !moves.scheduled.is_empty() {
+        let rows = moves.scheduled.iter().map(|placed| {
+            let mut row = history_row(placed);
+            row.extend([json!(placed.place.state), json!(placed.place.due.as_micros())]);
+            row
+        });
+        writing.run(include_str!("sql/place_scheduled.sql"), json::text(rows)).await?;
+    }
+    if !moves.letters.is_empty() {
+        let rows = moves.letters.iter().map(|placed| {
+            let mut row = history_row(placed);
+            let letter = &placed.place;
+            row.extend([json!(letter.state), json!(effect_name(letter.effect))]);
+            row.extend([
+                json!(letter.code),
+                json!(letter.error),
+                json!(letter.since.map(Timestamp::as_micros)),
+            ]);
+            row
+        });
+        sqlx::query(include_str!("sql/place_letter.sql"))
+            .bind(json::text(rows))
+            .bind(now)
+            .execute(writing.connection())
+            .await?;
+    }
+    let deltas = moves.deltas.iter().filter(|(_, delta)| **delta != 0);
+    count_add(writing, deltas.map(|((queue, state), delta)| (queue.as_str(), *state, i64::from(*delta))))
+        .await
+}
+
+/// Changes counts of a queue's states.
+pub(super) async fn count_add<'a>(
+    writing: &mut Writing,
+    deltas: impl IntoIterator<Item = (&'a str, &'a str, i64)>,
+) -> Result<(), StoreError> {
+    let rows: Vec<Value> =
+        deltas.into_iter().map(|(queue, state, delta)| json!([queue, state, delta])).collect();
+    if !rows.is_empty() {
+        writing.run(include_str!("sql/count_add.sql"), json::text(rows)).await?;
+    }
+    Ok(())
+}
+
+/// An event's columns, in the order in which the statement takes them.
+fn event_row(event: &EventRow, fence: i64) -> Value {
+    json!([
+        json::id(event.message_id),
+        fence,
+        event.step,
+        event.claimed_at.map(Timestamp::as_micros),
+        event.from,
+        event.to,
+        event.kind,
+        event.tries,
+        event.deaths,
+        event.doubt.map(|doubt| doubt.since.as_micros()),
+        event.doubt.map(|doubt| doubt.travels_until.as_micros()),
+        effect_name(event.effect),
+        event.note.code.map(ErrorCode::as_str),
+        event.note.status.map(small),
+        event.note.result_digest.map(|digest| hex(digest.as_bytes())),
+        event.note.receipt,
+        event.note.excerpt,
+        event.node.map(json::id),
+        event.note.actor,
+    ])
+}
+
+/// The columns that every moving row has, in the order in which the statements take them.
+fn history_row<P>(placed: &Placed<P>) -> Row {
+    let (moving, history) = (&placed.moving, &placed.history);
+    vec![
+        json!(json::id(moving.id)),
+        json!(moving.queue.as_str()),
+        json!(moving.priority),
+        json!(i32::from(history.suspect)),
+        json!(history.tries),
+        json!(history.deaths),
+        json!(history.doubt.map(|doubt| doubt.since.as_micros())),
+        json!(history.doubt.map(|doubt| doubt.travels_until.as_micros())),
+        json!(history.last_fence.map(number)),
+    ]
+}

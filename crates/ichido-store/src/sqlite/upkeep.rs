@@ -1,0 +1,172 @@
+//! Upkeep, on SQLite: each call does a bounded amount and says how much.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Sqlite;
+use super::json;
+use super::step::count_add;
+use crate::columns::Columns;
+use crate::error::StoreError;
+use crate::message::QueueName;
+use crate::node::{Node, SharedPace};
+use crate::rows::{node, queue_name};
+
+impl Sqlite {
+    /// Makes what has come due claimable; answers which queues got something.
+    pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now.as_micros();
+        let rows = sqlx::query(include_str!("sql/promote_find.sql"))
+            .bind(now)
+            .bind(i64::from(limit))
+            .fetch_all(writing.connection())
+            .await?;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut ids = Vec::with_capacity(rows.len());
+        let mut promoted: BTreeMap<QueueName, u64> = BTreeMap::new();
+        let mut failed: BTreeMap<&str, i64> = BTreeMap::new();
+        for row in &rows {
+            ids.push(json::id(row.uuid("message_id")?));
+            *promoted.entry(queue_name(row.text("queue")?)?).or_default() += 1;
+            if row.text("state")? == "failed" {
+                *failed.entry(row.text("queue")?).or_default() += 1;
+            }
+        }
+        let ids = json::text(ids);
+        writing.run(include_str!("sql/promote_ready.sql"), ids.clone()).await?;
+        if !failed.is_empty() {
+            let told = failed.values().sum::<i64>();
+            let before = writing.draw(usize::try_from(told).unwrap_or(usize::MAX));
+            sqlx::query(include_str!("sql/promote_told.sql"))
+                .bind(&ids)
+                .bind(before)
+                .bind(now)
+                .execute(writing.connection())
+                .await?;
+        }
+        writing.run(include_str!("sql/promote_done.sql"), ids).await?;
+        let deltas =
+            failed.iter().flat_map(|(queue, count)| [(*queue, "failed", -count), (*queue, "queued", *count)]);
+        count_add(&mut writing, deltas).await?;
+        writing.commit().await?;
+        Ok(promoted.into_iter().collect())
+    }
+
+    pub(crate) async fn pause(
+        &self,
+        queue: &QueueName,
+        paused: bool,
+        by: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now.as_micros();
+        sqlx::query(include_str!("sql/queue_pause.sql"))
+            .bind(queue.as_str())
+            .bind(paused)
+            .bind(by)
+            .bind(now)
+            .execute(writing.connection())
+            .await?;
+        writing.commit().await
+    }
+
+    /// Counts are kept as they change, so there is nothing to fold.
+    #[expect(clippy::unused_async, reason = "as on PostgreSQL, where there is")]
+    pub(crate) async fn fold_counts(&self, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Forgets messages that were finished before a moment.
+    pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let mut writing = self.write().await?;
+        // A message is older than its end, so its id is below the id of that moment.
+        let millis = u64::try_from(finished_before.as_millis()).unwrap_or(0);
+        let bound = uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid();
+        let rows = sqlx::query(include_str!("sql/retention_find.sql"))
+            .bind(bound)
+            .bind(finished_before.as_micros())
+            .bind(i64::from(limit))
+            .fetch_all(writing.connection())
+            .await?;
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let mut ids = Vec::with_capacity(rows.len());
+        let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for row in &rows {
+            ids.push(json::id(row.uuid("id")?));
+            *counts.entry((row.text("queue")?, row.text("to_state")?)).or_default() -= 1;
+        }
+        let ids = json::text(ids);
+        writing.run(include_str!("sql/retention_events.sql"), ids.clone()).await?;
+        let gone = writing.run(include_str!("sql/retention_messages.sql"), ids).await?;
+        count_add(&mut writing, counts.into_iter().map(|((queue, state), delta)| (queue, state, delta)))
+            .await?;
+        writing.commit().await?;
+        Ok(gone)
+    }
+
+    pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
+        let row = sqlx::query(include_str!("sql/pace_read.sql"))
+            .bind(destination)
+            .fetch_optional(self.pool())
+            .await?;
+        row.map(|row| Ok(SharedPace { version: row.number("version")?, bytes: row.bytes("pace")?.to_vec() }))
+            .transpose()
+    }
+
+    /// Writes a pace over the version that was read (0 for none); `false` when somebody else was quicker.
+    pub(crate) async fn pace_write(
+        &self,
+        destination: &str,
+        version: i64,
+        pace: &[u8],
+    ) -> Result<bool, StoreError> {
+        let mut writing = self.write().await?;
+        let row = sqlx::query(include_str!("sql/pace_write.sql"))
+            .bind(destination)
+            .bind(version)
+            .bind(pace)
+            .fetch_optional(writing.connection())
+            .await?;
+        writing.commit().await?;
+        Ok(row.is_some())
+    }
+
+    pub(crate) async fn beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now.as_micros();
+        sqlx::query(include_str!("sql/node_beat.sql"))
+            .bind(node)
+            .bind(name)
+            .bind(now)
+            .execute(writing.connection())
+            .await?;
+        writing.commit().await
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/node_list.sql")).fetch_all(self.pool()).await?;
+        rows.iter().map(node).collect()
+    }
+
+    /// Whether this node does the upkeep until its lease lapses.
+    pub(crate) async fn take_care(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now;
+        let row = sqlx::query(include_str!("sql/caretaker_claim.sql"))
+            .bind(node)
+            .bind(now.plus(lease).as_micros())
+            .bind(now.as_micros())
+            .fetch_optional(writing.connection())
+            .await?;
+        writing.commit().await?;
+        Ok(row.is_some())
+    }
+}

@@ -1,0 +1,231 @@
+//! Waking those who wait: at once in this process, soon on other nodes, and by polling in any case.
+//!
+//! Whoever waits for work, or for the outcome of a key, waits with a bound and looks again when it is over. A wake-up only
+//! makes that sooner, so one that is lost costs time and nothing else. Between nodes wake-ups travel by PostgreSQL's NOTIFY,
+//! gathered into one message for all that happened within a few milliseconds, because every notifying commit takes a lock
+//! that all of them share; and never inside a caller's transaction.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::ledger::RecordName;
+use sqlx::postgres::{PgListener, PgPool};
+use tokio::sync::{Notify, futures::OwnedNotified, mpsc};
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+
+use crate::held::lock;
+use crate::hex;
+use crate::message::QueueName;
+
+/// The channel that all nodes listen on.
+const CHANNEL: &str = "ichido";
+/// Wake-ups of this long travel together.
+const GATHER_FOR: Duration = Duration::from_millis(5);
+/// The most that one message between nodes carries; PostgreSQL allows 8,000 bytes.
+const MESSAGE_BYTES_MAX: usize = 7_500;
+/// Wake-ups that may wait to travel; beyond it they are dropped, and polling finds what they were about.
+const WAITING_MAX: usize = 10_000;
+/// Topics that are remembered though nobody waits for them; beyond it a wake-up that nobody waits for is forgotten.
+const REMEMBERED_MAX: usize = 10_000;
+/// How long to wait before listening again after the connection was lost.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What can be waited for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Topic(String);
+
+impl Topic {
+    /// Work of a queue.
+    pub(crate) fn queue(queue: &QueueName) -> Self {
+        Self(format!("q:{}", queue.as_str()))
+    }
+
+    /// The outcome of a key.
+    pub(crate) fn key(name: &RecordName) -> Self {
+        Self(format!("k:{}", hex(&name.hash())))
+    }
+
+    /// Whether a wake-up waits for whoever comes next. There are few queues and their workers come again; a key is waited for
+    /// once, and whoever waits for it looks first.
+    fn is_remembered(&self) -> bool {
+        self.0.starts_with("q:")
+    }
+}
+
+/// Who waits for what, in this process.
+#[derive(Default)]
+struct Waiters(Mutex<HashMap<Topic, Arc<Notify>>>);
+
+impl Waiters {
+    fn wake(&self, topic: &Topic) {
+        let mut waiters = lock(&self.0);
+        match waiters.get(topic) {
+            // Only ours: nobody waits.
+            Some(waiter) if Arc::strong_count(waiter) == 1 => waiter.notify_one(),
+            Some(waiter) => waiter.notify_waiters(),
+            None if topic.is_remembered() && waiters.len() < REMEMBERED_MAX => {
+                waiters.entry(topic.clone()).or_default().notify_one();
+            }
+            None => (),
+        }
+    }
+
+    /// Begins to wait: from here on no wake-up is missed.
+    fn join(&self, topic: &Topic) -> OwnedNotified {
+        let mut waiters = lock(&self.0);
+        Arc::clone(waiters.entry(topic.clone()).or_default()).notified_owned()
+    }
+
+    /// Forgets a topic that nobody waits for any more.
+    fn leave(&self, topic: &Topic) {
+        let mut waiters = lock(&self.0);
+        let alone = waiters.get(topic).is_some_and(|waiter| Arc::strong_count(waiter) == 1);
+        if alone && !topic.is_remembered() {
+            waiters.remove(topic);
+        }
+    }
+}
+
+/// Somebody who waits, and leaves however that ends.
+struct Waiting<'a> {
+    waiters: &'a Waiters,
+    topic: &'a Topic,
+    notified: Option<std::pin::Pin<Box<OwnedNotified>>>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.notified = None;
+        self.waiters.leave(self.topic);
+    }
+}
+
+/// The wake-ups of one store.
+pub(crate) struct Wakes {
+    here: Arc<Waiters>,
+    elsewhere: Option<mpsc::Sender<Topic>>,
+    tasks: Vec<AbortHandle>,
+}
+
+/// The tasks hold connections; they end with the store.
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Wakes {
+    /// For this process only.
+    pub(crate) fn here() -> Self {
+        Self { here: Arc::default(), elsewhere: None, tasks: Vec::new() }
+    }
+
+    /// For this process and for the other nodes on the same database, which are heard from now on.
+    pub(crate) async fn everywhere(pool: &PgPool) -> Self {
+        let here = Arc::<Waiters>::default();
+        let (elsewhere, waiting) = mpsc::channel(WAITING_MAX);
+        let origin = Uuid::now_v7();
+        let listener = listener(pool).await;
+        let tasks = vec![
+            tokio::spawn(tell(pool.clone(), origin, waiting)).abort_handle(),
+            tokio::spawn(listen(pool.clone(), listener, origin, Arc::clone(&here))).abort_handle(),
+        ];
+        Self { here, elsewhere: Some(elsewhere), tasks }
+    }
+
+    /// Something happened about `topic`.
+    pub(crate) fn wake(&self, topic: Topic) {
+        self.here.wake(&topic);
+        if let Some(elsewhere) = &self.elsewhere {
+            // Full: the others poll.
+            drop(elsewhere.try_send(topic));
+        }
+    }
+
+    /// Waits until something happens about `topic`, at most so long; answers whether it did.
+    ///
+    /// `look` is asked after the waiting has begun: whether it has happened already. So nothing that happens in between is missed.
+    pub(crate) async fn wait(
+        &self,
+        topic: &Topic,
+        at_most: Duration,
+        look: impl AsyncFnOnce() -> bool,
+    ) -> bool {
+        let notified = Box::pin(self.here.join(topic));
+        let mut waiting = Waiting { waiters: &self.here, topic, notified: Some(notified) };
+        if look().await {
+            return true;
+        }
+        match &mut waiting.notified {
+            Some(notified) => tokio::time::timeout(at_most, notified.as_mut()).await.is_ok(),
+            None => false,
+        }
+    }
+}
+
+/// Sends what gathers, one message at a time, until the store is gone. A message begins with who sends it.
+async fn tell(pool: PgPool, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
+    while let Some(first) = waiting.recv().await {
+        let mut topics = BTreeSet::from([first]);
+        let mut bytes = 0;
+        while bytes < MESSAGE_BYTES_MAX {
+            let Ok(next) = waiting.try_recv() else { break };
+            bytes += next.0.len() + 1;
+            topics.insert(next);
+        }
+        let mut message = origin.simple().to_string();
+        for Topic(topic) in &topics {
+            message.push(' ');
+            message.push_str(topic);
+        }
+        if let Err(error) =
+            sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(message).execute(&pool).await
+        {
+            tracing::debug!(%error, "a wake-up was not sent; the other nodes poll");
+        }
+        tokio::time::sleep(GATHER_FOR).await;
+    }
+}
+
+/// Hears what other nodes say, until it is aborted with the store.
+async fn listen(
+    pool: PgPool,
+    mut listening: Result<PgListener, sqlx::Error>,
+    origin: Uuid,
+    here: Arc<Waiters>,
+) {
+    let origin = origin.simple().to_string();
+    loop {
+        let heard = match &mut listening {
+            Ok(listener) => hear(listener, &origin, &here).await,
+            Err(error) => {
+                tracing::debug!(%error, "wake-ups of other nodes are not heard; polling goes on");
+                Err(())
+            }
+        };
+        if heard.is_err() {
+            tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
+            listening = listener(&pool).await;
+        }
+    }
+}
+
+async fn listener(pool: &PgPool) -> Result<PgListener, sqlx::Error> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen(CHANNEL).await?;
+    Ok(listener)
+}
+
+/// Hears one message; our own are no news.
+async fn hear(listener: &mut PgListener, origin: &str, here: &Waiters) -> Result<(), ()> {
+    let message = listener.recv().await.map_err(|error| {
+        tracing::debug!(%error, "the connection that hears other nodes was lost");
+    })?;
+    let mut words = message.payload().split(' ');
+    if words.next() != Some(origin) {
+        words.for_each(|topic| here.wake(&Topic(topic.to_owned())));
+    }
+    Ok(())
+}
