@@ -319,6 +319,12 @@ async fn nothing_acknowledged_is_lost_when_the_process_is_killed_on_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_the_process_is_killed_on_sqlite() {
+    let file = ichido_store::testing::sqlite::fresh_file();
+    killed_at_random(&file.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_get_an_error_or_the_truth_when_the_server_is_restarted() {
     let cluster = Cluster::start(&[]).expect("a server of its own");
     let database = cluster.database().await.expect("a database");

@@ -5,7 +5,8 @@ use std::path::Path;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::testing::postgres::fresh_database;
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
+use ichido_store::testing::sqlite::fresh_file;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 
 /// What a person reviews: tables with their columns, constraints, indexes, views and sequences, one line each.
 const POSTGRES_DUMP: [&str; 5] = [
@@ -50,6 +51,23 @@ async fn the_schema_on_postgres_is_the_reviewed_one() {
     }
     drop(store);
     compare("postgres.txt", &dump);
+}
+
+/// What a person reviews: the statements that made each table, index, view and trigger, by name.
+const SQLITE_DUMP: &str = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+
+#[tokio::test]
+async fn the_schema_on_sqlite_is_the_reviewed_one() {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 1).await.expect("the store opens");
+    let mut connection = SqliteConnection::connect(&file.url).await.expect("connected");
+    let mut dump = String::new();
+    for row in connection.fetch_all(SQLITE_DUMP).await.expect("dumped") {
+        dump += row.get::<&str, _>(0);
+        dump.push_str(";\n");
+    }
+    drop(store);
+    compare("sqlite.txt", &dump);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! What is special about SQLite: one file, one writer, the caller's own transactions, the machine's own clock.
+//! What is special about SQLite: one file, one writer, transactions that begin as immediate, the machine's own clock.
 
 #![expect(clippy::unwrap_used, reason = "what a test did not expect ends it, helpers included")]
 
@@ -68,31 +68,6 @@ fn claim() -> KeyClaim {
 
 fn terms() -> ClaimTerms {
     ClaimTerms { node: Uuid::from_u128(1), lease: LEASE, marks: false }
-}
-
-#[tokio::test]
-async fn a_message_and_the_callers_row_commit_together_or_not_at_all() {
-    let (file, store) = opened().await;
-    let pool = callers(&file).await;
-    for (commit, found) in [(false, 0), (true, 1)] {
-        let mut transaction = Store::begin_immediate(&pool).await.unwrap();
-        sqlx::query("INSERT INTO orders DEFAULT VALUES").execute(&mut *transaction).await.unwrap();
-        let enqueued = store.message_enqueue_in_sqlite(&mut transaction, message("k1")).await.unwrap();
-        assert!(matches!(enqueued, Enqueued::New { .. }), "{enqueued:?}");
-        let many = vec![message("k1"), message("k2")];
-        let enqueued = store.messages_enqueue_in_sqlite(&mut transaction, many).await.unwrap();
-        assert!(matches!(enqueued[..], [Enqueued::Same { .. }, Enqueued::New { .. }]), "{enqueued:?}");
-        if commit {
-            transaction.commit().await.unwrap();
-            store.queue_wake(&queue());
-            assert!(store.queue_wait(&queue(), LEASE).await);
-        } else {
-            transaction.rollback().await.unwrap();
-        }
-        assert_eq!(count(&pool, "SELECT count(*) FROM orders").await, found);
-        let work = store.work_claim(&queue(), NonZeroU32::MAX, terms()).await.unwrap();
-        assert_eq!(work.len(), 2 * usize::try_from(found).unwrap());
-    }
 }
 
 #[tokio::test]

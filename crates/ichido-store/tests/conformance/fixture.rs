@@ -32,7 +32,7 @@ pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: DAY };
 pub(crate) struct Fixture {
     pub(crate) store: Store,
     url: String,
-    _database: Database,
+    database: Database,
 }
 
 /// What is removed with the fixture.
@@ -46,19 +46,29 @@ impl Fixture {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh database opens");
-        Self { store, url, _database: Database::Postgres { _database: database } }
+        Self { store, url, database: Database::Postgres { _database: database } }
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         let url = file.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh file opens");
-        Self { store, url, _database: Database::Sqlite { _file: file } }
+        Self { store, url, database: Database::Sqlite { _file: file } }
     }
 
     /// The same database as another node sees it. Its clock is its own.
     pub(crate) async fn another_node(&self) -> Store {
         Store::open(&self.url, 4).await.expect("the database opens again")
+    }
+
+    /// The database's address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whether the database carries wake-ups from node to node.
+    pub(crate) fn tells_other_nodes(&self) -> bool {
+        matches!(self.database, Database::Postgres { .. })
     }
 
     /// Lets time pass.

@@ -12,4 +12,6 @@ mod outbox;
 mod races;
 mod read;
 mod rescue;
+mod transaction;
+mod wake;
 mod work;

@@ -1,0 +1,184 @@
+//! The caller's own transaction: a business row and its message commit together, or not at all (SPEC D4).
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
+use sqlx::postgres::{PgPool, Postgres};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
+use sqlx::{Row as _, Transaction};
+
+use crate::both_databases;
+use crate::fixture::{Fixture, ids, message, new_id, queue};
+
+/// A business of its own on the store's database, with a table of orders.
+enum Business {
+    Postgres(PgPool),
+    Sqlite(SqlitePool),
+}
+
+const ORDERS: &str = "CREATE TABLE orders (number INTEGER)";
+const ORDER: &str = "INSERT INTO orders VALUES (1)";
+const COUNT: &str = "SELECT count(*) FROM orders";
+
+impl Business {
+    async fn open(fixture: &Fixture) -> Self {
+        if fixture.url().starts_with("sqlite:") {
+            let options =
+                SqliteConnectOptions::from_str(fixture.url()).unwrap().busy_timeout(Duration::from_secs(30));
+            let pool = SqlitePool::connect_with(options).await.unwrap();
+            sqlx::query(ORDERS).execute(&pool).await.unwrap();
+            Self::Sqlite(pool)
+        } else {
+            let pool = PgPool::connect(fixture.url()).await.unwrap();
+            sqlx::query(ORDERS).execute(&pool).await.unwrap();
+            Self::Postgres(pool)
+        }
+    }
+
+    async fn begin(&self) -> Open {
+        match self {
+            Self::Postgres(pool) => Open::Postgres(pool.begin().await.unwrap()),
+            Self::Sqlite(pool) => Open::Sqlite(Store::begin_immediate(pool).await.unwrap()),
+        }
+    }
+
+    async fn orders(&self) -> i64 {
+        match self {
+            Self::Postgres(pool) => sqlx::query(COUNT).fetch_one(pool).await.unwrap().get(0),
+            Self::Sqlite(pool) => sqlx::query(COUNT).fetch_one(pool).await.unwrap().get(0),
+        }
+    }
+}
+
+/// A transaction of the business.
+enum Open {
+    Postgres(Transaction<'static, Postgres>),
+    Sqlite(Transaction<'static, Sqlite>),
+}
+
+impl Open {
+    async fn order(&mut self) {
+        match self {
+            Self::Postgres(open) => drop(sqlx::query(ORDER).execute(&mut **open).await.unwrap()),
+            Self::Sqlite(open) => drop(sqlx::query(ORDER).execute(&mut **open).await.unwrap()),
+        }
+    }
+
+    async fn enqueue(&mut self, store: &Store, message: NewMessage) -> Result<Enqueued, StoreError> {
+        match self {
+            Self::Postgres(open) => store.message_enqueue_in_postgres(open, message).await,
+            Self::Sqlite(open) => store.message_enqueue_in_sqlite(open, message).await,
+        }
+    }
+
+    async fn enqueue_many(&mut self, store: &Store, messages: Vec<NewMessage>) -> Vec<Enqueued> {
+        match self {
+            Self::Postgres(open) => store.messages_enqueue_in_postgres(open, messages).await.unwrap(),
+            Self::Sqlite(open) => store.messages_enqueue_in_sqlite(open, messages).await.unwrap(),
+        }
+    }
+
+    async fn commit(self) {
+        match self {
+            Self::Postgres(open) => open.commit().await.unwrap(),
+            Self::Sqlite(open) => open.commit().await.unwrap(),
+        }
+    }
+
+    async fn roll_back(self) {
+        match self {
+            Self::Postgres(open) => open.rollback().await.unwrap(),
+            Self::Sqlite(open) => open.rollback().await.unwrap(),
+        }
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn an_order_and_its_message_commit_together(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        let id = new_id(open.enqueue(&fixture.store, message("m1")).await.unwrap());
+        let many = open.enqueue_many(&fixture.store, vec![message("m1"), message("m2")]).await;
+        assert_eq!(many[0], Enqueued::Same { id });
+        let other = new_id(many[1]);
+        open.commit().await;
+        assert_eq!(business.orders().await, 1);
+        assert_eq!(ids(&fixture.claim(10).await), [id, other]);
+        fixture.assert_counts(&[("sending", 2)]).await;
+    }
+
+    #[test]
+    async fn an_order_that_is_rolled_back_takes_its_message_with_it(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        let id = new_id(open.enqueue(&fixture.store, message("m1")).await.unwrap());
+        open.roll_back().await;
+        assert_eq!(business.orders().await, 0);
+        assert_eq!(fixture.store.message_get(id).await.unwrap(), None);
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.assert_counts(&[]).await;
+        // Its key was never used.
+        fixture.enqueue("m1").await;
+    }
+
+    #[test]
+    async fn a_message_is_not_claimed_before_its_order_is_committed(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        let id = new_id(open.enqueue(&fixture.store, message("m1")).await.unwrap());
+        assert_eq!(fixture.store.message_get(id).await.unwrap(), None, "nobody else sees it");
+        open.commit().await;
+        fixture.store.queue_wake(&queue());
+        assert!(fixture.store.queue_wait(&queue(), Duration::from_hours(1)).await);
+        assert_eq!(ids(&fixture.claim(10).await), [id]);
+    }
+
+    #[test]
+    async fn a_duplicate_does_not_end_the_order_it_comes_with(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let id = fixture.enqueue("m1").await;
+        let mut open = business.begin().await;
+        open.order().await;
+        assert_eq!(open.enqueue(&fixture.store, message("m1")).await.unwrap(), Enqueued::Same { id });
+        let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("m1") };
+        assert_eq!(open.enqueue(&fixture.store, other).await.unwrap(), Enqueued::Different { id });
+        open.commit().await;
+        assert_eq!(business.orders().await, 1);
+        assert_eq!(ids(&fixture.claim(10).await), [id]);
+    }
+
+    #[test]
+    async fn equal_content_is_one_message_within_an_order_too(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let same = SameContent { content: Digest::of_bytes(b"ten"), window: Duration::from_mins(1) };
+        let alike = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
+        let mut open = business.begin().await;
+        let id = new_id(open.enqueue(&fixture.store, alike("m1")).await.unwrap());
+        assert_eq!(open.enqueue(&fixture.store, alike("m2")).await.unwrap(), Enqueued::SameContent { id });
+        open.roll_back().await;
+        let mut open = business.begin().await;
+        let id = new_id(open.enqueue(&fixture.store, alike("m2")).await.unwrap());
+        open.commit().await;
+        assert_eq!(fixture.put(alike("m3")).await, Enqueued::SameContent { id });
+    }
+
+    #[test]
+    async fn a_message_that_cannot_be_is_refused_and_the_order_goes_on(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        let long = NewMessage { identity: "a".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("m1") };
+        let refused = open.enqueue(&fixture.store, long).await;
+        assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+        open.commit().await;
+        assert_eq!(business.orders().await, 1);
+    }
+}

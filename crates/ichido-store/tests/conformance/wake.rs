@@ -1,0 +1,204 @@
+//! Waiting: whoever waits is woken by what he waits for, and otherwise when his bound is over.
+//!
+//! A wait that must be woken has a bound far beyond any test's patience, so that being woken is seen and not timed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName};
+use ichido_core::lifecycle::Event;
+use ichido_core::retry::Safety;
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled};
+use ichido_store::message::NewMessage;
+use tokio::task::JoinHandle;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, given_back, ids, key, many, message, queue, queue_named,
+    terms,
+};
+
+/// A bound that no test waits for.
+const LONG: Duration = Duration::from_hours(1);
+/// A bound that is waited for.
+const SHORT: Duration = Duration::from_millis(20);
+
+fn name() -> RecordName {
+    RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key("k1") }
+}
+
+fn claim() -> KeyClaim {
+    let draft = PolicyDraft { mode: Some(EffectMode::Keyed), ..PolicyDraft::of(Class::Mutate) };
+    KeyClaim {
+        name: name(),
+        fingerprint: Fingerprint::from_bytes([1; 32]),
+        request_digest: Digest::of_bytes(b"request"),
+        policy: Arc::new(Policy::build(draft).expect("a policy")),
+    }
+}
+
+async fn claimed(store: &Store) -> Fence {
+    match store.key_claim(claim()).await.expect("an answer") {
+        KeyClaimed::Run { fence } => fence,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn release(store: &Store, fence: Fence) {
+    let settle = KeySettle { name: name(), fence, outcome: KeyOutcome::Release };
+    assert_eq!(store.key_settle(settle).await.expect("an answer"), KeySettled::Stands);
+}
+
+/// Waits for work in a task of its own.
+fn waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
+    let store = store.clone();
+    tokio::spawn(async move { store.queue_wait(&queue(), at_most).await })
+}
+
+/// Waits for the key in a task of its own.
+fn key_waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
+    let store = store.clone();
+    tokio::spawn(async move { store.key_wait(&name(), at_most).await })
+}
+
+/// Nothing that happened before is still to be heard of.
+async fn quiet(store: &Store) {
+    while store.queue_wait(&queue(), SHORT).await {}
+}
+
+both_databases! {
+    #[test]
+    async fn a_waiter_is_woken_by_a_message(fixture: Fixture) {
+        let waiter = waiter(&fixture.store, LONG);
+        fixture.enqueue("m1").await;
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn every_waiter_is_woken(fixture: Fixture) {
+        let waiters: Vec<_> = (0..4).map(|_| waiter(&fixture.store, LONG)).collect();
+        // One that begins to wait after a message waits for the next.
+        for number in 0.. {
+            if waiters.iter().all(JoinHandle::is_finished) {
+                break;
+            }
+            fixture.enqueue(&format!("m{number}")).await;
+        }
+        for waiter in waiters {
+            assert!(waiter.await.unwrap());
+        }
+    }
+
+    #[test]
+    async fn messages_put_in_together_wake_too(fixture: Fixture) {
+        let waiter = waiter(&fixture.store, LONG);
+        fixture.enqueue_many(3).await;
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn what_comes_between_a_claim_and_the_wait_is_not_missed(fixture: Fixture) {
+        assert!(fixture.claim(1).await.is_empty());
+        fixture.enqueue("m1").await;
+        assert!(fixture.store.queue_wait(&queue(), LONG).await);
+        assert!(!fixture.store.queue_wait(&queue(), SHORT).await, "remembered once");
+    }
+
+    #[test]
+    async fn a_wait_is_over_when_nothing_comes(fixture: Fixture) {
+        fixture.store.queue_wake(&queue_named("others"));
+        let later = NewMessage { delay: BACKOFF, ..message("later") };
+        fixture.put(later).await;
+        assert!(!fixture.store.queue_wait(&queue(), SHORT).await);
+    }
+
+    #[test]
+    async fn what_comes_due_wakes(fixture: Fixture) {
+        fixture.enqueue("m1").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, again(&work)).await;
+        quiet(&fixture.store).await;
+        let waiter = waiter(&fixture.store, LONG);
+        fixture.pass(BACKOFF * 2);
+        assert_eq!(fixture.promote().await, 1);
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn what_is_requeued_wakes(fixture: Fixture) {
+        let id = fixture.dead("m1", Effect::NotDone).await;
+        quiet(&fixture.store).await;
+        let waiter = waiter(&fixture.store, LONG);
+        fixture.step(id, Event::Requeued { allowed: true, safety: Safety::Keyed }).await;
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn what_is_given_back_or_rescued_wakes(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let work = fixture.claim(2).await;
+        quiet(&fixture.store).await;
+        let back = waiter(&fixture.store, LONG);
+        fixture.settle(&work[0], given_back(&work[0])).await;
+        assert!(back.await.unwrap());
+        quiet(&fixture.store).await;
+        let rescued = waiter(&fixture.store, LONG);
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert!(rescued.await.unwrap());
+    }
+
+    #[test]
+    async fn a_queue_that_goes_on_wakes(fixture: Fixture) {
+        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        quiet(&fixture.store).await;
+        let waiter = waiter(&fixture.store, LONG);
+        fixture.store.queue_pause(&queue(), false, None).await.unwrap();
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn who_waits_for_a_key_is_woken_when_it_is_settled(fixture: Fixture) {
+        let fence = claimed(&fixture.store).await;
+        assert!(!fixture.store.key_wait(&name(), SHORT).await, "still claimed");
+        let waiter = key_waiter(&fixture.store, LONG);
+        release(&fixture.store, fence).await;
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn who_waits_for_a_key_that_nobody_holds_does_not_wait(fixture: Fixture) {
+        assert!(fixture.store.key_wait(&name(), LONG).await);
+    }
+
+    /// On PostgreSQL the other node is told. On SQLite it looks again when its bound is over, and finds the work.
+    #[test]
+    async fn a_waiter_on_another_node_finds_the_work(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let bound = if fixture.tells_other_nodes() { LONG } else { SHORT };
+        let waiter = waiter(&other, bound);
+        let id = fixture.enqueue("m1").await;
+        assert_eq!(waiter.await.unwrap(), fixture.tells_other_nodes());
+        let work = other.work_claim(&queue(), many(1), terms()).await.unwrap();
+        assert_eq!(ids(&work), [id]);
+    }
+
+    /// The same for a key.
+    #[test]
+    async fn who_waits_for_a_key_on_another_node_finds_it_settled(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let fence = claimed(&fixture.store).await;
+        let bound = if fixture.tells_other_nodes() { LONG } else { SHORT };
+        let waiter = key_waiter(&other, bound);
+        release(&fixture.store, fence).await;
+        let woken = waiter.await.unwrap();
+        // On SQLite it depends on who was quicker: the settle, or its first look.
+        assert!(woken || !fixture.tells_other_nodes());
+        assert!(matches!(other.key_claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
+    }
+}
