@@ -23,6 +23,8 @@ pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
 pub(crate) const BACKOFF: Duration = Duration::from_mins(1);
 /// How long a call may still be travelling after its claim.
 pub(crate) const TRAVELS_FOR: Duration = Duration::from_mins(10);
+/// The longest that a case may take: far beyond any of them, and below the bounds of waits that must be woken.
+const CASE_MAX: Duration = Duration::from_mins(5);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 
 /// A destination that honours keys for a day.
@@ -268,6 +270,11 @@ pub(crate) fn bad_request() -> Note {
     }
 }
 
+/// A case that waits for ever has failed, and says so.
+pub(crate) async fn in_time(case: impl Future<Output = ()>) {
+    tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
+}
+
 /// One behaviour, one test for each database.
 #[macro_export]
 macro_rules! both_databases {
@@ -280,12 +287,12 @@ macro_rules! both_databases {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                case(Fixture::postgres().await).await;
+                $crate::fixture::in_time(case(Fixture::postgres().await)).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                case(Fixture::sqlite().await).await;
+                $crate::fixture::in_time(case(Fixture::sqlite().await)).await;
             }
         }
     )+ };
