@@ -28,6 +28,9 @@ use crate::rows::{end, work};
 /// promoted is behind it.
 const RESCAN_AFTER: Duration = Duration::from_millis(100);
 
+/// How often reports are looked at again when others about the same messages get ahead.
+const ROUNDS_MAX: usize = 8;
+
 /// The most messages that one claim takes.
 const CLAIM_MAX: NonZeroU32 = NonZeroU32::new(limits::CLAIM_MAX).expect("not zero");
 
@@ -134,6 +137,9 @@ impl Postgres {
                 Err(why) => answers[index] = Some(Stepped::Refused(why)),
             }
         }
+        // By message, so that two batches about the same ones do not meet crosswise.
+        sent.sort_by_key(Ending::pair);
+        others.sort_by_key(Ending::pair);
         let mut stands = self.settle_sent(&sent).await?;
         stands.extend(self.settle_others(&others).await?);
         for ending in sent.iter().chain(&others) {
@@ -183,6 +189,17 @@ impl Postgres {
         if endings.is_empty() {
             return Ok(HashSet::new());
         }
+        for _ in 0..ROUNDS_MAX {
+            match self.settle_unended(endings).await {
+                // Another report about one of these came in between and is committed: the next look sees it.
+                Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => (),
+                outcome => return outcome,
+            }
+        }
+        Err(StoreError::Busy)
+    }
+
+    async fn settle_unended(&self, endings: &[Ending<'_>]) -> Result<HashSet<usize>, StoreError> {
         let mut transaction = self.pool().begin().await?;
         let rows = sqlx::query(include_str!("sql/lease_hold.sql"))
             .bind(fences(endings))
