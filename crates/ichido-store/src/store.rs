@@ -15,7 +15,7 @@ use sqlx::{PgConnection, Transaction};
 use uuid::Uuid;
 
 use crate::alone::{Write, write_all};
-use crate::batch::Batcher;
+use crate::batch::{Batcher, Bounds};
 use crate::driver::{Driver, on};
 use crate::error::StoreError;
 use crate::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
