@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::alone::{Write, write_all};
 use crate::error::StoreError;
 
 /// The bounds of one batch and of the queue before it.
+#[expect(clippy::struct_field_names, reason = "each is a bound, and says so last")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     /// The most jobs in one batch.
@@ -20,13 +21,10 @@ pub(crate) struct Bounds {
     pub(crate) bytes_max: usize,
     /// Jobs that may wait; beyond it callers wait to be let in.
     pub(crate) waiting_max: usize,
-    /// Writes in flight at once. Two keep a server busy while one of them waits for the disk; SQLite has one writer.
-    pub(crate) flights: usize,
 }
 
 impl Bounds {
-    pub(crate) const DEFAULT: Self =
-        Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000, flights: 2 };
+    pub(crate) const DEFAULT: Self = Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000 };
 
     /// Splits jobs that came together into batches.
     pub(crate) fn parts<'a, J>(&self, jobs: &'a [J], bytes_of: impl Fn(&J) -> usize) -> Vec<&'a [J]> {
@@ -84,10 +82,8 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
     mut waiting: mpsc::Receiver<Waiting<J, Result<R, StoreError>>>,
     writer: Arc<impl Write<J, R>>,
 ) {
-    let flights = Arc::new(Semaphore::new(bounds.flights));
     let mut held_over = None;
-    // The semaphore is never closed, so there is always a flight to wait for.
-    while let Ok(flight) = Arc::clone(&flights).acquire_owned().await {
+    loop {
         let first = match held_over.take() {
             Some(first) => first,
             None => match waiting.recv().await {
@@ -97,10 +93,9 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
         };
         let batch = gather(bounds, first, &mut waiting, &mut held_over);
         let writer = Arc::clone(&writer);
-        tokio::spawn(async move {
-            fly(batch, &*writer).await;
-            drop(flight);
-        });
+        // A task of its own, so that a panic in it ends this batch alone; its callers learn that their answer is lost. One at a
+        // time, so that two jobs about one thing never pass each other.
+        drop(tokio::spawn(async move { fly(batch, &*writer).await }).await);
     }
 }
 
@@ -125,7 +120,7 @@ fn gather<J, R>(
     batch
 }
 
-/// Writes one batch. A panic in it ends this flight alone: its callers learn that their answer is lost.
+/// Writes one batch and answers its callers.
 async fn fly<J: Send + Sync, R: Send>(
     batch: Vec<Waiting<J, Result<R, StoreError>>>,
     writer: &impl Write<J, R>,

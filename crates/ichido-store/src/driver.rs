@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use crate::batch::Bounds;
 use crate::error::StoreError;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
@@ -53,15 +52,6 @@ impl Driver {
             Self::Postgres(postgres) => Wakes::everywhere(postgres.pool()).await,
             Self::Sqlite(_) => Wakes::here(),
         }
-    }
-
-    /// The bounds of its batches.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let flights = match self {
-            Self::Postgres(_) => Bounds::DEFAULT.flights,
-            Self::Sqlite(_) => 1,
-        };
-        Bounds { flights, ..Bounds::DEFAULT }
     }
 
     /// Whether being busy concerns the whole database: SQLite has one writer, PostgreSQL has locks on rows.

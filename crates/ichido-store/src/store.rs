@@ -48,15 +48,13 @@ impl Store {
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
         let skew = Arc::new(AtomicI64::new(0));
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
-        let bounds = driver.bounds();
+        let bounds = Bounds::DEFAULT;
         let wakes = Arc::new(driver.wakes().await);
-        // Two reports about one message must not pass each other, so these go one batch at a time.
-        let in_turn = Bounds { flights: 1, ..bounds };
         Ok(Self {
             claims: Arc::new(Batcher::start(bounds, Arc::new(Claims(Arc::clone(&driver))))),
             settles: Arc::new(Batcher::start(bounds, Arc::new(Settles(Arc::clone(&driver))))),
             messages: Arc::new(Batcher::start(bounds, Arc::new(Messages(Arc::clone(&driver))))),
-            settlements: Arc::new(Batcher::start(in_turn, Arc::new(Settlements(Arc::clone(&driver))))),
+            settlements: Arc::new(Batcher::start(bounds, Arc::new(Settlements(Arc::clone(&driver))))),
             driver,
             skew,
             wakes,
@@ -151,7 +149,7 @@ impl Store {
         let queues: BTreeSet<&QueueName> =
             plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
         let mut written = Vec::with_capacity(plain.len());
-        for part in self.driver.bounds().parts(&plain, |(_, message)| message.request.len()) {
+        for part in Bounds::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
             written.extend(write_all(&writer, part).await);
         }
         for queue in queues {
@@ -261,7 +259,7 @@ impl Store {
         let mut stepped = Vec::with_capacity(settlements.len());
         let bytes_of =
             |settlement: &Settlement| settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
-        for part in self.driver.bounds().parts(&settlements, bytes_of) {
+        for part in Bounds::DEFAULT.parts(&settlements, bytes_of) {
             stepped.extend(write_all(&writer, part).await);
         }
         let back: BTreeSet<&QueueName> = settlements
@@ -410,6 +408,12 @@ impl Store {
     #[cfg(feature = "testing")]
     pub fn sqlite_writer(&self) -> Option<&SqlitePool> {
         self.sqlite().ok().map(crate::sqlite::Sqlite::writer)
+    }
+
+    /// PostgreSQL's connections, to ask how they are set up.
+    #[cfg(feature = "testing")]
+    pub fn postgres_pool(&self) -> Option<&sqlx::PgPool> {
+        self.postgres().ok().map(Postgres::pool)
     }
 
     fn postgres(&self) -> Result<&Postgres, StoreError> {
