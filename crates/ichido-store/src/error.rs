@@ -39,7 +39,7 @@ pub enum StoreError {
     #[error("{0}")]
     Address(&'static str),
     /// The request itself is out of bounds.
-    #[error("{what} has {found}; at most {most} is allowed")]
+    #[error("{what} has {found} bytes; at most {most} are allowed")]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -47,6 +47,12 @@ pub enum StoreError {
         found: usize,
         /// The bound.
         most: usize,
+    },
+    /// A text that no database could hold.
+    #[error("{what} has a NUL character, which PostgreSQL's text cannot hold; leave it out")]
+    NulInText {
+        /// Which text.
+        what: &'static str,
     },
     /// The database refused the statement.
     #[error("the database refused the statement")]

@@ -22,6 +22,10 @@ pub mod limits {
     pub const QUEUE_BYTES_MAX: usize = 128;
     /// The longest identity, in bytes.
     pub const IDENTITY_BYTES_MAX: usize = 255;
+    /// The longest media type of a request, in bytes.
+    pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
+    /// The longest trace, in bytes: a `traceparent` with a long `tracestate`.
+    pub const TRACE_BYTES_MAX: usize = 1024;
     /// The largest request, in bytes.
     pub const REQUEST_BYTES_MAX: usize = 4 << 20;
     /// The longest excerpt of an error that is kept, in bytes; the rest is cut off.
@@ -109,16 +113,27 @@ impl NewMessage {
     }
 
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let bounds = [
-            ("the identity", self.identity.len(), limits::IDENTITY_BYTES_MAX),
-            ("the request", self.request.len(), limits::REQUEST_BYTES_MAX),
+        let trace = self.trace.as_deref().unwrap_or_default();
+        let texts = [
+            ("the identity", self.identity.as_str(), limits::IDENTITY_BYTES_MAX),
+            ("the content type", self.content_type.as_str(), limits::CONTENT_TYPE_BYTES_MAX),
+            ("the trace", trace, limits::TRACE_BYTES_MAX),
         ];
-        for (what, found, most) in bounds {
+        let bounds = texts.map(|(what, text, most)| (what, text.len(), most));
+        for (what, found, most) in bounds.into_iter().chain([self.request_bound()]) {
             if most < found {
                 return Err(StoreError::TooLarge { what, found, most });
             }
         }
-        Ok(())
+        // PostgreSQL's text holds no NUL; found out there, it would end the caller's transaction.
+        match texts.into_iter().find(|(_, text, _)| text.contains('\0')) {
+            Some((what, ..)) => Err(StoreError::NulInText { what }),
+            None => Ok(()),
+        }
+    }
+
+    fn request_bound(&self) -> (&'static str, usize, usize) {
+        ("the request", self.request.len(), limits::REQUEST_BYTES_MAX)
     }
 }
 

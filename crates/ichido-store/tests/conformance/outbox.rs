@@ -198,7 +198,10 @@ both_databases! {
         let request = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("request") };
         let identity =
             NewMessage { identity: "x".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("identity") };
-        for over in [request, identity] {
+        let content_type =
+            NewMessage { content_type: "x".repeat(limits::CONTENT_TYPE_BYTES_MAX + 1), ..message("type") };
+        let trace = NewMessage { trace: Some("x".repeat(limits::TRACE_BYTES_MAX + 1)), ..message("trace") };
+        for over in [request, identity, content_type, trace] {
             let answer = fixture.store.message_enqueue(over).await;
             assert!(matches!(answer, Err(StoreError::TooLarge { .. })), "{answer:?}");
         }

@@ -178,6 +178,14 @@ both_databases! {
         let long = NewMessage { identity: "a".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("m1") };
         let refused = open.enqueue(&fixture.store, long).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+        for nul in [
+            NewMessage { identity: "a\0".to_owned(), ..message("m2") },
+            NewMessage { content_type: "a\0".to_owned(), ..message("m3") },
+            NewMessage { trace: Some("a\0".to_owned()), ..message("m4") },
+        ] {
+            let refused = open.enqueue(&fixture.store, nul).await;
+            assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");
+        }
         open.commit().await;
         assert_eq!(business.orders().await, 1);
     }
