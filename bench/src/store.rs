@@ -14,7 +14,7 @@ use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::postgres::Cluster;
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use crate::floor;
@@ -24,6 +24,7 @@ const CALLERS: usize = 64;
 const ROUNDS: usize = 3;
 const SECONDS: u32 = 4;
 const DRAIN: usize = 60_000;
+const OLD_SNAPSHOT_ROUNDS: usize = 16;
 
 pub(crate) async fn run() {
     let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
@@ -41,7 +42,65 @@ pub(crate) async fn run() {
     lines.extend(drain(&store, &pool).await);
     lines.push(ledger(&store, &url).await);
     lines.push(replay(&store, &pool, &url).await);
+    lines.push(with_history(&store, &pool).await);
+    lines.extend(with_an_old_snapshot(&store, &pool).await);
     print(&lines);
+}
+
+/// Claim and settle with a million finished messages behind it, beside the same on an empty store.
+async fn with_history(store: &Store, pool: &PgPool) -> Line {
+    let (mut bare, mut behind) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        empty(pool).await;
+        bare.push(fill_and_drain(store, pool).await);
+    }
+    for statement in
+        include_str!("../floor/history.sql").split(";\n").filter(|statement| !statement.trim().is_empty())
+    {
+        sqlx::query(AssertSqlSafe(statement.to_owned())).execute(pool).await.expect("history");
+    }
+    for _ in 0..ROUNDS {
+        behind.push(fill_and_drain(store, pool).await);
+    }
+    let work = "claim and settle with 1,000,000 finished behind, against an empty store".into();
+    Line { work, ours: median(behind), floor: median(bare), target: 0.9 }
+}
+
+/// Claim and settle, over and over, while somebody's snapshot is open, beside the same without it.
+async fn with_an_old_snapshot(store: &Store, pool: &PgPool) -> Vec<Line> {
+    empty(pool).await;
+    let before = fill_and_drain(store, pool).await;
+    let mut open = pool.begin().await.expect("begun");
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *open).await.expect("set");
+    sqlx::query("SELECT count(*) FROM ichido.ready").execute(&mut *open).await.expect("a snapshot");
+    let mut rates = Vec::new();
+    for _ in 0..OLD_SNAPSHOT_ROUNDS {
+        rates.push(fill_and_drain(store, pool).await);
+    }
+    drop(open);
+    let half = rates.split_off(rates.len() / 2);
+    let line = |work: &str, ours, floor, target| Line { work: work.into(), ours, floor, target };
+    let (first, last) = (median(rates), median(half));
+    vec![
+        line("claim and settle under an old snapshot, later rounds, against without", last, before, 0.6),
+        line("claim and settle under an old snapshot, later rounds, against earlier ones", last, first, 0.9),
+    ]
+}
+
+async fn fill_and_drain(store: &Store, pool: &PgPool) -> f64 {
+    for _ in 0..DRAIN / 1_000 {
+        let messages = (0..1_000).map(|_| message()).collect();
+        assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+    }
+    vacuum(pool).await;
+    let watch = Stopwatch::start();
+    let clients: Vec<_> = (0..2).map(|_| tokio::spawn(drain_all(store.clone()))).collect();
+    let mut drained = 0;
+    for client in clients {
+        drained += client.await.expect("drained");
+    }
+    assert_eq!(drained, DRAIN);
+    watch.rate(drained)
 }
 
 async fn bulk(store: &Store, pool: &PgPool) -> Line {
@@ -85,19 +144,7 @@ async fn drain(store: &Store, pool: &PgPool) -> Vec<Line> {
     for _ in 0..ROUNDS {
         plain.push(floor::drain_plain(pool, i64::try_from(DRAIN).expect("small")).await);
         leanest.push(floor::drain_leanest(pool, i64::try_from(DRAIN).expect("small")).await);
-        for _ in 0..DRAIN / 1_000 {
-            let messages = (0..1_000).map(|_| message()).collect();
-            assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
-        }
-        vacuum(pool).await;
-        let watch = Stopwatch::start();
-        let clients: Vec<_> = (0..2).map(|_| tokio::spawn(drain_all(store.clone()))).collect();
-        let mut drained = 0;
-        for client in clients {
-            drained += client.await.expect("drained");
-        }
-        assert_eq!(drained, DRAIN);
-        ours.push(watch.rate(drained));
+        ours.push(fill_and_drain(store, pool).await);
     }
     let ours = median(ours);
     let line = |work: &str, floor, target| Line { work: work.into(), ours, floor, target };
