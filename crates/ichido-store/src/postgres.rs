@@ -2,6 +2,7 @@
 
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
+mod mark;
 pub(crate) mod moment;
 mod read;
 mod step;
@@ -38,7 +39,7 @@ pub(crate) struct Postgres {
     options: PgConnectOptions,
     skew: Arc<AtomicI64>,
     /// Where the last claim of each queue ended.
-    marks: Mutex<HashMap<QueueName, work::Mark>>,
+    marks: Mutex<HashMap<QueueName, mark::Mark>>,
     held: Held,
 }
 

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Postgres;
+use super::mark::{BEGINNING, Mark, Place};
 use super::moment::Moment;
 use super::step::apply;
 use crate::columns::{Columns, number, small};
@@ -24,30 +25,11 @@ use crate::micros;
 use crate::placement::{Moves, Stamp};
 use crate::rows::{end, work};
 
-/// How long a claim may start behind its mark before it looks from the beginning again: what was committed late, requeued or
-/// promoted is behind it.
-const RESCAN_AFTER: Duration = Duration::from_millis(100);
-
 /// How often reports are looked at again when others about the same messages get ahead.
 const ROUNDS_MAX: usize = 8;
 
 /// The most messages that one claim takes.
 const CLAIM_MAX: NonZeroU32 = NonZeroU32::new(limits::CLAIM_MAX).expect("not zero");
-
-/// Where the last claim of a queue ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
-    priority: i16,
-    message_id: Uuid,
-    /// When the queue was last looked at from the beginning.
-    scanned: Instant,
-}
-
-impl Mark {
-    fn beginning(scanned: Instant) -> Self {
-        Self { priority: i16::MIN, message_id: Uuid::nil(), scanned }
-    }
-}
 
 impl Postgres {
     /// Takes up to `count` messages, or one suspect alone.
@@ -58,31 +40,39 @@ impl Postgres {
         terms: ClaimTerms,
     ) -> Result<Vec<Work>, StoreError> {
         let count = count.min(CLAIM_MAX);
-        let now = Instant::now();
-        let mark = match lock(&self.marks).get(queue) {
-            Some(mark) if now.duration_since(mark.scanned) < RESCAN_AFTER => *mark,
-            _ => Mark::beginning(now),
+        let Some(place) = self.marked(queue, |mark| mark.start(Instant::now())) else {
+            return self.claim_from_the_beginning(queue, count, terms).await;
         };
-        let from_the_beginning = mark.scanned == now;
-        if from_the_beginning {
-            let suspect = self.claim_suspect(queue, terms).await?;
-            if !suspect.is_empty() {
-                return Ok(suspect);
-            }
-        }
-        let work = self.claim_behind(queue, count, terms, mark).await?;
-        let short = work.len() < count.get() as usize;
-        if short && !from_the_beginning {
+        let begun = Instant::now();
+        let work = self.claim_behind(queue, count, terms, place).await?;
+        if work.is_empty() && self.marked(queue, |mark| mark.look_again(begun)) {
             // The end is reached; what is left may be before the mark.
-            lock(&self.marks).remove(queue);
-            if work.is_empty() {
-                return Box::pin(self.claim(queue, count, terms)).await;
-            }
-        } else if let Some(last) = work.last() {
-            let mark = Mark { priority: i16::from(last.priority), message_id: last.id, ..mark };
-            lock(&self.marks).insert(queue.clone(), mark);
+            return self.claim_from_the_beginning(queue, count, terms).await;
         }
+        self.marked(queue, |mark| mark.went_on(begun.elapsed()));
         Ok(work)
+    }
+
+    async fn claim_from_the_beginning(
+        &self,
+        queue: &QueueName,
+        count: NonZeroU32,
+        terms: ClaimTerms,
+    ) -> Result<Vec<Work>, StoreError> {
+        let suspect = self.claim_suspect(queue, terms).await?;
+        if !suspect.is_empty() {
+            // The next claim asks for the next one.
+            self.marked(queue, Mark::look_soon);
+            return Ok(suspect);
+        }
+        let begun = Instant::now();
+        let work = self.claim_behind(queue, count, terms, BEGINNING).await?;
+        self.marked(queue, |mark| mark.looked(begun.elapsed()));
+        Ok(work)
+    }
+
+    fn marked<T>(&self, queue: &QueueName, change: impl FnOnce(&mut Mark) -> T) -> T {
+        change(lock(&self.marks).entry(queue.clone()).or_default())
     }
 
     async fn claim_behind(
@@ -90,20 +80,24 @@ impl Postgres {
         queue: &QueueName,
         count: NonZeroU32,
         terms: ClaimTerms,
-        mark: Mark,
+        place: Place,
     ) -> Result<Vec<Work>, StoreError> {
         let rows = sqlx::query(include_str!("sql/work_claim.sql"))
             .bind(queue.as_str())
             .bind(terms.node)
-            .bind(mark.priority)
-            .bind(mark.message_id)
+            .bind(place.0)
+            .bind(place.1)
             .bind(i64::from(count.get()))
             .bind(micros(terms.lease))
             .bind(terms.marks)
             .bind(self.skew())
             .fetch_all(self.pool())
             .await?;
-        self.claimed(queue, terms, &rows)
+        let work = self.claimed(queue, terms, &rows)?;
+        if let Some(last) = work.last() {
+            self.marked(queue, |mark| mark.move_to((i16::from(last.priority), last.id)));
+        }
+        Ok(work)
     }
 
     async fn claim_suspect(&self, queue: &QueueName, terms: ClaimTerms) -> Result<Vec<Work>, StoreError> {
