@@ -14,6 +14,7 @@ use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::postgres::Cluster;
+use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
@@ -32,7 +33,8 @@ pub(crate) async fn run() {
     let database = cluster.database().await.expect("a database");
     let url = database.url.clone();
     let store = Store::open(&url, 8).await.expect("the store opens");
-    let pool = PgPool::connect(&url).await.expect("the floor's connections");
+    let pool =
+        PgPoolOptions::new().test_before_acquire(false).connect(&url).await.expect("the floor's connections");
     floor::tables(&pool).await;
     // The first run writes fresh WAL segments, which is slower than recycling them.
     floor::enqueue_bulk(&pool, 100).await;

@@ -12,13 +12,13 @@ mod work;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::str::FromStr as _;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{Connection as _, SqlSafeStr as _};
 
 use crate::error::StoreError;
 use crate::held::Held;
@@ -34,6 +34,9 @@ const MIGRATION_LOCK_TIMEOUT: &str = "60s";
 /// How long a caller waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long after its last use a connection counts as alive.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
 pub(crate) struct Postgres {
     pool: PgPool,
     options: PgConnectOptions,
@@ -41,6 +44,8 @@ pub(crate) struct Postgres {
     /// Where the last claim of each queue ended.
     marks: Mutex<HashMap<QueueName, mark::Mark>>,
     held: Held,
+    /// Whether most keys of the last claims were there already.
+    mostly_known: AtomicBool,
 }
 
 impl Postgres {
@@ -68,10 +73,27 @@ impl Postgres {
             // One more, to listen for the wake-ups of other nodes.
             .max_connections(connections_max.saturating_add(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            // Asking a connection whether it lives costs as much as a small write; one that was used a moment ago is taken at its word.
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for >= TRUSTED_FOR {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await
             .map_err(StoreError::Unavailable)?;
-        Ok(Self { pool, options, skew, marks: Mutex::default(), held: Held::default() })
+        Ok(Self {
+            pool,
+            options,
+            skew,
+            marks: Mutex::default(),
+            held: Held::default(),
+            mostly_known: AtomicBool::new(false),
+        })
     }
 
     /// Brings the schema up to date; safe to be called by many nodes at once.

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
@@ -21,8 +23,8 @@ impl Postgres {
         let all: Vec<usize> = (0..messages.len()).collect();
         let mut connection = self.pool().acquire().await?;
         let new = include_str!("sql/enqueue_new.sql");
-        let outcome = insert(&mut connection, new, messages, &all, self.skew()).await;
-        match outcome {
+        let outcome = insertion(new, messages, &all, self.skew()).execute(&mut *connection).await;
+        match outcome.map_err(StoreError::from) {
             Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
             Err(StoreError::Refused(_)) => enqueue_in(&mut connection, messages, self.skew()).await,
             Err(error) => Err(error),
@@ -117,7 +119,12 @@ async fn enqueue_in(
         if open.is_empty() {
             break;
         }
-        let added = insert(connection, include_str!("sql/enqueue.sql"), messages, &open, skew).await?;
+        let added: HashSet<Uuid> = insertion(include_str!("sql/enqueue.sql"), messages, &open, skew)
+            .fetch_all(&mut *connection)
+            .await?
+            .iter()
+            .map(|row| row.try_get("id"))
+            .collect::<Result<_, _>>()?;
         for index in &open {
             let id = messages[*index].0;
             if added.contains(&id) {
@@ -137,17 +144,17 @@ async fn enqueue_in(
     answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
 }
 
-async fn insert(
-    connection: &mut PgConnection,
+/// In the order of their keys, so that two batches with the same ones do not meet crosswise.
+fn insertion<'q>(
     sql: &'static str,
-    messages: &[Numbered],
+    messages: &'q [Numbered],
     open: &[usize],
     skew: i64,
-) -> Result<HashSet<Uuid>, StoreError> {
+) -> Query<'q, sqlx::Postgres, PgArguments> {
     let mut rows: Vec<&Numbered> = open.iter().map(|index| &messages[*index]).collect();
     rows.sort_by(|(_, a), (_, b)| (&a.queue, &a.identity, &a.key).cmp(&(&b.queue, &b.identity, &b.key)));
     let new = || rows.iter().map(|(_, new)| new);
-    let added = sqlx::query(sql)
+    sqlx::query(sql)
         .bind(rows.iter().map(|(id, _)| *id).collect::<Vec<_>>())
         .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
         .bind(new().map(|new| new.identity.as_str()).collect::<Vec<_>>())
@@ -161,9 +168,6 @@ async fn insert(
         .bind(new().map(|new| Some(micros(new.delay)).filter(|delay| 0 < *delay)).collect::<Vec<_>>())
         .bind(new().map(|new| new.made_from).collect::<Vec<_>>())
         .bind(skew)
-        .fetch_all(&mut *connection)
-        .await?;
-    added.iter().map(|row| Ok(row.try_get("id")?)).collect()
 }
 
 /// The first messages under these keys, by position.

@@ -1,6 +1,7 @@
 //! The ledger on PostgreSQL.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
@@ -22,12 +23,18 @@ const ROUNDS_MAX: usize = 8;
 impl Postgres {
     pub(crate) async fn key_claim(&self, attempts: &[Attempt]) -> Result<Vec<KeyClaimed>, StoreError> {
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
+        // In a storm of retries most keys are known, and a look is cheaper than an insert that finds so.
+        if self.mostly_known.load(Ordering::Relaxed) {
+            self.claim_rest(attempts, &mut answers).await?;
+        }
+        let mut new = 0;
         for _ in 0..ROUNDS_MAX {
             let open: Vec<usize> = (0..attempts.len()).filter(|index| answers[*index].is_none()).collect();
             if open.is_empty() {
                 break;
             }
             let won = self.claim_insert(attempts, &open).await?;
+            new += won.len();
             for index in &open {
                 if let Some(fence) = won.get(&attempts[*index].claim_id) {
                     answers[*index] = Some(KeyClaimed::Run { fence: *fence });
@@ -35,6 +42,7 @@ impl Postgres {
             }
             self.claim_rest(attempts, &mut answers).await?;
         }
+        self.mostly_known.store(new * 2 < attempts.len(), Ordering::Relaxed);
         // Somebody else got ahead in every round: the caller may come again.
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }

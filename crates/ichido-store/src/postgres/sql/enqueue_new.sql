@@ -1,4 +1,4 @@
--- The same as enqueue.sql, for a batch in which no message was put in before: without ON CONFLICT an insert costs a third less.
+-- The same as enqueue.sql, for a batch in which no message was put in before: without ON CONFLICT and RETURNING an insert costs half.
 -- A batch with a duplicate fails whole, and is put in by the other statement.
 WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
 added AS (
@@ -10,18 +10,18 @@ added AS (
                 $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[])
              AS i (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, delay, made_from),
          now
-    RETURNING id, queue, priority, due
 ),
 ready AS (
     INSERT INTO ichido.ready (queue, priority, message_id)
-    SELECT queue, priority, id FROM added WHERE due IS NULL
+    SELECT i.queue, i.priority, i.id
+    FROM unnest($1::uuid[], $2::text[], $9::smallint[], $11::bigint[]) AS i (id, queue, priority, delay)
+    WHERE i.delay IS NULL
 ),
 scheduled AS (
     INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths)
-    SELECT id, queue, priority, 'queued', due, false, 0, 0 FROM added WHERE due IS NOT NULL
-),
-counted AS (
-    INSERT INTO ichido.count_deltas (queue, state, delta)
-    SELECT queue, 'queued', count(*) FROM added GROUP BY queue
+    SELECT i.id, i.queue, i.priority, 'queued', now.at + i.delay * interval '1 microsecond', false, 0, 0
+    FROM unnest($1::uuid[], $2::text[], $9::smallint[], $11::bigint[]) AS i (id, queue, priority, delay), now
+    WHERE i.delay IS NOT NULL
 )
-SELECT id FROM added
+INSERT INTO ichido.count_deltas (queue, state, delta)
+SELECT queue, 'queued', count(*) FROM unnest($2::text[]) AS i (queue) GROUP BY queue
