@@ -147,7 +147,9 @@ CREATE TABLE ichido_letters (
     CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
 ) STRICT;
 
+-- A page of one queue's letters, and a page of all. Letters are kept for ever (SPEC E3), so neither list may sort them.
 CREATE INDEX ichido_letters_newest ON ichido_letters (state, queue, since DESC, message_id DESC);
+CREATE INDEX ichido_letters_newest_of_all ON ichido_letters (state, since DESC, message_id DESC);
 
 -- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
 -- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.

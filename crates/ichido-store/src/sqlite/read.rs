@@ -45,12 +45,17 @@ impl Sqlite {
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Letter>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/letter_list.sql"))
+        let (since, id) = after.map_or((i64::MAX, Uuid::max()), |(since, id)| (since.as_micros(), id));
+        let sql = match queue {
+            None => include_str!("sql/letter_list.sql"),
+            Some(_) => include_str!("sql/letter_list_queue.sql"),
+        };
+        let rows = sqlx::query(sql)
             .bind(state.as_str())
-            .bind(queue.map(QueueName::as_str))
-            .bind(after.map(|(since, _)| since.as_micros()))
-            .bind(after.map(|(_, id)| id))
+            .bind(since)
+            .bind(id)
             .bind(i64::from(limit.min(limits::PAGE_MAX)))
+            .bind(queue.map(QueueName::as_str))
             .fetch_all(self.pool())
             .await?;
         rows.iter()
