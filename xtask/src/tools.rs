@@ -1,11 +1,13 @@
 //! What the tests need beyond Rust: found, or installed, or asked for.
 //!
-//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. A database is installed only
-//! as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
+//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. PostgreSQL and strace are installed
+//! only as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
 //! what to install. Nothing here starts a server.
 
+mod debian;
 mod deny;
 mod postgres;
+mod strace;
 
 use std::path::Path;
 
@@ -28,6 +30,10 @@ impl Tools {
 pub fn ensure(root: &Path) -> Result<Tools, String> {
     let postgres = postgres::ensure(root)?;
     println!("PostgreSQL {} in {}", postgres.major, postgres.folder.display());
+    // Elsewhere there is no such thing, and the tests that use it are not built.
+    if cfg!(target_os = "linux") {
+        println!("strace {}", strace::ensure(root)?);
+    }
     let deny = deny::ensure(root)?;
     println!("cargo-deny by `{deny}`");
     Ok(Tools { deny })

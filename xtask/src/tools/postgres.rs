@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::debian;
 use crate::line::Line;
 
 /// The oldest major version that its makers still mend.
@@ -26,7 +27,7 @@ pub(super) fn ensure(root: &Path) -> Result<Postgres, String> {
     if let Some(found) = find(root) {
         return Ok(found);
     }
-    if !is_root_on_debian(root) {
+    if !debian::is_root_on_it(root) {
         return Err(advice());
     }
     println!("PostgreSQL's server binaries are missing; installing them");
@@ -80,12 +81,6 @@ fn major(answer: &str) -> Option<u32> {
     version[..end].parse().ok()
 }
 
-fn is_root_on_debian(root: &Path) -> bool {
-    let uid = Line::new("id", &["-u"]).answer(root);
-    let has_apt = Line::new("apt-get", &["--version"]).answer(root).is_some();
-    uid.is_some_and(|uid| uid.trim() == "0") && has_apt && Path::new("/etc/debian_version").exists()
-}
-
 fn install(root: &Path) -> Result<(), String> {
     // Debian makes and starts a database of its own when the package arrives. We want the binaries only.
     std::fs::create_dir_all(CLUSTER_SETTINGS)
@@ -94,12 +89,7 @@ fn install(root: &Path) -> Result<(), String> {
             std::fs::write(settings, "create_main_cluster = false\n")
         })
         .map_err(|error| format!("{CLUSTER_SETTINGS}: {error}"))?;
-    let apt = |arguments: &[&str]| {
-        let line = Line::new("apt-get", &["-qq", "-o", "Acquire::Retries=3"]).and(arguments);
-        line.env("DEBIAN_FRONTEND", "noninteractive").run(root)
-    };
-    apt(&["update"])?;
-    apt(&["install", "-y", "--no-install-recommends", "postgresql"])
+    debian::install(root, "postgresql")
 }
 
 #[cfg(test)]

@@ -1,0 +1,20 @@
+//! Packages of Debian, installed where nobody minds: as root, which is a container more often than not.
+
+use std::path::Path;
+
+use crate::line::Line;
+
+pub(super) fn is_root_on_it(root: &Path) -> bool {
+    let uid = Line::new("id", &["-u"]).answer(root);
+    let has_apt = Line::new("apt-get", &["--version"]).answer(root).is_some();
+    uid.is_some_and(|uid| uid.trim() == "0") && has_apt && Path::new("/etc/debian_version").exists()
+}
+
+pub(super) fn install(root: &Path, package: &str) -> Result<(), String> {
+    let apt = |arguments: &[&str]| {
+        let line = Line::new("apt-get", &["-qq", "-o", "Acquire::Retries=3"]).and(arguments);
+        line.env("DEBIAN_FRONTEND", "noninteractive").run(root)
+    };
+    apt(&["update"])?;
+    apt(&["install", "-y", "--no-install-recommends", package])
+}
