@@ -421,6 +421,20 @@ pub struct MessageFilter {
     pub after: Option<Uuid>,
 }
 
+impl MessageFilter {
+    /// Whether it asks for a state that is not an end: such messages stand in small tables of their own.
+    pub(crate) fn of_what_is_under_way(&self) -> bool {
+        matches!(self.status.as_deref(), Some("queued" | "sending" | "failed" | "parked" | "dead"))
+    }
+
+    /// Whether all that stands in those tables is what is asked for. Of what is being sent, a lease also names what has ended.
+    pub(crate) fn is_by_place_alone(&self) -> bool {
+        let of_anybody = self.identity.is_none() && self.key.is_none() && self.code.is_none();
+        let of_any_time = self.created_from.is_none() && self.created_before.is_none();
+        of_anybody && of_any_time && self.status.as_deref() != Some("sending")
+    }
+}
+
 /// Which messages wait for a person (SPEC E3, F2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LetterState {

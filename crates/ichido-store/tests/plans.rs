@@ -168,6 +168,11 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
         plan_as(&mut connection, anew, include_str!("../src/postgres/sql/message_list.sql"), page).await;
     list.goes_by("messages_pkey");
     assert!(list.buffers < 5_000, "a page of 50 touched {} pages", list.buffers);
+    let rare = "NULL, 'sending', NULL, NULL, NULL, NULL, NULL, NULL, 50";
+    let live =
+        plan_as(&mut connection, anew, include_str!("../src/postgres/sql/message_list_live.sql"), rare).await;
+    live.goes_by("messages_pkey");
+    assert!(live.buffers < 5_000, "a page of what is being sent touched {} pages", live.buffers);
     let page = "'dead', 'orders', NULL, NULL, 50";
     let letters = plan(&mut connection, include_str!("../src/postgres/sql/letter_list.sql"), page).await;
     letters.goes_by("messages_pkey");

@@ -35,12 +35,15 @@ const TTL: Duration = Duration::from_hours(72);
 /// After the history, before the present: 2025-07-01.
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
-/// Statements that read all of a table which holds a handful of rows, however long the history.
-const SMALL: [(&str, &str); 5] = [
+/// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
+const SMALL: [(&str, &str); 8] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
     ("node_list.sql", "SCAN ichido_nodes"),
+    ("message_list_live.sql", "SCAN ichido_ready"),
+    ("message_list_live.sql", "SCAN ichido_leases"),
+    ("message_list_live.sql", "SCAN live"),
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch that is being sent.
 ];
 

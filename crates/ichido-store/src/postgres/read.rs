@@ -24,7 +24,12 @@ impl Postgres {
         filter: &MessageFilter,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/message_list.sql"))
+        let sql = if filter.of_what_is_under_way() {
+            include_str!("sql/message_list_live.sql")
+        } else {
+            include_str!("sql/message_list.sql")
+        };
+        let rows = sqlx::query(sql)
             // Planned anew each time: a plan for any filter would take each of them for a narrow one.
             .persistent(false)
             .bind(filter.queue.as_ref().map(QueueName::as_str))

@@ -23,7 +23,13 @@ impl Sqlite {
         filter: &MessageFilter,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/message_list.sql"))
+        let limit = i64::from(limit.min(limits::PAGE_MAX));
+        let sql = if filter.of_what_is_under_way() {
+            include_str!("sql/message_list_live.sql")
+        } else {
+            include_str!("sql/message_list.sql")
+        };
+        let rows = sqlx::query(sql)
             .bind(filter.queue.as_ref().map(QueueName::as_str))
             .bind(filter.status.as_deref())
             .bind(filter.identity.as_deref())
@@ -32,7 +38,8 @@ impl Sqlite {
             .bind(filter.created_from.map(Timestamp::as_micros))
             .bind(filter.created_before.map(Timestamp::as_micros))
             .bind(filter.after.unwrap_or(Uuid::max()))
-            .bind(i64::from(limit.min(limits::PAGE_MAX)))
+            .bind(limit)
+            .bind(if filter.is_by_place_alone() { limit } else { -1 })
             .fetch_all(self.pool())
             .await?;
         rows.iter().map(message_row).collect()

@@ -159,6 +159,32 @@ both_databases! {
     }
 
     #[test]
+    async fn a_state_is_listed_by_queue_and_page_newest_first(fixture: Fixture) {
+        let mut ids = Vec::new();
+        for n in 0..5 {
+            ids.push(fixture.enqueue(&format!("k{n}")).await);
+        }
+        fixture.put(NewMessage { queue: queue_named("mail"), ..message("k9") }).await;
+        let queued =
+            MessageFilter { status: Some("queued".to_owned()), queue: Some(queue()), ..MessageFilter::default() };
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let page =
+                fixture.store.message_list(&MessageFilter { after, ..queued.clone() }, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some(last.id);
+            seen.extend(page.iter().map(|row| row.id));
+        }
+        ids.reverse();
+        assert_eq!(seen, ids);
+        fixture.claim(3).await;
+        let sending = MessageFilter { status: Some("sending".to_owned()), ..queued.clone() };
+        assert_eq!(fixture.list(sending).await, ids[2..], "the oldest were claimed");
+        assert_eq!(fixture.list(queued).await, ids[..2]);
+    }
+
+    #[test]
     async fn a_timeline_has_every_transition_in_order(fixture: Fixture) {
         let id = fixture.enqueue("k1").await;
         let first = fixture.claim_one().await;

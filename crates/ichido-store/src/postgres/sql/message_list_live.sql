@@ -1,0 +1,25 @@
+-- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
+-- a rare state among millions of finished messages is not looked for among those.
+SELECT m.*
+FROM (
+    SELECT DISTINCT message_id FROM (
+        SELECT message_id FROM ichido.ready WHERE $2 = 'queued' AND ($1::text IS NULL OR queue = $1)
+        UNION ALL
+        SELECT message_id FROM ichido.scheduled WHERE state = $2 AND ($1::text IS NULL OR queue = $1)
+        UNION ALL
+        SELECT unnest(message_ids) FROM ichido.leases WHERE $2 = 'sending' AND ($1::text IS NULL OR queue = $1)
+        UNION ALL
+        SELECT message_id FROM ichido.letters WHERE state = $2 AND ($1::text IS NULL OR queue = $1)) AS any_of_these
+    WHERE $8::uuid IS NULL OR message_id < $8
+    ORDER BY message_id DESC) AS live
+CROSS JOIN LATERAL (
+    SELECT * FROM ichido.message
+    WHERE id = live.message_id
+      AND status = $2
+      AND ($3::text IS NULL OR identity = $3)
+      AND ($4::text IS NULL OR idempotency_key = $4)
+      AND ($5::text IS NULL OR last_error = $5)
+      AND ($6::timestamptz IS NULL OR created_at >= $6)
+      AND ($7::timestamptz IS NULL OR created_at < $7)) AS m
+ORDER BY live.message_id DESC
+LIMIT $9

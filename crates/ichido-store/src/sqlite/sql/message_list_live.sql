@@ -1,0 +1,25 @@
+-- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
+-- a rare state among millions of finished messages is not looked for among those. CROSS JOIN fixes that order on SQLite, which would
+-- still read them all to sort them: ?10 is the page's size where nothing more is asked of them, else -1.
+SELECT m.*
+FROM (
+    SELECT DISTINCT message_id FROM (
+        SELECT message_id FROM ichido_ready WHERE ?2 = 'queued' AND (?1 IS NULL OR queue = ?1)
+        UNION ALL
+        SELECT message_id FROM ichido_scheduled WHERE state = ?2 AND (?1 IS NULL OR queue = ?1)
+        UNION ALL
+        SELECT unhex(i.value) FROM ichido_leases, json_each(message_ids) AS i WHERE ?2 = 'sending' AND (?1 IS NULL OR queue = ?1)
+        UNION ALL
+        SELECT message_id FROM ichido_letters WHERE state = ?2 AND (?1 IS NULL OR queue = ?1))
+    WHERE message_id < ?8
+    ORDER BY message_id DESC
+    LIMIT ?10) AS live
+CROSS JOIN ichido_message AS m ON m.id = live.message_id
+WHERE m.status = ?2
+  AND (?3 IS NULL OR m.identity = ?3)
+  AND (?4 IS NULL OR m.idempotency_key = ?4)
+  AND (?5 IS NULL OR m.last_error = ?5)
+  AND (?6 IS NULL OR m.created_at >= ?6)
+  AND (?7 IS NULL OR m.created_at < ?7)
+ORDER BY live.message_id DESC
+LIMIT ?9
