@@ -38,6 +38,7 @@ mod escape;
 mod leave_out;
 mod names;
 mod number;
+mod place;
 mod pointer;
 mod reader;
 mod string;
@@ -47,6 +48,7 @@ mod writer;
 
 pub use error::{Fault, JsonError};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
+pub use place::LineColumn;
 pub use pointer::{Pointer, PointerError};
 pub use value::{Kind, Value};
 

@@ -95,6 +95,7 @@
 //! # }
 //! ```
 
+pub mod boundary;
 pub mod digest;
 pub mod fence;
 pub mod fingerprint;

@@ -98,6 +98,32 @@ impl Tape {
         }
     }
 
+    /// Where in the text the value or name at `at` begins.
+    ///
+    /// Only strings and numbers have a span. The others are found from the nearest of those before them: between
+    /// two tokens there is nothing but white space and marks. It takes time, so it is for messages.
+    pub(super) fn start(&self, text: &str, at: u32) -> usize {
+        let is_spanned = |node: &Node| matches!(node, Node::String { .. } | Node::Number { .. });
+        let nodes = &self.nodes[..=at as usize];
+        let anchor = nodes.iter().rposition(is_spanned);
+        let mut end = 0;
+        let mut start = 0;
+        for node in &nodes[anchor.unwrap_or(0)..] {
+            let is_between =
+                |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b']' | b'}');
+            let skipped = text.as_bytes()[end..].iter().take_while(|byte| is_between(byte)).count();
+            (start, end) = match node {
+                Node::String { span, .. } | Node::Number { span, .. } => {
+                    (span.start as usize, span.end as usize)
+                }
+                Node::Null | Node::Bool(true) => (end + skipped, end + skipped + "null".len()),
+                Node::Bool(false) => (end + skipped, end + skipped + "false".len()),
+                Node::Array { .. } | Node::Object { .. } => (end + skipped, end + skipped + 1),
+            };
+        }
+        start
+    }
+
     /// Ends the array at `at` after the last node pushed.
     pub(super) fn close_array(&mut self, at: u32) {
         self.nodes[at as usize] = Node::Array { after: narrow(self.nodes.len()) };

@@ -90,6 +90,11 @@ impl<'d, 'a> Value<'d, 'a> {
             .map(move |name| (self.document.text_at(name).decode(), self.member(name)))
     }
 
+    /// Where in the text the value begins, in bytes.
+    pub fn position(self) -> usize {
+        self.document.tape.start(self.document.text, self.node)
+    }
+
     pub(super) fn root(document: &'d Document<'a>) -> Self {
         Self { document, node: 0 }
     }

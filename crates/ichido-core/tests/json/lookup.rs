@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ichido_core::json::{DEPTH_MAX, Document, Kind, Pointer, PointerError, Value};
+use ichido_core::json::{DEPTH_MAX, Document, Kind, LineColumn, Pointer, PointerError, Value};
 
 fn document(text: &str) -> Document<'_> {
     Document::parse(text.as_bytes(), 1 << 16).expect("the test writes JSON")
@@ -134,4 +134,42 @@ fn debug_output_shows_no_content() {
     let document = document(r#"{"password":"hunter2"}"#);
     let shown = format!("{document:?} {:?}", document.root().get("password"));
     assert_eq!(shown, "Document { bytes: 22, .. } Some(Value(String))");
+}
+
+#[test]
+fn a_value_knows_where_it_begins() {
+    let text = " [ null , true,false ,{ } , [ [] , {\"a\" : null,\"b\":{\"c\":[ ]}}],\"s\" , -1,[{}]\n]";
+    let document = document(text);
+    let mut values = vec![document.root()];
+    let mut starts = Vec::new();
+    while let Some(value) = values.pop() {
+        let first = text.as_bytes()[value.position()];
+        let expected = match value.kind() {
+            Kind::Null => b'n',
+            Kind::Bool if value.as_bool() == Some(true) => b't',
+            Kind::Bool => b'f',
+            Kind::Number => b'-',
+            Kind::String => b'"',
+            Kind::Array => b'[',
+            Kind::Object => b'{',
+        };
+        assert_eq!(char::from(first), char::from(expected), "at {}", value.position());
+        starts.push(value.position());
+        values.extend(value.elements());
+        values.extend(value.members().map(|(_, member)| member));
+    }
+    starts.sort_unstable();
+    let count = starts.len();
+    starts.dedup();
+    assert_eq!((starts.len(), count), (15, 15), "each value has a place of its own");
+}
+
+#[test]
+fn a_place_is_counted_in_lines_and_characters() {
+    let place = |text: &[u8], position| LineColumn::of(text, position).to_string();
+    assert_eq!(place(b"", 0), "1:1");
+    assert_eq!(place(b"ab\ncd", 2), "1:3");
+    assert_eq!(place(b"ab\ncd", 3), "2:1");
+    assert_eq!(place("\u{e9}\u{1f600}x".as_bytes(), 6), "1:3");
+    assert_eq!(place(b"ab", 99), "1:3");
 }

@@ -1,0 +1,118 @@
+//! The model: what a boundary file says, member by member, in the words of the file.
+//!
+//! A field is named like its member. `None`, or a struct of nothing but `None`, means that the file is silent; the
+//! methods beside the fields say what then holds.
+
+mod adapter;
+mod headers;
+mod http;
+mod idempotency;
+mod observability;
+mod owner;
+mod reaction;
+mod retry;
+
+pub use adapter::{Effect, Identity, IdentitySource, Operation, OperationClass};
+pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
+pub use http::{Http, Methods, Timeouts};
+pub use idempotency::{Idempotency, Mode, ValidateOnly};
+pub use observability::{Observability, Redaction, RequestId, Traceparent};
+pub use owner::{
+    BodyHash, BodyRulesError, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock,
+    Input, ResponseReplay, Storage, Ttl, WhileInFlight,
+};
+pub use reaction::Reaction;
+pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
+
+pub(super) use headers::{applies, traffic};
+
+use super::member::{Named, object, words};
+
+words! {
+    /// Which boundary a file is about. The order is that of the way from the browser.
+    Name {
+        /// The browser sends, the BFF receives.
+        BrowserToBff = "browser_to_bff",
+        /// The BFF sends, the gateway receives.
+        BffToGateway = "bff_to_gateway",
+        /// The gateway sends, the adapter receives.
+        GatewayToAdapter = "gateway_to_adapter",
+        /// The adapter sends, the service with the side effect receives.
+        Adapter = "adapter",
+    }
+}
+
+/// Who stands at the two ends of a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// Where the person is and the key is made.
+    Browser,
+    /// The backend for the frontend.
+    Bff,
+    /// The gateway.
+    Gateway,
+    /// The last component before the side effect: it alone completes idempotency (SPEC C2).
+    Adapter,
+    /// Where the side effect happens.
+    Service,
+}
+
+impl Name {
+    /// All names, from the browser on.
+    pub const ALL: [Self; 4] =
+        [Self::BrowserToBff, Self::BffToGateway, Self::GatewayToAdapter, Self::Adapter];
+
+    /// Who sends across this boundary.
+    pub const fn sender(self) -> Party {
+        match self {
+            Self::BrowserToBff => Party::Browser,
+            Self::BffToGateway => Party::Bff,
+            Self::GatewayToAdapter => Party::Gateway,
+            Self::Adapter => Party::Adapter,
+        }
+    }
+
+    /// Who receives across this boundary.
+    pub const fn receiver(self) -> Party {
+        match self {
+            Self::BrowserToBff => Party::Bff,
+            Self::BffToGateway => Party::Gateway,
+            Self::GatewayToAdapter => Party::Adapter,
+            Self::Adapter => Party::Service,
+        }
+    }
+}
+
+impl Party {
+    /// All parties, from the browser on.
+    pub const ALL: [Self; 5] = [Self::Browser, Self::Bff, Self::Gateway, Self::Adapter, Self::Service];
+
+    /// The word for it in names of boundaries and directions.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Browser => "browser",
+            Self::Bff => "bff",
+            Self::Gateway => "gateway",
+            Self::Adapter => "adapter",
+            Self::Service => "service",
+        }
+    }
+}
+
+object! {
+    /// All that a file says, but for its name.
+    Members {
+        /// How requests cross the boundary.
+        http: Http,
+        /// Which headers cross it, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A direction whose name has `response` in it is about answers, any other about requests.
+        headers: Option<Named<HeaderLists>>,
+        /// What browsers on other origins may send and read. Without it only the page's own origin calls.
+        cors: Option<Cors>,
+        /// What is logged and traced.
+        observability: Observability,
+        /// Adapter only: who asks, where an operation does not say otherwise.
+        identity: Option<Identity>,
+        /// Adapter only: what can be asked for, by the operation's name.
+        operations: Option<Named<Operation>>,
+    }
+}

@@ -1,0 +1,281 @@
+//! What the owner of the outcome promises: fingerprint, replay, in-flight, conflict, retention.
+
+use std::time::Duration;
+
+use super::Reaction;
+use crate::boundary::member::object;
+use crate::digest::BodyRules;
+use crate::json::{Form, LeaveOut, Numbers, Pointer, Unicode};
+use crate::ledger::Profile;
+
+object! {
+    /// What the owner of the outcome promises.
+    Enabled {
+        /// Who completes idempotency: `adapter`.
+        owner: Option<String>,
+        /// Whether a state-changing request without a key is refused.
+        require_key: Option<bool>,
+        /// What is done about one.
+        on_missing_key: Option<Reaction>,
+        /// What makes two requests under one key the same request.
+        fingerprint: Fingerprint,
+        /// What holds a key while its first request runs.
+        inflight_lock: Option<InFlightLock>,
+        /// What is done when a key comes back with another request.
+        conflict_rule: ConflictRule,
+        /// What a duplicate is answered.
+        response_replay: ResponseReplay,
+        /// How long outcomes are kept.
+        storage: Storage,
+    }
+}
+
+object! {
+    /// What makes two requests under one key the same request.
+    Fingerprint {
+        /// Its inputs, such as `claims.tenant_id`, `route.operation`, `x-idempotency-key`, `body_hash`.
+        include: Option<Vec<String>>,
+        /// How the body is hashed.
+        body_hash: BodyHash,
+    }
+}
+
+object! {
+    /// How the body is hashed.
+    BodyHash {
+        /// The hash: `sha256`.
+        algorithm: Option<String>,
+        /// What is hashed.
+        input: Input,
+        /// The largest body that is hashed.
+        max_body_bytes_to_hash: Option<u64>,
+        /// What is done about a larger one.
+        on_body_too_large: Option<Reaction>,
+    }
+}
+
+object! {
+    /// What is hashed of a body.
+    Input {
+        /// The form a body is brought to first.
+        encoding: Encoding,
+        /// JSON pointers to members that do not count, such as `/trace_id`.
+        leave_out: Option<Vec<String>>,
+    }
+}
+
+object! {
+    /// The form a body is brought to before it is hashed.
+    Encoding {
+        /// `canonical_json`; `jcs` for RFC 8785. Bodies that are not JSON are hashed as they are.
+        r#type: Option<String>,
+        /// The details of the form.
+        rules: EncodingRules,
+    }
+}
+
+object! {
+    /// The details of canonical JSON.
+    EncodingRules {
+        /// How members are ordered: `sorted`.
+        object_member_order: Option<String>,
+        /// What makes two numbers equal: `exact`, `exact_no_exponent` (exponents are refused) or `double`.
+        number_representation: Option<String>,
+        /// What makes two texts equal: `as_written` or `nfc`.
+        unicode_normalization: Option<String>,
+    }
+}
+
+object! {
+    /// What holds a key while its first request runs.
+    InFlightLock {
+        /// The status for a duplicate that meets it and is not made to wait.
+        status_on_lock_conflict: Option<u16>,
+    }
+}
+
+object! {
+    /// What is done when a key comes back with another request.
+    ConflictRule {
+        /// The reaction: refused, and nothing stored is shown.
+        same_key_different_fingerprint: Option<Reaction>,
+    }
+}
+
+object! {
+    /// What a duplicate is answered.
+    ResponseReplay {
+        /// When the first request has its outcome: `replay`.
+        on_duplicate_after_success: Option<Reaction>,
+        /// When it is still running.
+        on_duplicate_while_inflight: WhileInFlight,
+        /// The headers of the first answer that are kept and given again.
+        response_headers_subset_allowlist: Option<Vec<String>>,
+    }
+}
+
+object! {
+    /// What a duplicate of a running request gets.
+    WhileInFlight {
+        /// How long it waits for the outcome.
+        wait_up_to_ms: Option<u64>,
+        /// What it is answered then: 202 in our profile, 409 in the IETF's.
+        on_timeout: Option<Reaction>,
+    }
+}
+
+object! {
+    /// Where outcomes are kept.
+    Storage {
+        /// How long.
+        ttl: Option<Ttl>,
+    }
+}
+
+object! {
+    /// A length of time: the sum of its units.
+    Ttl {
+        /// Days.
+        days: Option<u64>,
+        /// Hours.
+        hours: Option<u64>,
+        /// Minutes.
+        minutes: Option<u64>,
+        /// Why it may be shorter than 24 hours, where it is (SPEC C7).
+        reason: Option<String>,
+    }
+}
+
+impl Enabled {
+    /// How long a duplicate waits for the first one's outcome.
+    pub fn in_flight_wait(&self) -> Option<Duration> {
+        self.response_replay.on_duplicate_while_inflight.wait_up_to_ms.map(Duration::from_millis)
+    }
+
+    /// The status for a duplicate whose first request still runs.
+    pub fn in_flight_status(&self) -> Option<u16> {
+        let after_waiting = self.response_replay.on_duplicate_while_inflight.on_timeout.as_ref();
+        let on_lock = self.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
+        after_waiting.and_then(|reaction| reaction.status).or(on_lock)
+    }
+
+    /// The status for another request under the same key.
+    pub fn conflict_status(&self) -> Option<u16> {
+        self.conflict_rule.same_key_different_fingerprint.as_ref().and_then(|reaction| reaction.status)
+    }
+
+    /// The profile whose statuses these are; ours where the file is silent on both, `None` where they are nobody's.
+    pub fn profile(&self) -> Option<Profile> {
+        let (conflict, in_flight) = (self.conflict_status(), self.in_flight_status());
+        [Profile::Ichido, Profile::Ietf, Profile::Stripe].into_iter().find(|profile| {
+            let numbers = profile.numbers();
+            conflict.is_none_or(|status| status == numbers.mismatch_status)
+                && in_flight.is_none_or(|status| status == numbers.in_flight_status)
+        })
+    }
+
+    /// How long an outcome is kept.
+    pub fn ttl(&self) -> Option<Duration> {
+        self.storage.ttl.as_ref().map(Ttl::length)
+    }
+}
+
+impl Ttl {
+    /// The length; the longest that can be told where the sum is longer still.
+    pub fn length(&self) -> Duration {
+        const HOUR: u64 = 60 * 60;
+        let units = [(self.days, 24 * HOUR), (self.hours, HOUR), (self.minutes, 60)];
+        let seconds = units.map(|(count, unit)| count.unwrap_or(0).saturating_mul(unit));
+        Duration::from_secs(seconds.into_iter().fold(0, u64::saturating_add))
+    }
+}
+
+/// Why the file's words do not make a form of the body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyRulesError {
+    /// A word for how numbers, texts or bodies are compared that is not one of ours.
+    #[error("`{member}` says \"{word}\", which is not one of: {}", known.join(", "))]
+    UnknownWord {
+        /// The member, from `body_hash` on.
+        member: &'static str,
+        /// What it says.
+        word: String,
+        /// What it could say.
+        known: &'static [&'static str],
+    },
+    /// A pointer in `leave_out` that leads nowhere.
+    #[error("`input.leave_out` has \"{pointer}\": {error}")]
+    BadPointer {
+        /// The text.
+        pointer: String,
+        /// What is wrong with it.
+        error: crate::json::PointerError,
+    },
+    /// More pointers in `leave_out` than a form takes.
+    #[error("`input.leave_out`: {0}")]
+    TooManyLeftOut(crate::json::TooManyLeftOut),
+}
+
+/// The spellings of the forms a body is brought to.
+pub(in crate::boundary) const ENCODINGS: &[&str] = &["canonical_json", "jcs", "rfc8785"];
+/// The spellings of the order of members. There is one order; these are words for it.
+pub(in crate::boundary) const MEMBER_ORDERS: &[&str] =
+    &["sorted", "lexicographic", "lexicographical", "utf16_code_units"];
+/// The spellings of what makes two numbers equal.
+pub(in crate::boundary) const NUMBERS: &[&str] = &["exact", "decimal", "exact_no_exponent", "double"];
+/// The spellings of what makes two texts equal.
+pub(in crate::boundary) const UNICODE: &[&str] = &["as_written", "none", "nfc"];
+
+impl BodyHash {
+    /// The rules for the digest of a body, as [`crate::digest`] takes them; exact numbers and text as written where
+    /// the file is silent.
+    pub fn body_rules(&self) -> Result<BodyRules, BodyRulesError> {
+        let rules = &self.input.encoding.rules;
+        let encoding = word("input.encoding.type", self.input.encoding.r#type.as_ref(), ENCODINGS)?;
+        let is_jcs = matches!(encoding, Some("jcs" | "rfc8785"));
+        word("input.encoding.rules.object_member_order", rules.object_member_order.as_ref(), MEMBER_ORDERS)?;
+        let numbers = word(
+            "input.encoding.rules.number_representation",
+            rules.number_representation.as_ref(),
+            NUMBERS,
+        )?;
+        let numbers = match numbers {
+            Some("double") => Numbers::Double,
+            Some("exact_no_exponent") => Numbers::ExactNoExponent,
+            None if is_jcs => Numbers::Double,
+            _ => Numbers::Exact,
+        };
+        let unicode = word(
+            "input.encoding.rules.unicode_normalization",
+            rules.unicode_normalization.as_ref(),
+            UNICODE,
+        )?;
+        let unicode = if unicode == Some("nfc") { Unicode::Nfc } else { Unicode::AsWritten };
+        let bytes_max = self.max_body_bytes_to_hash.and_then(|bytes| usize::try_from(bytes).ok());
+        Ok(BodyRules {
+            form: Form { numbers, unicode, leave_out: self.leave_out()? },
+            bytes_max: bytes_max.unwrap_or(BodyRules::BYTES_MAX_DEFAULT),
+        })
+    }
+
+    fn leave_out(&self) -> Result<LeaveOut, BodyRulesError> {
+        let texts = self.input.leave_out.iter().flatten();
+        let pointers = texts.map(|text| {
+            Pointer::parse(text).map_err(|error| BodyRulesError::BadPointer { pointer: text.clone(), error })
+        });
+        LeaveOut::new(pointers.collect::<Result<_, _>>()?).map_err(BodyRulesError::TooManyLeftOut)
+    }
+}
+
+/// The known spelling of `found`, whatever its case; `None` where the file is silent.
+fn word(
+    member: &'static str,
+    found: Option<&String>,
+    known: &'static [&'static str],
+) -> Result<Option<&'static str>, BodyRulesError> {
+    let Some(found) = found else { return Ok(None) };
+    match known.iter().find(|one| one.eq_ignore_ascii_case(found)) {
+        Some(one) => Ok(Some(one)),
+        None => Err(BodyRulesError::UnknownWord { member, word: found.clone(), known }),
+    }
+}
