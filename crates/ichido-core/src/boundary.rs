@@ -60,10 +60,23 @@
 mod member;
 mod model;
 mod read;
+mod rules;
+mod starting;
+mod timing;
+mod way;
 
 pub use member::{Member, NAME_BYTES_MAX, Named, Shape, UNKNOWN_MAX, WHOLE_MAX};
 pub use model::*;
 pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadFault, shape};
+pub use rules::{Example, Finding, Rule, Severity, UNREADABLE, check, rule, rules};
+pub use starting::{STARTING, STARTING_README};
+pub use way::{Way, ways};
+
+/// The header that hops add themselves to (SPEC F1).
+pub const HOPS_HEADER: &str = "Ichido-Hops";
+
+/// The header that tells a request in flight from an outcome (SPEC C6).
+pub const STATUS_HEADER: &str = "Idempotency-Status";
 
 /// The file whose boundary owns the outcome: the adapter's own if it is `enabled`, else the one before it.
 pub fn owner(files: &[Boundary]) -> Option<&Boundary> {

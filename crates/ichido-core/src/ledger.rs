@@ -16,6 +16,7 @@ mod settlement;
 
 pub use admission::{Admission, Expiry, Kept, Phase, Record, Settled, admit, may_sweep};
 pub use name::RecordName;
+pub(crate) use policy::client_horizon;
 pub use policy::{
     Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, PolicyErrors, limits,
 };

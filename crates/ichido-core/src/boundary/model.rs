@@ -19,7 +19,7 @@ pub use idempotency::{Idempotency, Mode, ValidateOnly};
 pub use observability::{Observability, Redaction, RequestId, Traceparent};
 pub use owner::{
     BodyHash, BodyRulesError, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock,
-    Input, ResponseReplay, Storage, Ttl, WhileInFlight,
+    Input, Length, ResponseReplay, Storage, Ttl, WhileInFlight,
 };
 pub use reaction::Reaction;
 pub use retry::{Backoff, Retry, RetryGate, RetryPlan};

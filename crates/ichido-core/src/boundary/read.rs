@@ -64,6 +64,16 @@ pub enum ReadFault {
     NoName,
 }
 
+impl ReadFault {
+    /// The JSON pointer to the value at fault; empty for the whole file.
+    pub fn pointer(&self) -> &str {
+        match self {
+            Self::Misfit { pointer, .. } => pointer,
+            Self::TooLarge | Self::NotJson(_) | Self::NoName => "",
+        }
+    }
+}
+
 fn shown(pointer: &str) -> &str {
     if pointer.is_empty() { "the file" } else { pointer }
 }

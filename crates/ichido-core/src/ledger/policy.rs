@@ -434,6 +434,6 @@ impl EffectMode {
 }
 
 /// How long a client goes on that follows the default schedule.
-fn client_horizon() -> Duration {
+pub(crate) fn client_horizon() -> Duration {
     Retry::CLIENT.horizon(limits::CLIENT_CALL_MAX, limits::CLIENT_HINT_MAX)
 }

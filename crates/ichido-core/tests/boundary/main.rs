@@ -1,7 +1,11 @@
 //! Boundary files, chapter by chapter: what loads, what is refused and where.
 
+mod dialect;
+mod examples;
+mod guarantees;
 mod loading;
 mod refusing;
+mod set;
 
 use ichido_core::boundary::Boundary;
 

@@ -1,6 +1,6 @@
 //! What an adapter does: its operations, and who asks for them.
 
-use super::{Enabled, Ttl};
+use super::{Enabled, Length, Ttl};
 use crate::boundary::member::{object, words};
 use crate::ledger::{Class, EffectMode, PolicyDraft};
 
@@ -72,7 +72,7 @@ object! {
         /// How long its outcomes are kept, where it is not as for the others.
         ttl: Option<Ttl>,
         /// How long the service remembers a key, where the effect is `keyed`.
-        upstream_keeps_keys_for: Option<Ttl>,
+        upstream_keeps_keys_for: Option<Length>,
     }
 }
 
@@ -111,7 +111,7 @@ impl Operation {
             mode: self.effect.map(Effect::mode),
             ttl: ttl.map(Ttl::length),
             short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
-            upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Ttl::length),
+            upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),
             in_flight_wait: promises.in_flight_wait(),
             ..PolicyDraft::of(class)
         }

@@ -52,9 +52,20 @@ pub enum Crossing {
 impl HeaderLists {
     /// Whether the header passes. Case does not matter.
     pub fn passes(&self, header: &str) -> bool {
-        let is_allowed = self.allow.as_ref().is_none_or(|allow| names(allow, header));
         let is_dropped = self.drop.as_ref().is_some_and(|drop| names(drop, header));
-        is_allowed && !is_dropped
+        self.allows(header) && !is_dropped
+    }
+
+    /// Whether `allow` lets the header through.
+    pub(in crate::boundary) fn allows(&self, header: &str) -> bool {
+        self.allow.as_ref().is_none_or(|allow| names(allow, header))
+    }
+}
+
+impl Items {
+    /// Whether the list names the header itself. Case does not matter.
+    pub fn names(&self, header: &str) -> bool {
+        self.items.iter().flatten().any(|item| item.eq_ignore_ascii_case(header))
     }
 }
 

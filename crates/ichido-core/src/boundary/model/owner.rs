@@ -133,7 +133,7 @@ object! {
 }
 
 object! {
-    /// A length of time: the sum of its units.
+    /// How long something is kept: the sum of its units.
     Ttl {
         /// Days.
         days: Option<u64>,
@@ -143,6 +143,18 @@ object! {
         minutes: Option<u64>,
         /// Why it may be shorter than 24 hours, where it is (SPEC C7).
         reason: Option<String>,
+    }
+}
+
+object! {
+    /// A length of time: the sum of its units.
+    Length {
+        /// Days.
+        days: Option<u64>,
+        /// Hours.
+        hours: Option<u64>,
+        /// Minutes.
+        minutes: Option<u64>,
     }
 }
 
@@ -183,11 +195,22 @@ impl Enabled {
 impl Ttl {
     /// The length; the longest that can be told where the sum is longer still.
     pub fn length(&self) -> Duration {
-        const HOUR: u64 = 60 * 60;
-        let units = [(self.days, 24 * HOUR), (self.hours, HOUR), (self.minutes, 60)];
-        let seconds = units.map(|(count, unit)| count.unwrap_or(0).saturating_mul(unit));
-        Duration::from_secs(seconds.into_iter().fold(0, u64::saturating_add))
+        sum(self.days, self.hours, self.minutes)
     }
+}
+
+impl Length {
+    /// The length; the longest that can be told where the sum is longer still.
+    pub fn length(&self) -> Duration {
+        sum(self.days, self.hours, self.minutes)
+    }
+}
+
+fn sum(days: Option<u64>, hours: Option<u64>, minutes: Option<u64>) -> Duration {
+    const MINUTE: u64 = 60;
+    let units = [(days, 24 * 60 * MINUTE), (hours, 60 * MINUTE), (minutes, MINUTE)];
+    let seconds = units.map(|(count, unit)| count.unwrap_or(0).saturating_mul(unit));
+    Duration::from_secs(seconds.into_iter().fold(0, u64::saturating_add))
 }
 
 /// Why the file's words do not make a form of the body.
@@ -214,6 +237,16 @@ pub enum BodyRulesError {
     /// More pointers in `leave_out` than a form takes.
     #[error("`input.leave_out`: {0}")]
     TooManyLeftOut(crate::json::TooManyLeftOut),
+}
+
+impl BodyRulesError {
+    /// The member at fault, from `body_hash` on, with points between the steps.
+    pub fn member(&self) -> &'static str {
+        match self {
+            Self::UnknownWord { member, .. } => member,
+            Self::BadPointer { .. } | Self::TooManyLeftOut(_) => "input.leave_out",
+        }
+    }
 }
 
 /// The spellings of the forms a body is brought to.

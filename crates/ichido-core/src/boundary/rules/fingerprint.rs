@@ -1,0 +1,221 @@
+//! What makes two requests the same request is explicit, and strong enough (SPEC C3, C9, C12).
+
+use super::{Found, Rule, declare};
+use crate::boundary::{Enabled, Way};
+use crate::json::Numbers;
+use crate::key::NAMES;
+
+pub(super) const RULES: &[Rule] = &[
+    declare! {
+        "ICH-B030", Error, "C3, C8, C12",
+        "The fingerprint has who asks, what for, the key and the body",
+        why: "Without the caller, one customer's key shows another's answer. Without the operation or the body, a different \
+              request under a used key gets the old answer, and its own work is silently never done.",
+        mend: "Put a stable name of the caller (`claims.sub`), `route.operation`, `idempotency-key` and `body_hash` into \
+               `fingerprint.include`.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
+        check: inputs_are_there,
+    },
+    declare! {
+        "ICH-B031", Error, "C3, C12",
+        "The fingerprint has nothing that changes between two tries",
+        why: "A request id, a trace id, a date or the bytes of a token differ on every try, so that every honest retry is \
+              taken for a different request and refused.",
+        mend: "Take it out of `fingerprint.include`; for the caller use a stable claim, not the token.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
+        check: inputs_are_stable,
+    },
+    declare! {
+        "ICH-B032", Error, "C9",
+        "The body is hashed with SHA-256",
+        why: "A hash that is short or broken lets two bodies pass for one; a changed amount would be answered from memory.",
+        mend: "Say `\"algorithm\": \"sha256\"`.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/algorithm",
+        check: hash_is_strong,
+    },
+    declare! {
+        "ICH-B033", Error, "C8, C9",
+        "The body's normal form is explicit, in words that have a meaning",
+        why: "A client that sends its members in another order on the second try means the same request. Whether that is a \
+              replay or a conflict must not depend on which library an adapter happens to use.",
+        mend: "Say `type` (`canonical_json`, or `jcs` for a partner that needs RFC 8785), `object_member_order` (`sorted`) \
+               and `number_representation` (`exact`), and give JSON pointers in `leave_out`.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/input",
+        check: normal_form_is_said,
+    },
+    declare! {
+        "ICH-B034", Warning, "C9",
+        "Numbers are compared exactly",
+        why: "As doubles, 9007199254740993 and 9007199254740992 are one number: an order for the one would be answered with \
+              the outcome of the other.",
+        mend: "Say `\"number_representation\": \"exact\"`, unless a partner asks for RFC 8785.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules",
+        check: numbers_are_exact,
+    },
+    declare! {
+        "ICH-B035", Error, "C8, C9",
+        "A body too large to be hashed is refused",
+        why: "If the body is cut or left out of the hash instead, two large requests under one key are the same request.",
+        mend: "Say `max_body_bytes_to_hash`, and `\"on_body_too_large\": {\"action\": \"reject\", \"status\": 413}`.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash",
+        check: large_bodies_are_refused,
+    },
+];
+
+/// Inputs that differ from one try to the next.
+const CHANGING: [&str; 12] = [
+    "authorization",
+    "cookie",
+    "date",
+    "ichido-hops",
+    "nonce",
+    "request_id",
+    "timestamp",
+    "trace_id",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "x-request-id",
+];
+
+/// The last part of an input's name: `headers.x-request-id` is `x-request-id`.
+fn plain(input: &str) -> &str {
+    input.rsplit(['.', ':']).next().unwrap_or(input)
+}
+
+fn is_key(input: &str) -> bool {
+    NAMES.iter().any(|name| name.eq_ignore_ascii_case(plain(input))) || plain(input) == "idempotency_key"
+}
+
+fn is_caller(input: &str) -> bool {
+    let first = input.split('.').next().unwrap_or(input);
+    matches!(first, "claims" | "claim" | "identity" | "principal")
+}
+
+fn is_operation(input: &str) -> bool {
+    matches!(input, "operation" | "route.operation" | "route.pattern" | "route")
+}
+
+fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
+    promises.fingerprint.include.iter().flatten().map(String::as_str)
+}
+
+fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for (file, promises, base) in way.owners() {
+        let has = |test: fn(&str) -> bool| include(promises).any(test);
+        let wanted: [(&str, bool); 4] = [
+            ("who asks (claims.…)", has(is_caller)),
+            ("route.operation", has(is_operation)),
+            ("idempotency-key", has(is_key)),
+            ("body_hash", has(|input| input == "body_hash")),
+        ];
+        let missing: Vec<&str> =
+            wanted.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name).collect();
+        if !missing.is_empty() {
+            let pointer = format!("{base}/fingerprint/include");
+            found.push(Found::at(file, pointer, format!("missing: {}", missing.join(", "))));
+        }
+    }
+    found
+}
+
+fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for (file, promises, base) in way.owners() {
+        let changes = |input: &str| CHANGING.iter().any(|one| one.eq_ignore_ascii_case(plain(input)));
+        for (index, input) in include(promises).enumerate().filter(|(_, input)| changes(input)) {
+            let what = format!("`{input}` differs from one try to the next");
+            found.push(Found::at(file, format!("{base}/fingerprint/include/{index}"), what));
+        }
+    }
+    found
+}
+
+fn hash_is_strong<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    way.owners()
+        .filter_map(|(file, promises, base)| {
+            let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
+                Some(algorithm) if is_sha256(algorithm) => return None,
+                Some(algorithm) => format!("`{algorithm}` is not sha256"),
+                None => "the algorithm is not said".to_owned(),
+            };
+            Some(Found::at(file, format!("{base}/fingerprint/body_hash/algorithm"), what))
+        })
+        .collect()
+}
+
+fn is_sha256(algorithm: &str) -> bool {
+    ["sha256", "sha-256", "sha_256"].iter().any(|one| one.eq_ignore_ascii_case(algorithm))
+}
+
+fn normal_form_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for (file, promises, base) in way.owners() {
+        let body_hash = &promises.fingerprint.body_hash;
+        let pointer = format!("{base}/fingerprint/body_hash/input");
+        let encoding = &body_hash.input.encoding;
+        let said = [
+            ("encoding/type", encoding.r#type.is_some()),
+            ("encoding/rules/object_member_order", encoding.rules.object_member_order.is_some()),
+            ("encoding/rules/number_representation", encoding.rules.number_representation.is_some()),
+        ];
+        // RFC 8785 settles the details itself.
+        let is_whole = encoding.r#type.as_deref().is_some_and(is_jcs);
+        let silent =
+            said.iter().filter(|(member, is_said)| !is_said && (*member == "encoding/type" || !is_whole));
+        found.extend(
+            silent.map(|(member, _)| Found::at(file, format!("{pointer}/{member}"), "it is not said")),
+        );
+        if let Err(error) = body_hash.body_rules() {
+            let pointer = format!("{base}/fingerprint/body_hash/{}", error.member().replace('.', "/"));
+            found.push(Found::at(file, pointer, error.to_string()));
+        }
+    }
+    found
+}
+
+fn is_jcs(encoding: &str) -> bool {
+    ["jcs", "rfc8785"].iter().any(|one| one.eq_ignore_ascii_case(encoding))
+}
+
+fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    way.owners()
+        .filter_map(|(file, promises, base)| {
+            let body_hash = &promises.fingerprint.body_hash;
+            let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
+            let numbers = body_hash.body_rules().ok()?.form.numbers;
+            let pointer = format!("{base}/fingerprint/body_hash/input/encoding/rules/number_representation");
+            let what = "integers beyond 2^53 that differ are taken for equal";
+            (numbers == Numbers::Double && !is_partners_form).then(|| Found::at(file, pointer, what))
+        })
+        .collect()
+}
+
+fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for (file, promises, base) in way.owners() {
+        let body_hash = &promises.fingerprint.body_hash;
+        let pointer = format!("{base}/fingerprint/body_hash");
+        match body_hash.max_body_bytes_to_hash {
+            None => found.push(Found::at(
+                file,
+                format!("{pointer}/max_body_bytes_to_hash"),
+                "the bound is not said",
+            )),
+            Some(0) => {
+                found.push(Found::at(file, format!("{pointer}/max_body_bytes_to_hash"), "nothing is hashed"));
+            }
+            Some(_) => (),
+        }
+        let pointer = format!("{pointer}/on_body_too_large");
+        match &body_hash.on_body_too_large {
+            None => found.push(Found::at(file, pointer, "it is not said what becomes of a larger body")),
+            Some(reaction) if !reaction.refuses() => {
+                found.push(Found::at(file, pointer, "a larger body is not refused"));
+            }
+            Some(_) => (),
+        }
+    }
+    found
+}

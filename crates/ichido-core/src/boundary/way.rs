@@ -1,0 +1,69 @@
+//! Ways: which files belong together, from the browser to the service.
+
+use super::read::Boundary;
+use super::{Enabled, HeaderLists, Mode, Name, Traffic, model};
+
+/// The files of one key's way, from the browser on.
+#[derive(Clone, Debug)]
+pub struct Way<'a> {
+    files: Vec<&'a Boundary>, // Invariant: sorted by name and file.
+}
+
+/// The ways that `files` make: one if each boundary is there at most once, else one for each folder.
+pub fn ways(files: &[Boundary]) -> Vec<Way<'_>> {
+    let mut sorted: Vec<&Boundary> = files.iter().collect();
+    sorted.sort_by_key(|file| (file.name(), file.file()));
+    if sorted.windows(2).all(|pair| pair[0].name() != pair[1].name()) {
+        return vec![Way { files: sorted }];
+    }
+    // Stable, so that within a folder the order stays.
+    sorted.sort_by_key(|file| folder(file));
+    sorted.chunk_by(|a, b| folder(a) == folder(b)).map(|files| Way { files: files.to_vec() }).collect()
+}
+
+fn folder(file: &Boundary) -> &str {
+    file.file().rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+}
+
+impl<'a> Way<'a> {
+    /// All files, from the browser on.
+    pub fn files(&self) -> impl Iterator<Item = &'a Boundary> {
+        self.files.iter().copied()
+    }
+
+    /// The file about this boundary.
+    pub fn file(&self, name: Name) -> Option<&'a Boundary> {
+        self.files().find(|file| file.name() == name)
+    }
+
+    /// The files between browser and adapter, without the adapter's own.
+    pub fn hops(&self) -> impl Iterator<Item = &'a Boundary> {
+        self.files().filter(|file| file.name() != Name::Adapter)
+    }
+
+    /// The files that promise to complete idempotency, with what they promise and where that stands.
+    pub fn owners(&self) -> impl Iterator<Item = (&'a Boundary, &'a Enabled, &'static str)> {
+        let owners = self.files().filter(|file| file.http.idempotency.mode == Some(Mode::Enabled));
+        owners.map(|file| {
+            let idempotency = &file.http.idempotency;
+            (file, &idempotency.enabled, idempotency.enabled_pointer())
+        })
+    }
+
+    /// The promises that hold: the adapter's own, else those of the boundary before it.
+    pub fn owner(&self) -> Option<&'a Boundary> {
+        self.owners().last().map(|(file, ..)| file)
+    }
+
+    /// The lists of headers about this traffic: file, direction, lists.
+    pub(super) fn lists(
+        &self,
+        of: Traffic,
+    ) -> impl Iterator<Item = (&'a Boundary, &'a str, &'a HeaderLists)> {
+        self.files().flat_map(move |file| {
+            let lists = file.headers.iter().flat_map(super::Named::iter);
+            let lists = lists.filter(move |(direction, _)| model::traffic(direction) == of);
+            lists.map(move |(direction, lists)| (file, direction, lists))
+        })
+    }
+}
