@@ -57,14 +57,18 @@
 //!
 //! [`Boundary::place`] says where a value stands, and [`shape`] lists every member there is.
 
+mod diff;
 mod member;
 mod model;
+mod page;
 mod read;
+pub mod report;
 mod rules;
 mod starting;
 mod timing;
 mod way;
 
+pub use diff::loosened;
 pub use member::{Member, NAME_BYTES_MAX, Named, Shape, UNKNOWN_MAX, WHOLE_MAX};
 pub use model::*;
 pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadFault, shape};

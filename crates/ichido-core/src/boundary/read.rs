@@ -74,8 +74,8 @@ impl ReadFault {
     }
 }
 
-fn shown(pointer: &str) -> &str {
-    if pointer.is_empty() { "the file" } else { pointer }
+fn shown(pointer: &str) -> String {
+    if pointer.is_empty() { "the file".to_owned() } else { pointer.escape_debug().to_string() }
 }
 
 impl Boundary {

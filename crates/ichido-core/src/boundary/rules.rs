@@ -157,10 +157,19 @@ fn check_way(way: &Way<'_>) -> Vec<Finding> {
         let file = places.iter().find(|(file, _)| std::ptr::eq(*file, found.file));
         file.map_or_else(|| found.file.place(&found.pointer), |(_, places)| places.find(&found.pointer))
     };
-    findings
-        .into_iter()
-        .map(|(rule, found)| Finding { rule, place: find(&found), what: found.what })
-        .collect()
+    findings.into_iter().map(|(rule, found)| Finding::new(rule, find(&found), &found.what)).collect()
+}
+
+/// The longest that a finding's own words may be: they quote words of the file, which may be of any length.
+const WHAT_CHARS_MAX: usize = 400;
+
+impl Finding {
+    /// Keeps only words that a terminal may show: no control characters, and not endless.
+    pub(super) fn new(rule: &'static Rule, place: Place, what: &str) -> Self {
+        let shown = what.chars().take(WHAT_CHARS_MAX);
+        let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
+        Self { rule, place, what: shown.map(plain).collect() }
+    }
 }
 
 /// Two rules are one if they have the same id.
@@ -182,6 +191,6 @@ impl From<ReadError> for Finding {
     fn from(error: ReadError) -> Self {
         let ReadError { file, at, fault } = error;
         let pointer = fault.pointer().to_owned();
-        Self { rule: &UNREADABLE, place: Place { file, at, pointer }, what: fault.to_string() }
+        Self::new(&UNREADABLE, Place { file, at, pointer }, &fault.to_string())
     }
 }

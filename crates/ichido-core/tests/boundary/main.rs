@@ -4,7 +4,10 @@ mod dialect;
 mod examples;
 mod guarantees;
 mod loading;
+mod loosening;
+mod published;
 mod refusing;
+mod reports;
 mod set;
 
 use ichido_core::boundary::Boundary;

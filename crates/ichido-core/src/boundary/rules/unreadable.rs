@@ -2,7 +2,7 @@
 
 use super::{Rule, declare};
 
-/// The rule that a file can be read at all; [`Boundary::read`] checks it.
+/// The rule that a file can be read at all; [`Boundary::read`](crate::boundary::Boundary::read) checks it.
 pub static UNREADABLE: Rule = declare! {
     "ICH-B000", Error, "C8",
     "A boundary file is JSON that fits the dialect",

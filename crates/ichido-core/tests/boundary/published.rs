@@ -1,0 +1,105 @@
+//! What is published in `docs` is what the code says.
+//!
+//! `UPDATE_DOCS=1 cargo test -p ichido-core --test boundary published` writes it anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ichido_core::boundary::{Boundary, Name, STARTING, STARTING_README, Shape, rules, shape};
+use serde_json::{Map, Value, json};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Compares a file of `docs` with what it should hold, or writes it when asked to.
+#[track_caller]
+fn published(file: &str, expected: &str) {
+    let path = docs().join(file);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, expected).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mend = "run `UPDATE_DOCS=1 cargo test -p ichido-core --test boundary published`";
+    assert!(found == expected, "docs/{file} is not what the code says; {mend}");
+}
+
+#[test]
+fn each_rule_has_its_page() {
+    for rule in rules() {
+        published(&format!("rules/{}.md", rule.id), &rule.page());
+    }
+}
+
+#[test]
+fn the_list_of_rules_is_whole_and_there_is_no_page_without_a_rule() {
+    let mut list = String::from(
+        "# Rules of boundaries\n\n\
+         What `ichido check` looks for. Each page has the reason, the mend, and an example that the tests run.\n\n\
+         | rule | severity | SPEC | what must hold |\n|---|---|---|---|\n",
+    );
+    for rule in rules() {
+        let (id, severity) = (rule.id, rule.severity.as_str());
+        _ = writeln!(list, "| [{id}]({id}.md) | {severity} | {} | {} |", rule.spec, rule.title);
+    }
+    published("rules/README.md", &list);
+    let expected: BTreeSet<String> =
+        rules().map(|rule| format!("{}.md", rule.id)).chain(["README.md".to_owned()]).collect();
+    let folder = std::fs::read_dir(docs().join("rules")).expect("the folder is there");
+    let found: BTreeSet<String> = folder
+        .map(|entry| entry.expect("it is readable").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_schema_is_that_of_the_model() {
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".to_owned(), json!("A boundary on the way of an idempotency key"));
+    schema.insert("required".to_owned(), json!(["boundary"]));
+    schema.extend(schema_of(&shape()));
+    let text = serde_json::to_string_pretty(&schema).expect("a value has a text");
+    published("boundary.schema.json", &format!("{text}\n"));
+}
+
+fn schema_of(shape: &Shape) -> Map<String, Value> {
+    let schema = match shape {
+        Shape::Truth => json!({ "type": "boolean" }),
+        Shape::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Shape::Text => json!({ "type": "string" }),
+        Shape::OneOf(words) => json!({ "enum": words }),
+        Shape::List(inside) => json!({ "type": "array", "items": schema_of(inside) }),
+        Shape::Named(inside) => json!({ "type": "object", "additionalProperties": schema_of(inside) }),
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(schema_of).collect::<Vec<_>>() }),
+        Shape::Any => json!({}),
+        Shape::Object(members) => {
+            let mut properties = Map::new();
+            for member in members {
+                let mut property = schema_of(&member.shape);
+                property.insert("description".to_owned(), json!(member.doc));
+                properties.insert(member.name.to_owned(), Value::Object(property));
+            }
+            json!({ "type": "object", "properties": properties })
+        }
+    };
+    match schema {
+        Value::Object(schema) => schema,
+        other => panic!("{other} is no schema"),
+    }
+}
+
+#[test]
+fn the_starting_set_uses_every_word_it_explains_and_no_unknown_one() {
+    let names: Vec<Name> = STARTING
+        .iter()
+        .map(|(file, text)| {
+            let boundary = Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(boundary.unknown_members(), [""; 0], "{file}");
+            assert!(STARTING_README.contains(&format!("`{file}`")), "{file}");
+            boundary.name()
+        })
+        .collect();
+    assert_eq!(names, Name::ALL);
+}
