@@ -3,6 +3,7 @@
 mod dialect;
 mod examples;
 mod guarantees;
+mod judging;
 mod loading;
 mod loosening;
 mod published;

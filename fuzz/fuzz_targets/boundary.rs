@@ -1,0 +1,30 @@
+//! Any bytes as a boundary file: no panic, one error with a place in the text, and a file that is read can be judged.
+#![no_main]
+
+use ichido_core::boundary::report::{github, json, mermaid, people, sarif};
+use ichido_core::boundary::{Boundary, Finding, check, loosened};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let lines = data.split(|byte| *byte == b'\n').count();
+    let file = match Boundary::read("fuzz.json", data) {
+        Ok(file) => file,
+        Err(error) => {
+            assert!((1..=lines).contains(&error.at.line), "{error}");
+            let finding = Finding::from(error);
+            assert!(!people(&[finding], 1).contains('\u{1b}'));
+            return;
+        }
+    };
+    let files = [file];
+    let findings = check(&files);
+    for finding in &findings {
+        assert!((1..=lines).contains(&finding.place.at.line), "{finding:?}");
+    }
+    assert!(!people(&findings, 1).contains('\u{1b}'));
+    assert_eq!(github(&findings).lines().count(), findings.len());
+    for report in [json(&findings, 1), sarif(&findings, "0")] {
+        ichido_core::json::Document::parse(report.as_bytes(), usize::MAX).expect("a report is JSON");
+    }
+    mermaid(&files, &findings);
+    assert_eq!(loosened(&files, &files), [], "nothing changed");
+});
