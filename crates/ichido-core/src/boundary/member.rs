@@ -10,6 +10,9 @@ use crate::json::{Kind, Value};
 /// The longest name of a direction or an operation: what an HTTP header or a metric label still bears.
 pub const NAME_BYTES_MAX: usize = 255;
 
+/// How many elements a list may have, and how many names the file may choose in one place.
+pub const COUNT_MAX: usize = 1_000;
+
 /// How many unknown members are remembered; a file with more is not a boundary file.
 pub const UNKNOWN_MAX: usize = 100;
 
@@ -152,6 +155,14 @@ impl<'d> At<'d> {
         Ok(())
     }
 
+    /// Refuses more than [`COUNT_MAX`] of anything.
+    pub(super) fn count(self, count: usize) -> Result<(), Misfit> {
+        match count {
+            0..=COUNT_MAX => Ok(()),
+            _ => Err(self.wrong(format!("there are {count} in here; the most is {COUNT_MAX}"))),
+        }
+    }
+
     pub(super) fn misfit(self, expected: &str) -> Misfit {
         let found = match self.kind() {
             Kind::Null => "null; leave the member out to say nothing",
@@ -238,6 +249,7 @@ impl<T: Read> Read for Vec<T> {
         if at.kind() != Kind::Array {
             return Err(at.misfit("an array"));
         }
+        at.count(at.value.elements().count())?;
         let elements = at.value.elements().enumerate();
         elements.map(|(index, value)| T::read(at.element(index, value), reading)).collect()
     }
@@ -269,6 +281,7 @@ impl<T: Read> Read for Named<T> {
         if at.kind() != Kind::Object {
             return Err(at.misfit("an object"));
         }
+        at.count(at.value.members().count())?;
         let mut named = Vec::new();
         for (name, value) in at.value.members() {
             if NAME_BYTES_MAX < name.len() {

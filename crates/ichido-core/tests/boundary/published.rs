@@ -64,6 +64,59 @@ fn the_schema_is_that_of_the_model() {
     published("boundary.schema.json", &format!("{text}\n"));
 }
 
+#[test]
+fn the_table_of_members_is_that_of_the_model() {
+    let mut page = String::from(MEMBERS_HEAD);
+    list_members("", &shape(), &mut page);
+    published("boundary-files.md", &page);
+}
+
+const MEMBERS_HEAD: &str = "# Boundary files, member by member
+
+One file in JSON is about one boundary: who sends, who receives, and what holds between them. `browser_to_bff` is what
+the browser sends and the BFF receives, and so on; `adapter` is what the adapter sends to the service with the side
+effect. What a file says of retries and time is the sender's, what it says of keys is the receiver's, and a list of
+headers belongs to whoever its name says: `bff_outbound` to the BFF as it sends, plain `inbound` to the receiver.
+
+A member that is not listed here is left alone. One that is left out says nothing; what then holds stands beside it, and
+[the rules](rules/README.md) say which must not be left out. `*` is a name of your own.
+
+| member | holds | meaning |
+|---|---|---|
+";
+
+fn list_members(pointer: &str, shape: &Shape, page: &mut String) {
+    match shape {
+        Shape::Object(members) => {
+            for member in members {
+                let pointer = format!("{pointer}/{}", member.name);
+                let doc = member.doc.replace('|', "\\|");
+                _ = writeln!(page, "| `{pointer}` | {} | {doc} |", in_words(&member.shape));
+                list_members(&pointer, &member.shape, page);
+            }
+        }
+        Shape::Named(inside) => list_members(&format!("{pointer}/*"), inside, page),
+        Shape::List(inside) => list_members(pointer, inside, page),
+        Shape::Either(shapes) => shapes.iter().for_each(|shape| list_members(pointer, shape, page)),
+        Shape::Truth | Shape::Whole { .. } | Shape::Text | Shape::OneOf(_) | Shape::Any => (),
+    }
+}
+
+fn in_words(shape: &Shape) -> String {
+    match shape {
+        Shape::Truth => "true or false".to_owned(),
+        Shape::Whole { min: 0, .. } => "whole number".to_owned(),
+        Shape::Whole { min, max } => format!("{min} to {max}"),
+        Shape::Text => "text".to_owned(),
+        Shape::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Shape::List(inside) => format!("list: {}", in_words(inside)),
+        Shape::Object(_) => "object".to_owned(),
+        Shape::Named(_) => "object by name".to_owned(),
+        Shape::Either(shapes) => shapes.iter().map(in_words).collect::<Vec<_>>().join(", or "),
+        Shape::Any => "anything".to_owned(),
+    }
+}
+
 fn schema_of(shape: &Shape) -> Map<String, Value> {
     let schema = match shape {
         Shape::Truth => json!({ "type": "boolean" }),

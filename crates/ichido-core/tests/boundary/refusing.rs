@@ -1,6 +1,6 @@
 //! What is refused: one error, where it is and what is wrong.
 
-use ichido_core::boundary::{BYTES_MAX, Boundary, NAME_BYTES_MAX};
+use ichido_core::boundary::{BYTES_MAX, Boundary, COUNT_MAX, NAME_BYTES_MAX};
 
 /// The one error for a text.
 #[track_caller]
@@ -97,6 +97,28 @@ fn a_file_must_say_which_boundary_it_is_about() {
         format!("b.json:1:13: /boundary: expected one of {words}, found \"bff\\n\"")
     );
     assert_eq!(refusal("[1]"), "b.json:1:1: the file: expected an object, found an array");
+}
+
+#[test]
+fn a_list_has_its_bound() {
+    let list = |count: usize| vec!["\"a\""; count].join(",");
+    let headers = |count| {
+        format!("{{\"boundary\":\"adapter\",\"headers\":{{\"in\":{{\"allow\":[{}]}}}}}}", list(count))
+    };
+    assert!(Boundary::read("b.json", headers(COUNT_MAX).as_bytes()).is_ok());
+    assert_eq!(
+        refusal(headers(COUNT_MAX + 1)),
+        "b.json:1:48: /headers/in/allow: there are 1001 in here; the most is 1000"
+    );
+    let named: Vec<String> = (0..=COUNT_MAX).map(|number| format!("\"{number}\":{{}}")).collect();
+    let operations = format!("{{\"boundary\":\"adapter\",\"operations\":{{{}}}}}", named.join(","));
+    assert_eq!(refusal(operations), "b.json:1:36: /operations: there are 1001 in here; the most is 1000");
+    let redaction =
+        format!("{{\"boundary\":\"adapter\",\"observability\":{{\"redaction\":[{}]}}}}", list(COUNT_MAX + 1));
+    assert_eq!(
+        refusal(redaction),
+        "b.json:1:52: /observability/redaction: there are 1001 in here; the most is 1000"
+    );
 }
 
 #[test]

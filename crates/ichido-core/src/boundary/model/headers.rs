@@ -26,7 +26,7 @@ object! {
 object! {
     /// A list of headers.
     Items {
-        /// The names.
+        /// The names of the headers.
         items: Option<Vec<String>>,
     }
 }

@@ -20,7 +20,7 @@ object! {
     ValidateOnly {
         /// Whether a state-changing request without a key is stopped here.
         require_header_when_state_changing: Option<bool>,
-        /// What is done about one.
+        /// What is done about a state-changing request without a key.
         on_missing_key: Option<Reaction>,
     }
 }

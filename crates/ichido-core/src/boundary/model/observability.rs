@@ -56,6 +56,7 @@ impl Read for Redaction {
     fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
         let mut found = Vec::new();
         gather(at.value(), &mut found);
+        at.count(found.len())?;
         Ok(Self(found))
     }
 }

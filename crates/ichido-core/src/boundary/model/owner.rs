@@ -15,7 +15,7 @@ object! {
         owner: Option<String>,
         /// Whether a state-changing request without a key is refused.
         require_key: Option<bool>,
-        /// What is done about one.
+        /// What is done about a state-changing request without a key.
         on_missing_key: Option<Reaction>,
         /// What makes two requests under one key the same request.
         fingerprint: Fingerprint,
@@ -49,7 +49,7 @@ object! {
         input: Input,
         /// The largest body that is hashed.
         max_body_bytes_to_hash: Option<u64>,
-        /// What is done about a larger one.
+        /// What is done about a larger body.
         on_body_too_large: Option<Reaction>,
     }
 }
@@ -127,7 +127,7 @@ object! {
 object! {
     /// Where outcomes are kept.
     Storage {
-        /// How long.
+        /// How long outcomes are kept.
         ttl: Option<Ttl>,
     }
 }
