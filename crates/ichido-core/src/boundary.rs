@@ -1,7 +1,11 @@
 //! Boundaries: the key's way from the browser to the adapter, written down per hop and read by machine (SPEC C8).
 //!
 //! Guarantee: a text becomes a [`Boundary`] or one error with its line and column, never a panic; what the dialect does
-//! not know is kept and ignored. Nothing here does I/O.
+//! not know is kept and ignored. The same files always give the same findings in the same order, each with its rule, its
+//! place and its mend. Nothing here does I/O.
+//!
+//! Where to start: [`Boundary::read`] for what a file may say, [`check`] for what is wrong with files, [`loosened`] for what
+//! a change takes away, [`rules()`] for the list, and [`report`] for how it is shown.
 //!
 //! A file is about one [`Name`]: `browser_to_bff` is what the browser sends and the BFF receives, and so on;
 //! `adapter` is what the adapter sends to the service with the side effect. What a file says of retries and time is the
@@ -55,7 +59,8 @@
 //! [`Members::identity`] and [`Members::operations`], each of which becomes a policy by [`Operation::draft`].
 //! [`Idempotency::echo_key`] and [`Observability`] hold at every hop.
 //!
-//! [`Boundary::place`] says where a value stands, and [`shape`] lists every member there is.
+//! A proxy does not start where [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] says where a value
+//! stands, and [`shape`] lists every member there is.
 
 mod diff;
 mod member;

@@ -1,6 +1,7 @@
 //! The rules: what must hold on the key's way, why, and how it is mended.
 //!
-//! One file for each group; [`RULES`] lists them all in the order of their ids.
+//! One file for each group; [`rules()`] lists them all in the order of their ids. A check takes a whole [`Way`], so that a rule
+//! about one file and a rule about several look alike.
 
 mod adapter;
 mod fingerprint;

@@ -214,6 +214,22 @@ fn whoever_says_who_asks_is_not_the_browser() {
 }
 
 #[test]
+fn promises_beside_the_mode_are_judged_where_they_stand() {
+    let mut set = Set::starting();
+    let idempotency = &mut set.file(GATEWAY)["http"]["idempotency"];
+    let promises = idempotency["enabled"].take();
+    let members = idempotency.as_object_mut().expect("an object");
+    members.remove("enabled");
+    members.extend(promises.as_object().expect("an object").clone());
+    assert_eq!(shown(&set), [""; 0]);
+    let fewer = set.without(GATEWAY, "/http/idempotency/owner").without(GATEWAY, "/http/idempotency/storage");
+    let mut found = shown(&fewer);
+    found.sort();
+    let file = "gateway_to_adapter.json/http/idempotency";
+    assert_eq!(found, [format!("ICH-B050 {file}/storage/ttl"), format!("ICH-B071 {file}/owner")]);
+}
+
+#[test]
 fn a_read_is_passed_on_and_asked_for_nothing() {
     let read = r#"{ "methods": ["GET"], "path": "/v1/orders", "class": "read" }"#;
     finds(ADAPTER, "/operations/orders.list", read, &[]);

@@ -23,7 +23,7 @@ fn a_person_is_told_where_what_and_how_to_mend() {
     let (files, findings) = broken();
     let text = people(&findings, files.len());
     let first = text.split("\n\n").next().unwrap_or_default();
-    let expected = "error ICH-B022: Tries are repeated only after statuses that promise something from it
+    let expected = "error ICH-B022: A request is sent again only after the statuses that allow it
   where: bff_to_gateway.json:74:9 (/http/retry/retry_on_status/0)
   what:  the bff would send again after 409
   mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.";
@@ -90,7 +90,7 @@ fn a_workflow_command_cannot_be_ended_by_what_it_says() {
     findings[0].place.file = "a,b:c.json".to_owned();
     findings[0].what = "50%\n::error::forged".to_owned();
     let text = github(&findings);
-    let start = "::error file=a%2Cb%3Ac.json,line=74,col=9,title=ICH-B022%3A Tries are repeated";
+    let start = "::error file=a%2Cb%3Ac.json,line=74,col=9,title=ICH-B022%3A A request is sent";
     assert!(text.starts_with(start), "{text}");
     assert!(text.contains("::50%25%0A::error::forged (/http/retry/retry_on_status/0)%0AMend: "), "{text}");
     assert_eq!(text.lines().count(), 1);

@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     declare! {
         "ICH-B022", Error, "C4, A8",
-        "Tries are repeated only after statuses that promise something from it",
+        "A request is sent again only after the statuses that allow it",
         why: "A BFF or gateway repeats after 502, 503 and 504, when the answer did not come from the owner. A 500 or a 409 \
               is the owner's answer and is passed on. The browser, where the request began, also repeats after 408, 429 and \
               other 5xx, never after any other 4xx.",
