@@ -184,13 +184,15 @@ fn claim_of(key: &str) -> KeyClaim {
         fingerprint: Fingerprint::from_bytes([7; 32]),
         request_digest: Digest::from_bytes([7; 32]),
         policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).expect("a policy")),
+        hops: None,
+        trace: None,
     }
 }
 
 async fn claim_and_settle(store: &Store, key: &str) {
     let claim = claim_of(key);
     let name = claim.name.clone();
-    let KeyClaimed::Run { fence } = store.key_claim(claim).await.expect("claimed") else {
+    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
         panic!("a new key runs")
     };
     let response = Response { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 200]) };

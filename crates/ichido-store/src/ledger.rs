@@ -10,9 +10,11 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::ledger::{Policy, Record, RecordName, Settled};
+use ichido_core::ledger::{Policy, Record, RecordName, ResolveError, Settled};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
+
+use crate::error::StoreError;
 
 /// A request that wants to run under a key.
 #[derive(Clone, Debug)]
@@ -25,6 +27,47 @@ pub struct KeyClaim {
     pub request_digest: Digest,
     /// The operation's rules: lease, and what to do about a lapsed or unknown record.
     pub policy: Arc<Policy>,
+    /// The hops that the request came through (SPEC F1), as its header says; at most [`limits::HOPS_BYTES_MAX`].
+    pub hops: Option<String>,
+    /// The trace that the request belongs to; at most [`limits::TRACE_BYTES_MAX`].
+    pub trace: Option<String>,
+}
+
+/// The bounds of what a record holds beside its response.
+pub mod limits {
+    /// The longest account of a request's hops.
+    pub const HOPS_BYTES_MAX: usize = 2048;
+    /// The longest trace context.
+    pub const TRACE_BYTES_MAX: usize = 256;
+    /// The most records on one page.
+    pub const PAGE_MAX: u32 = 1_000;
+}
+
+impl KeyClaim {
+    /// Refuses what is out of bounds, or what no database could hold, before it meets others in a batch.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        let bounded = [
+            ("the hops", &self.hops, limits::HOPS_BYTES_MAX),
+            ("the trace", &self.trace, limits::TRACE_BYTES_MAX),
+        ];
+        for (what, text, most) in bounded {
+            let found = text.as_ref().map_or(0, String::len);
+            if most < found {
+                return Err(StoreError::TooLarge { what, found, most });
+            }
+        }
+        let RecordName { operation, identity, .. } = &self.name;
+        let texts = [
+            ("the operation", Some(operation)),
+            ("the identity", Some(identity)),
+            ("the hops", self.hops.as_ref()),
+            ("the trace", self.trace.as_ref()),
+        ];
+        match texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.contains('\0'))) {
+            Some((what, _)) => Err(StoreError::NulInText { what }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What becomes of it.
@@ -34,6 +77,8 @@ pub enum KeyClaimed {
     Run {
         /// The claim.
         fence: Fence,
+        /// What was there before.
+        began: Began,
     },
     /// It was done: here is the answer.
     Replay(Response),
@@ -54,6 +99,17 @@ pub enum KeyClaimed {
         /// The claim whose outcome is unknown.
         fence: Fence,
     },
+}
+
+/// What a new claim found under its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Began {
+    /// Nothing.
+    New,
+    /// An outcome whose time was over.
+    Expired,
+    /// The same request, whose owner is gone.
+    TakenOver,
 }
 
 /// An HTTP response as it is kept: header values are bytes, and repeats stay repeats, in order.
@@ -122,6 +178,17 @@ pub enum KeySettled {
     Stale,
 }
 
+/// What the store made of a finding about an action of unknown outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyResolved {
+    /// It stands.
+    Stands,
+    /// It does not count.
+    Refused(ResolveError),
+    /// There is no such record.
+    Missing,
+}
+
 /// A record as a person or a tool looks at it (SPEC A6).
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
@@ -131,6 +198,10 @@ pub struct KeyRecord {
     pub record: Record,
     /// The digest of the request.
     pub request_digest: Digest,
+    /// The hops that the request came through.
+    pub hops: Option<String>,
+    /// The trace that it belongs to.
+    pub trace: Option<String>,
     /// The answer, where there is one.
     pub response: Option<Response>,
     /// The digest of the result.

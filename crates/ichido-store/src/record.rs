@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
+use crate::ledger::{Began, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
 
 /// A claim with the id by which it knows its own insert again.
 pub(crate) struct Attempt {
@@ -31,7 +31,7 @@ pub(crate) enum Next {
     /// Nothing: this is the answer.
     Answer(KeyClaimed),
     /// Take the record's place, if it is still the one that was seen.
-    Replace,
+    Replace { began: Began },
     /// Mark its outcome as unknown, if it is still the one that was seen.
     MarkUnknown { fence: Fence },
 }
@@ -42,12 +42,13 @@ impl Attempt {
         let record = &found.key.record;
         if found.claim_id == self.claim_id && matches!(record.phase, Phase::Claimed { .. }) {
             // Our own claim, whose answer was lost on the way.
-            return Ok(Next::Answer(KeyClaimed::Run { fence: record.fence }));
+            return Ok(Next::Answer(KeyClaimed::Run { fence: record.fence, began: Began::New }));
         }
         let response =
             || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
         Ok(match admit(Some(record), self.claim.fingerprint, &self.claim.policy, found.now) {
-            Admission::Run { .. } | Admission::TakeOver { .. } => Next::Replace,
+            Admission::Run { .. } => Next::Replace { began: Began::Expired },
+            Admission::TakeOver { .. } => Next::Replace { began: Began::TakenOver },
             Admission::MarkUnknown { fence } => Next::MarkUnknown { fence },
             Admission::Replay => Next::Answer(KeyClaimed::Replay(response()?)),
             Admission::ReplayNotKept => {
@@ -103,6 +104,8 @@ pub(crate) fn found(row: &impl Columns, now: Timestamp) -> Result<Found, StoreEr
             name,
             record,
             request_digest: row.digest("request_digest")?,
+            hops: row.text_or_none("hops")?,
+            trace: row.text_or_none("trace")?,
             response,
             result_digest: row.digest_or_none("result_digest")?,
             message_id: row.uuid_or_none("message_id")?,

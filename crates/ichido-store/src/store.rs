@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::ledger::{Phase, RecordName};
+use ichido_core::ledger::{self, Phase, Policy, RecordName, Resolution, resolve};
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::time::Timestamp;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePool};
@@ -18,7 +18,9 @@ use crate::alone::{Write, write_all};
 use crate::batch::{Batcher, Bounds};
 use crate::driver::{Driver, on};
 use crate::error::StoreError;
-use crate::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{
+    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response,
+};
 use crate::message::{
     ClaimTerms, Count, Enqueued, Letter, LetterState, MessageFilter, MessageRow, NewMessage, Note, Numbered,
     QueueName, Settlement, Stepped, Transition, Work,
@@ -29,6 +31,9 @@ use crate::postgres::Postgres;
 use crate::record::Attempt;
 use crate::rescue::{Lapsed, RescueTerms, judge};
 use crate::wake::{Topic, Wakes};
+
+/// How often a finding about a record looks again when the record changes under its eyes.
+const RESOLVE_ROUNDS_MAX: usize = 3;
 
 /// The ledger and the outbox of one database. Cheap to clone; all clones are the same store.
 #[derive(Clone)]
@@ -67,9 +72,23 @@ impl Store {
         self.skew.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// How far the store's clock was moved. Whoever measures a lease by a clock of its own adds it.
+    pub fn skewed_by(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.skew.load(Ordering::Relaxed)).unwrap_or(0))
+    }
+
+    /// Whether the database is an SQLite file; else it is PostgreSQL.
+    pub fn is_sqlite(&self) -> bool {
+        matches!(&*self.driver, Driver::Sqlite(_))
+    }
+
     /// Claims a key for a request, or says what stands in its way.
     pub async fn key_claim(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
-        let bytes = claim.name.operation.len() + claim.name.identity.len() + 400;
+        claim.check()?;
+        let bytes = claim.name.operation.len()
+            + claim.name.identity.len()
+            + claim.hops.as_ref().map_or(0, String::len)
+            + 400;
         self.claims.submit(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await
     }
 
@@ -85,6 +104,33 @@ impl Store {
             self.wakes.wake(topic);
         }
         Ok(settled)
+    }
+
+    /// Settles a claim within the caller's open PostgreSQL transaction: its writes and the outcome commit together, or not at all.
+    /// Unless the answer is that it stands, roll back. Call [`Store::key_wake`] after the commit.
+    pub async fn key_settle_in_postgres(
+        &self,
+        connection: &mut PgConnection,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        self.postgres()?.settle_in(connection, settle).await
+    }
+
+    /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`].
+    pub async fn key_settle_in_sqlite(
+        &self,
+        connection: &mut SqliteConnection,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        self.sqlite()?.settle_in(connection, settle).await
+    }
+
+    /// Wakes those who wait for a key: to be called after the commit of a transaction that settled it.
+    pub fn key_wake(&self, name: &RecordName, fence: Fence) {
+        if let Driver::Sqlite(sqlite) = &*self.driver {
+            sqlite.settled(fence);
+        }
+        self.wakes.wake(Topic::key(name));
     }
 
     /// Waits until a claimed key is settled, at most so long; answers whether something happened. A hint that makes the next look
@@ -106,7 +152,44 @@ impl Store {
 
     /// What is stored under a key.
     pub async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
-        on!(&*self.driver, driver => driver.key_look_up(name).await)
+        Ok(on!(&*self.driver, driver => driver.key_find(name).await)?.map(|(record, _)| record))
+    }
+
+    /// Records of unknown outcome, oldest first (SPEC F2); `after` is when the last one of the page before was first claimed, and the
+    /// hash of its name.
+    pub async fn key_unknown_list(
+        &self,
+        after: Option<(Timestamp, [u8; 32])>,
+        limit: u32,
+    ) -> Result<Vec<KeyRecord>, StoreError> {
+        on!(&*self.driver, driver => driver.key_unknown(after, limit).await)
+    }
+
+    /// Settles an action of unknown outcome by what a reconcile call or a person found out (SPEC F2). The response is what its
+    /// requests get from now on; without one they are told that it was done and its response not kept.
+    pub async fn key_resolve(
+        &self,
+        name: &RecordName,
+        resolution: Resolution,
+        response: Option<Response>,
+        policy: &Policy,
+    ) -> Result<KeyResolved, StoreError> {
+        for _ in 0..RESOLVE_ROUNDS_MAX {
+            let Some((found, now)) = on!(&*self.driver, driver => driver.key_find(name).await)? else {
+                return Ok(KeyResolved::Missing);
+            };
+            let settlement = match resolve(&found.record, resolution, policy, now) {
+                Ok(settlement) => settlement,
+                Err(error) => return Ok(KeyResolved::Refused(error)),
+            };
+            let outcome = resolved_outcome(settlement, resolution, response.clone(), policy);
+            let settle = KeySettle { name: name.clone(), fence: found.record.fence, outcome };
+            // Not ours to settle: its owner reported late, or somebody took it over. The next look sees it.
+            if self.key_settle(settle).await? == KeySettled::Stands {
+                return Ok(KeyResolved::Stands);
+            }
+        }
+        Err(StoreError::Busy)
     }
 
     /// Forgets expired keys, at most `limit`; answers how many.
@@ -432,6 +515,26 @@ impl Store {
                 Err(StoreError::Address("this store is on PostgreSQL: enqueue in a PostgreSQL transaction"))
             }
         }
+    }
+}
+
+fn resolved_outcome(
+    settlement: ledger::Settlement,
+    resolution: Resolution,
+    response: Option<Response>,
+    policy: &Policy,
+) -> KeyOutcome {
+    /// What is told of an action whose response nobody has.
+    const APPLIED_STATUS: u16 = 200;
+    const REFUSED_STATUS: u16 = 400;
+    let status = if resolution == Resolution::Refused { REFUSED_STATUS } else { APPLIED_STATUS };
+    let response = response.unwrap_or(Response { status, headers: Vec::new(), body: None });
+    match settlement {
+        ledger::Settlement::Keep { outcome: settled, .. } => {
+            KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: policy.ttl() }
+        }
+        ledger::Settlement::Release => KeyOutcome::Release,
+        ledger::Settlement::Hold => KeyOutcome::Hold,
     }
 }
 

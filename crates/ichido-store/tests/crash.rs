@@ -56,6 +56,8 @@ fn claim(text: &str) -> KeyClaim {
         fingerprint: Fingerprint::from_bytes([7; 32]),
         request_digest: Digest::of_bytes(text.as_bytes()),
         policy: Arc::new(Policy::build(draft).expect("a policy")),
+        hops: None,
+        trace: None,
     }
 }
 
@@ -136,7 +138,7 @@ async fn put_in(store: &Store, key: &str, say: &impl Fn(String)) {
 
 async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
     let fence = match store.key_claim(claim(key)).await {
-        Ok(KeyClaimed::Run { fence }) => fence,
+        Ok(KeyClaimed::Run { fence, .. }) => fence,
         Ok(other) => panic!("{key}: {other:?}"),
         Err(error) => return expected(&error),
     };

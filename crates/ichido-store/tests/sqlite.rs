@@ -63,6 +63,8 @@ fn claim() -> KeyClaim {
         fingerprint: Fingerprint::from_bytes([1; 32]),
         request_digest: Digest::of_bytes(b"request"),
         policy: Arc::new(Policy::build(draft).unwrap()),
+        hops: None,
+        trace: None,
     }
 }
 
@@ -96,7 +98,7 @@ async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate(
 async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     let (file, store) = opened().await;
     let pool = callers(&file).await;
-    let KeyClaimed::Run { fence } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
+    let KeyClaimed::Run { fence, .. } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
     store.message_enqueue(message("k1")).await.unwrap();
     let work = store.work_claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap();
     assert_eq!(work.len(), 1);
@@ -113,7 +115,7 @@ async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     // Its own clock goes on: once the lease has passed on it, the claims are free.
     store.skew_by(LEASE);
     assert_eq!(store.work_rescue(&rescue).await.unwrap(), Some(1));
-    let KeyClaimed::Run { fence: next } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
+    let KeyClaimed::Run { fence: next, .. } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
     assert!(fence < next);
     // Another process knows nothing but the wall clock.
     sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();

@@ -25,6 +25,8 @@ CREATE TABLE ichido.ledger (
     claimed_at     timestamptz NOT NULL, -- Last claimed.
     completed_at   timestamptz,
     expires_at     timestamptz,
+    hops           text,                 -- The way the request came (SPEC F1), as its header says; bounded.
+    trace          text,
     CONSTRAINT ledger_hashes CHECK (octet_length(name) = 32 AND octet_length(fingerprint) = 32 AND octet_length(request_digest) = 32),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
@@ -33,7 +35,7 @@ CREATE TABLE ichido.ledger (
 ) WITH (fillfactor = 70); -- Each row is updated once, by its settle: room for it on the same page.
 
 CREATE INDEX ledger_expiry ON ichido.ledger (expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX ledger_unknown ON ichido.ledger (created_at) WHERE state = 'unknown';
+CREATE INDEX ledger_unknown ON ichido.ledger (created_at, name) WHERE state = 'unknown';
 
 -- What was asked for: written once, never updated.
 CREATE TABLE ichido.messages (

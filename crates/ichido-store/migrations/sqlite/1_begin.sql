@@ -34,17 +34,19 @@ CREATE TABLE ichido_ledger (
     claimed_at     INTEGER NOT NULL, -- Last claimed.
     completed_at   INTEGER,
     expires_at     INTEGER,
+    hops           TEXT,                         -- The way the request came (SPEC F1), as its header says; bounded.
+    trace          TEXT,
     CONSTRAINT ledger_hashes CHECK (length(name) = 32 AND length(fingerprint) = 32 AND length(request_digest) = 32),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
     -- Only what is settled has an outcome and expires (SPEC A5).
     CONSTRAINT ledger_outcome CHECK ((state IN ('applied', 'refused')) = (status IS NOT NULL AND headers IS NOT NULL AND completed_at IS NOT NULL AND expires_at IS NOT NULL)),
     -- PostgreSQL's text holds no NUL; here it must be said, or the two would accept different names.
-    CONSTRAINT ledger_text CHECK (instr(operation, char(0)) = 0 AND instr(identity, char(0)) = 0)
+    CONSTRAINT ledger_text CHECK (instr(operation, char(0)) = 0 AND instr(identity, char(0)) = 0 AND instr(coalesce(hops, ''), char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
 ) STRICT;
 
 CREATE INDEX ichido_ledger_expiry ON ichido_ledger (expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX ichido_ledger_unknown ON ichido_ledger (created_at) WHERE state = 'unknown';
+CREATE INDEX ichido_ledger_unknown ON ichido_ledger (created_at, name) WHERE state = 'unknown';
 CREATE INDEX ichido_ledger_message ON ichido_ledger (message_id) WHERE message_id IS NOT NULL;
 
 -- What was asked for: written once, never updated.

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::RecordName;
-use sqlx::Row as _;
+use ichido_core::time::Timestamp;
+use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
+use super::moment::Moment;
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
 use crate::micros;
 use crate::record::{Attempt, Found, Next, found, name_of, not_settled, settled_name, state_name};
 
@@ -37,7 +39,7 @@ impl Postgres {
             new += won.len();
             for index in &open {
                 if let Some(fence) = won.get(&attempts[*index].claim_id) {
-                    answers[*index] = Some(KeyClaimed::Run { fence: *fence });
+                    answers[*index] = Some(KeyClaimed::Run { fence: *fence, began: Began::New });
                 }
             }
             self.claim_rest(attempts, &mut answers).await?;
@@ -65,6 +67,8 @@ impl Postgres {
             .bind(claims().map(|claim| claim.request_digest.as_bytes().as_slice()).collect::<Vec<_>>())
             .bind(rows.iter().map(|(_, attempt)| attempt.claim_id).collect::<Vec<_>>())
             .bind(claims().map(|claim| micros(claim.policy.lease())).collect::<Vec<_>>())
+            .bind(claims().map(|claim| claim.hops.as_deref()).collect::<Vec<_>>())
+            .bind(claims().map(|claim| claim.trace.as_deref()).collect::<Vec<_>>())
             .bind(self.skew())
             .fetch_all(self.pool())
             .await?;
@@ -99,8 +103,8 @@ impl Postgres {
     ) -> Result<Option<KeyClaimed>, StoreError> {
         Ok(match attempt.next(found)? {
             Next::Answer(answer) => Some(answer),
-            Next::Replace => {
-                self.claim_replace(attempt, name, found).await?.map(|fence| KeyClaimed::Run { fence })
+            Next::Replace { began } => {
+                self.claim_replace(attempt, name, found).await?.map(|fence| KeyClaimed::Run { fence, began })
             }
             Next::MarkUnknown { fence } => {
                 let marked = sqlx::query(include_str!("sql/key_mark_unknown.sql"))
@@ -129,6 +133,8 @@ impl Postgres {
             .bind(attempt.claim.fingerprint.as_bytes().as_slice())
             .bind(attempt.claim.request_digest.as_bytes().as_slice())
             .bind(micros(attempt.claim.policy.lease()))
+            .bind(attempt.claim.hops.as_deref())
+            .bind(attempt.claim.trace.as_deref())
             .bind(self.skew())
             .fetch_optional(self.pool())
             .await?;
@@ -218,6 +224,38 @@ impl Postgres {
         kept.iter().map(name_of).collect()
     }
 
+    /// Settles one record within the caller's open transaction.
+    pub(crate) async fn settle_in(
+        &self,
+        connection: &mut PgConnection,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        let (name, fence) = (settle.name.hash(), number(settle.fence));
+        let query = match &settle.outcome {
+            KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } => {
+                sqlx::query(include_str!("sql/key_settle_in.sql"))
+                    .bind(name.to_vec())
+                    .bind(fence)
+                    .bind(settled_name(*settled))
+                    .bind(small(response.status))
+                    .bind(headers::encode(&response.headers))
+                    .bind(response.body.as_deref())
+                    .bind(result_digest.map(|digest| digest.as_bytes().to_vec()))
+                    .bind(*message_id)
+                    .bind(micros(*ttl))
+                    .bind(self.skew())
+            }
+            KeyOutcome::Release => {
+                sqlx::query(include_str!("sql/key_release.sql")).bind(vec![name.to_vec()]).bind(vec![fence])
+            }
+            KeyOutcome::Hold => {
+                sqlx::query(include_str!("sql/key_hold.sql")).bind(vec![name.to_vec()]).bind(vec![fence])
+            }
+        };
+        let changed = query.execute(connection).await?.rows_affected();
+        Ok(if changed == 1 { KeySettled::Stands } else { KeySettled::Stale })
+    }
+
     async fn settle_without(
         &self,
         rows: &[([u8; 32], &KeySettle)],
@@ -257,9 +295,28 @@ impl Postgres {
         Ok(claims.iter().map(|(name, fence, _)| renewed.contains(&(name.hash(), *fence))).collect())
     }
 
-    pub(crate) async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
+    /// A record, and the moment it was looked at.
+    pub(crate) async fn key_find(
+        &self,
+        name: &RecordName,
+    ) -> Result<Option<(KeyRecord, Timestamp)>, StoreError> {
         let hash = name.hash();
-        Ok(self.find_many(&[hash]).await?.remove(&hash).map(|found| found.key))
+        Ok(self.find_many(&[hash]).await?.remove(&hash).map(|found| (found.key, found.now)))
+    }
+
+    pub(crate) async fn key_unknown(
+        &self,
+        after: Option<(Timestamp, [u8; 32])>,
+        limit: u32,
+    ) -> Result<Vec<KeyRecord>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/key_unknown.sql"))
+            .bind(after.map(|(since, _)| Moment(since)))
+            .bind(after.map(|(_, name)| name.to_vec()))
+            .bind(i64::from(limit.min(limits::PAGE_MAX)))
+            .fetch_all(self.pool())
+            .await?;
+        // Nothing is judged here, so no moment is needed.
+        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH)?.key)).collect()
     }
 
     /// Forgets expired records, at most `limit`; answers how many.

@@ -55,7 +55,7 @@ impl Sqlite {
         enqueue_content(connection, message, now).await
     }
 
-    async fn now(&self, connection: &mut SqliteConnection) -> Result<Timestamp, StoreError> {
+    pub(super) async fn now(&self, connection: &mut SqliteConnection) -> Result<Timestamp, StoreError> {
         let row = sqlx::query(include_str!("sql/now.sql")).bind(self.skew()).fetch_one(connection).await?;
         Ok(Timestamp::from_micros(row.try_get("now")?))
     }

@@ -16,7 +16,7 @@ use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::hex;
-use crate::ledger::{KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
 use crate::record::{Attempt, Found, Next, found, name_of, not_settled, settled_name, state_name};
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
@@ -38,7 +38,7 @@ impl Sqlite {
         }
         writing.commit().await?;
         for (attempt, answer) in attempts.iter().zip(&answers) {
-            if let Some(KeyClaimed::Run { fence }) = answer {
+            if let Some(KeyClaimed::Run { fence, .. }) = answer {
                 self.own.hold(*fence, attempt.claim.policy.lease());
             }
         }
@@ -102,13 +102,13 @@ impl Sqlite {
                 break;
             }
             let rows: Vec<_> = round.iter().map(|index| named[*index]).collect();
-            let stands = settle_round(&mut writing, &rows).await?;
+            let now = writing.now;
+            let stands = settle_round(writing.connection(), now, &rows).await?;
             for index in round {
                 let (name, settle) = named[index];
                 answers[index] = Some(if stands.contains(&name) {
                     KeySettled::Stands
                 } else {
-                    let now = writing.now;
                     let found = find_many(writing.connection(), &[name], now).await?;
                     not_settled(settle, found.get(&name), again)
                 });
@@ -146,12 +146,47 @@ impl Sqlite {
         Ok(stands)
     }
 
-    pub(crate) async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
+    /// A record, and the moment it was looked at.
+    pub(crate) async fn key_find(
+        &self,
+        name: &RecordName,
+    ) -> Result<Option<(KeyRecord, Timestamp)>, StoreError> {
         let hash = name.hash();
         let mut reader = self.pool().acquire().await?;
+        let now = self.now(&mut reader).await?;
+        let mut found = find_many(&mut reader, &[hash], now).await?;
+        Ok(found.remove(&hash).map(|found| (found.key, now)))
+    }
+
+    pub(crate) async fn key_unknown(
+        &self,
+        after: Option<(Timestamp, [u8; 32])>,
+        limit: u32,
+    ) -> Result<Vec<KeyRecord>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/key_unknown.sql"))
+            .bind(after.map(|(since, _)| since.as_micros()))
+            .bind(after.map(|(_, name)| name.to_vec()))
+            .bind(i64::from(limit.min(limits::PAGE_MAX)))
+            .fetch_all(self.pool())
+            .await?;
         // Nothing is judged here, so no moment is needed.
-        let mut found = find_many(&mut reader, &[hash], Timestamp::EPOCH).await?;
-        Ok(found.remove(&hash).map(|found| found.key))
+        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH)?.key)).collect()
+    }
+
+    /// Settles one record within the caller's open transaction.
+    pub(crate) async fn settle_in(
+        &self,
+        connection: &mut SqliteConnection,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        let now = self.now(connection).await?;
+        let stands = settle_round(connection, now, &[(settle.name.hash(), settle)]).await?;
+        Ok(if stands.len() == 1 { KeySettled::Stands } else { KeySettled::Stale })
+    }
+
+    /// A claim was settled in a transaction of the caller's, which is committed.
+    pub(crate) fn settled(&self, fence: Fence) {
+        self.own.release(fence);
     }
 
     /// Forgets expired records, at most `limit`; answers how many.
@@ -198,6 +233,8 @@ async fn insert(
             hex(claim.request_digest.as_bytes()),
             json::id(*claim_id),
             now.plus(claim.policy.lease()).as_micros(),
+            claim.hops,
+            claim.trace,
         ])
     });
     let inserted = sqlx::query(include_str!("sql/key_claim.sql"))
@@ -216,7 +253,8 @@ async fn insert(
         .map(|row| Ok((row.uuid("claim_id")?, row.fence()?)))
         .collect::<Result<_, sqlx::Error>>()?;
     for (attempt, answer) in attempts.iter().zip(answers) {
-        *answer = won.get(&attempt.claim_id).map(|fence| KeyClaimed::Run { fence: *fence });
+        *answer =
+            won.get(&attempt.claim_id).map(|fence| KeyClaimed::Run { fence: *fence, began: Began::New });
     }
     Ok(())
 }
@@ -229,7 +267,7 @@ async fn claim_found(
 ) -> Result<Option<KeyClaimed>, StoreError> {
     Ok(match attempt.next(found)? {
         Next::Answer(answer) => Some(answer),
-        Next::Replace => {
+        Next::Replace { began } => {
             let fence = writing.draw_one()?;
             let (claim, now) = (&attempt.claim, writing.now);
             let replaced = sqlx::query(include_str!("sql/key_replace.sql"))
@@ -242,9 +280,11 @@ async fn claim_found(
                 .bind(claim.request_digest.as_bytes().as_slice())
                 .bind(now.plus(claim.policy.lease()).as_micros())
                 .bind(now.as_micros())
+                .bind(claim.hops.as_deref())
+                .bind(claim.trace.as_deref())
                 .execute(writing.connection())
                 .await?;
-            (replaced.rows_affected() == 1).then_some(KeyClaimed::Run { fence })
+            (replaced.rows_affected() == 1).then_some(KeyClaimed::Run { fence, began })
         }
         Next::MarkUnknown { fence } => {
             let marked = sqlx::query(include_str!("sql/key_mark_unknown.sql"))
@@ -259,21 +299,23 @@ async fn claim_found(
 
 /// Settles records of different names; answers which of them it changed.
 async fn settle_round(
-    writing: &mut Writing,
+    connection: &mut SqliteConnection,
+    now: Timestamp,
     rows: &[([u8; 32], &KeySettle)],
 ) -> Result<HashSet<[u8; 32]>, StoreError> {
-    let mut stands = settle_keep(writing, rows).await?;
+    let mut stands = settle_keep(connection, now, rows).await?;
     for (outcome, sql) in [
         (KeyOutcome::Release, include_str!("sql/key_release.sql")),
         (KeyOutcome::Hold, include_str!("sql/key_hold.sql")),
     ] {
-        stands.extend(settle_without(writing, rows, &outcome, sql).await?);
+        stands.extend(settle_without(connection, rows, &outcome, sql).await?);
     }
     Ok(stands)
 }
 
 async fn settle_keep(
-    writing: &mut Writing,
+    connection: &mut SqliteConnection,
+    now: Timestamp,
     settles: &[([u8; 32], &KeySettle)],
 ) -> Result<HashSet<[u8; 32]>, StoreError> {
     let mut payloads = Payloads::new();
@@ -293,25 +335,24 @@ async fn settle_keep(
                 body_len,
                 result_digest.map(|digest| hex(digest.as_bytes())),
                 message_id.map(json::id),
-                writing.now.plus(*ttl).as_micros(),
+                now.plus(*ttl).as_micros(),
             ]));
         }
     }
     if rows.is_empty() {
         return Ok(HashSet::new());
     }
-    let now = writing.now.as_micros();
     let kept = sqlx::query(include_str!("sql/key_settle.sql"))
         .bind(json::text(rows))
         .bind(payloads.into_bytes())
-        .bind(now)
-        .fetch_all(writing.connection())
+        .bind(now.as_micros())
+        .fetch_all(connection)
         .await?;
     kept.iter().map(name_of).collect()
 }
 
 async fn settle_without(
-    writing: &mut Writing,
+    connection: &mut SqliteConnection,
     settles: &[([u8; 32], &KeySettle)],
     outcome: &KeyOutcome,
     sql: &'static str,
@@ -325,7 +366,7 @@ async fn settle_without(
     if rows.is_empty() {
         return Ok(HashSet::new());
     }
-    let done = sqlx::query(sql).bind(json::text(rows)).fetch_all(writing.connection()).await?;
+    let done = sqlx::query(sql).bind(json::text(rows)).fetch_all(connection).await?;
     done.iter().map(name_of).collect()
 }
 

@@ -41,6 +41,8 @@ fn request(text: &str, mode: EffectMode) -> KeyClaim {
         fingerprint: print("10 EUR"),
         request_digest: Digest::of_bytes(b"10 EUR"),
         policy: policy(mode),
+        hops: None,
+        trace: None,
     }
 }
 
@@ -74,7 +76,7 @@ impl Fixture {
     /// Claims a key that is free.
     async fn run(&self, text: &str, mode: EffectMode) -> Fence {
         match self.arrive(request(text, mode)).await {
-            KeyClaimed::Run { fence } => fence,
+            KeyClaimed::Run { fence, .. } => fence,
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -209,7 +211,7 @@ both_databases! {
         assert_eq!(fixture.phase("k1").await, None);
         let other = KeyClaim { fingerprint: print("99 EUR"), ..request("k1", EffectMode::Opaque) };
         let claimed = fixture.arrive(other).await;
-        assert!(matches!(claimed, KeyClaimed::Run { fence: next } if fence < next), "{claimed:?}");
+        assert!(matches!(claimed, KeyClaimed::Run { fence: next, .. } if fence < next), "{claimed:?}");
     }
 
     #[test]
@@ -225,7 +227,7 @@ both_databases! {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         fixture.report("k1", fence, KeyOutcome::Hold).await;
         let claimed = fixture.arrive(request("k1", EffectMode::Keyed)).await;
-        assert!(matches!(claimed, KeyClaimed::Run { fence: next } if fence < next), "{claimed:?}");
+        assert!(matches!(claimed, KeyClaimed::Run { fence: next, .. } if fence < next), "{claimed:?}");
     }
 
     #[test]
@@ -238,7 +240,7 @@ both_databases! {
         };
         let policy = Arc::new(Policy::build(draft).unwrap());
         let asked = || KeyClaim { policy: Arc::clone(&policy), ..request("k1", EffectMode::Keyed) };
-        let KeyClaimed::Run { fence } = fixture.arrive(asked()).await else { panic!("not run") };
+        let KeyClaimed::Run { fence, .. } = fixture.arrive(asked()).await else { panic!("not run") };
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.arrive(asked()).await, KeyClaimed::Unknown { fence });
     }
@@ -250,7 +252,7 @@ both_databases! {
             fixture.pass(AFTER_LEASE);
             let claimed = fixture.arrive(request(text, mode)).await;
             assert!(
-                matches!(claimed, KeyClaimed::Run { fence: next } if fence < next),
+                matches!(claimed, KeyClaimed::Run { fence: next, .. } if fence < next),
                 "{mode:?}: {claimed:?}"
             );
             let second = fixture.arrive(request(text, mode)).await;
@@ -366,7 +368,7 @@ both_databases! {
             request_digest: Digest::of_bytes(b"99 EUR"),
             ..request("k1", EffectMode::Opaque)
         };
-        let KeyClaimed::Run { fence: next } = fixture.arrive(other).await else { panic!("not run") };
+        let KeyClaimed::Run { fence: next, .. } = fixture.arrive(other).await else { panic!("not run") };
         assert!(fence < next);
         assert_eq!(fixture.report("k1", fence, keep(response(b"old"))).await, KeySettled::Stale);
         let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
@@ -550,7 +552,7 @@ both_databases! {
         for number in 0..20 {
             let store = if number % 2 == 0 { &fixture.store } else { &other };
             let claimed = store.key_claim(request(&format!("k{number}"), EffectMode::Opaque)).await.unwrap();
-            let KeyClaimed::Run { fence } = claimed else { panic!("{claimed:?}") };
+            let KeyClaimed::Run { fence, .. } = claimed else { panic!("{claimed:?}") };
             assert!(last < Some(fence), "{last:?} then {fence:?}");
             last = Some(fence);
         }
@@ -607,7 +609,7 @@ both_databases! {
         let mut fences = BTreeSet::new();
         for arrival in arrivals {
             match arrival.await.unwrap().unwrap() {
-                KeyClaimed::Run { fence } => assert!(fences.insert(fence.get()), "a fence came twice"),
+                KeyClaimed::Run { fence, .. } => assert!(fences.insert(fence.get()), "a fence came twice"),
                 other => panic!("{other:?}"),
             }
         }

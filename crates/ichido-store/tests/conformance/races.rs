@@ -262,8 +262,10 @@ both_databases! {
                 fingerprint: Fingerprint::from_bytes([1; 32]),
                 request_digest: Digest::of_bytes(b"10 EUR"),
                 policy: Arc::clone(&policy),
+                hops: None,
+                trace: None,
             };
-            let KeyClaimed::Run { fence } = fixture.store.key_claim(claim()).await.unwrap() else {
+            let KeyClaimed::Run { fence, .. } = fixture.store.key_claim(claim()).await.unwrap() else {
                 panic!("not run")
             };
             let response = Response { status: 200, headers: Vec::new(), body: Some(b"ok".to_vec()) };

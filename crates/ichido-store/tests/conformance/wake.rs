@@ -39,12 +39,14 @@ fn claim() -> KeyClaim {
         fingerprint: Fingerprint::from_bytes([1; 32]),
         request_digest: Digest::of_bytes(b"request"),
         policy: Arc::new(Policy::build(draft).expect("a policy")),
+        hops: None,
+        trace: None,
     }
 }
 
 async fn claimed(store: &Store) -> Fence {
     match store.key_claim(claim()).await.expect("an answer") {
-        KeyClaimed::Run { fence } => fence,
+        KeyClaimed::Run { fence, .. } => fence,
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,173 @@
+//! A request that arrives: who asks for what under which key. Nothing is claimed here, and the body is not touched before the
+//! head alone could have refused the request.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http::header::WWW_AUTHENTICATE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use ichido_core::digest::{BodyRules, Digest, is_json};
+use ichido_core::fingerprint::{Fingerprint, RequestParts};
+use ichido_core::json::{Document, JsonError, Kind};
+use ichido_core::key::{self, IdempotencyKey};
+use ichido_core::ledger::RecordName;
+use ichido_store::ledger::KeyClaim;
+
+use super::body::Body;
+use super::draft::is_name;
+use super::fields;
+use super::problem::{Code, Problem};
+use super::settings::{NoIdentity, Settings, limits};
+
+/// The member of a JSON body that repeats the key, where it has one (SPEC D11).
+const BODY_KEY: &str = "idempotency_key";
+
+/// A whole request with its key.
+pub(crate) struct Arrival {
+    pub(crate) name: RecordName,
+    pub(crate) fingerprint: Fingerprint,
+    request_digest: Digest,
+    parts: Parts,
+    body: Bytes,
+    trailers: Option<HeaderMap>,
+}
+
+impl Arrival {
+    pub(crate) fn claim(&self, settings: &Settings) -> KeyClaim {
+        KeyClaim {
+            name: self.name.clone(),
+            fingerprint: self.fingerprint,
+            request_digest: self.request_digest,
+            policy: Arc::clone(&settings.policy),
+            hops: fields::hops(&self.parts),
+            trace: fields::trace(&self.parts),
+        }
+    }
+
+    /// The request as it came, as often as it is needed.
+    pub(crate) fn to_request<B: http_body::Body<Data = Bytes>>(&self) -> Request<Body<B>> {
+        Request::from_parts(self.parts.clone(), Body::whole(self.body.clone(), self.trailers.clone()))
+    }
+}
+
+/// What the head of a request says, before its body is read.
+pub(crate) struct Head {
+    pub(crate) name: RecordName,
+    pub(crate) echo: Option<(HeaderName, HeaderValue)>,
+}
+
+/// Reads the head; `None` when it brings no key and needs none.
+pub(crate) fn head(parts: &Parts, operation: &str, settings: &Settings) -> Result<Option<Head>, Problem> {
+    let fields = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let key = key::read(fields).and_then(|key| settings.policy.require(key)).map_err(Problem::of_key)?;
+    let Some(key) = key else { return Ok(None) };
+    if !is_name(operation, limits::OPERATION_BYTES_MAX) {
+        let detail = "the operation of this request has no name that can be stored; nothing was run";
+        return Err(Problem::failed(Code::HandlerFailed, detail));
+    }
+    let identity = (settings.identity)(parts).map_err(no_identity)?;
+    if !is_name(&identity, limits::IDENTITY_BYTES_MAX) {
+        return Err(no_identity(NoIdentity::Forbidden));
+    }
+    let echo = settings.echo_key.then(|| fields::echo(&parts.headers)).flatten();
+    Ok(Some(Head { name: RecordName { operation: operation.to_owned(), identity, key }, echo }))
+}
+
+fn no_identity(why: NoIdentity) -> Problem {
+    let refused = |status, detail: &'static str| Problem::new(status, Code::IdentityMissing, detail);
+    match why {
+        NoIdentity::Unauthenticated { challenge } => {
+            let mut problem =
+                refused(StatusCode::UNAUTHORIZED, "this request must prove who asks; nothing was done");
+            problem.fields.push((WWW_AUTHENTICATE, challenge));
+            problem
+        }
+        NoIdentity::Forbidden => refused(
+            StatusCode::FORBIDDEN,
+            "this request does not say who asks in a way that is accepted here; nothing was done",
+        ),
+    }
+}
+
+/// Reads the rest of the request, bounded.
+pub(crate) async fn arrive<B>(
+    name: RecordName,
+    parts: Parts,
+    body: B,
+    settings: &Settings,
+) -> Result<Arrival, Problem>
+where
+    B: http_body::Body<Data = Bytes>,
+{
+    let (body, trailers) = read(body, settings.request_bytes_max).await?;
+    let media = fields::media(&parts.headers);
+    let request_digest = if media.is_encoded || !is_json(&media.text) || body.is_empty() {
+        Digest::of_bytes(&body)
+    } else {
+        digest_of_json(&body, &name.key, &settings.rules)?
+    };
+    let fingerprint = Fingerprint::of(&RequestParts {
+        operation: &name.operation,
+        identity: &name.identity,
+        method: parts.method.as_str(),
+        path: parts.uri.path(),
+        query: parts.uri.query().unwrap_or_default(),
+        media_type: &media.text,
+        digest: request_digest,
+    });
+    Ok(Arrival { name, fingerprint, request_digest, parts, body, trailers })
+}
+
+/// The digest of a JSON body, once the key that it may repeat agrees.
+fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Result<Digest, Problem> {
+    let invalid = |error: JsonError| {
+        let detail = format!("the body says that it is JSON, and is not: {error}; nothing was done");
+        Problem::new(StatusCode::BAD_REQUEST, Code::BodyInvalid, detail)
+    };
+    let document = Document::parse(body, rules.bytes_max).map_err(invalid)?;
+    if let Some(repeated) = document.root().get(BODY_KEY).filter(|value| value.kind() != Kind::Null) {
+        // Anything but a string is no key, and so not this one.
+        let text = repeated.as_str().unwrap_or_default();
+        key.agrees_with_body(&text).map_err(Problem::of_key)?;
+    }
+    Ok(Digest::of_bytes(&document.canonical(&rules.form).map_err(invalid)?))
+}
+
+async fn read<B: http_body::Body<Data = Bytes>>(
+    body: B,
+    bytes_max: usize,
+) -> Result<(Bytes, Option<HeaderMap>), Problem> {
+    let too_large = || {
+        let detail =
+            format!("the body is over {bytes_max} bytes, the most that is taken here; nothing was done");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Code::BodyTooLarge, detail)
+    };
+    if (bytes_max as u64) < body.size_hint().lower() {
+        return Err(too_large());
+    }
+    let mut body = pin!(body);
+    let (mut first, mut more, mut trailers) = (Bytes::new(), BytesMut::new(), None);
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let frame = frame.map_err(|_| {
+            let detail = "the body broke off before its end; nothing was done";
+            Problem::new(StatusCode::BAD_REQUEST, Code::BodyIncomplete, detail)
+        })?;
+        match frame.into_data() {
+            Ok(data) if bytes_max < first.len() + more.len() + data.len() => return Err(too_large()),
+            // Most bodies are one piece, which need not be copied.
+            Ok(data) if first.is_empty() => first = data,
+            Ok(data) => more.extend_from_slice(&data),
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    if more.is_empty() {
+        return Ok((first, trailers));
+    }
+    let mut whole = BytesMut::with_capacity(first.len() + more.len());
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&more);
+    Ok((whole.freeze(), trailers))
+}

@@ -1,0 +1,96 @@
+//! One attempt to run a request: claim, run, settle. It is a task of its own, so that once the claim has been asked for, nobody
+//! who goes away leaves it half done.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use ichido_core::ledger::Outcome;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{Began, KeyClaimed, KeyOutcome};
+use tokio::sync::oneshot;
+use tower_service::Service;
+
+use super::arrival::Arrival;
+use super::body::Body;
+use super::handler::{self, Ran};
+use super::kept::Heard;
+use super::meter;
+use super::owner::{Owner, panicked};
+use super::settings::Settings;
+use super::transactional;
+
+/// What an attempt came to, for the request that asked.
+pub(crate) enum Came<R: http_body::Body, E> {
+    /// This is the answer.
+    Answered(Result<Response<Body<R>>, E>),
+    /// It was not run: this stood in its way.
+    InTheWay(KeyClaimed),
+    /// It was not run: the store could not say.
+    StoreFailed(StoreError),
+    /// It was not run: its claim lapsed before the handler began.
+    TooLate,
+}
+
+/// The way back to the request.
+pub(crate) type Answer<R, E> = oneshot::Sender<Came<R, E>>;
+
+pub(crate) fn tell<R: http_body::Body, E>(answer: Answer<R, E>, came: Came<R, E>) {
+    // Whoever asked may have gone away.
+    drop(answer.send(came));
+}
+
+/// Claims, and if that succeeds runs and settles.
+pub(crate) async fn attempt<S, B, R>(
+    settings: Arc<Settings>,
+    arrival: Arc<Arrival>,
+    mut inner: S,
+    answer: Answer<R, S::Error>,
+) where
+    S: Service<Request<Body<B>>, Response = Response<R>> + Clone,
+    B: http_body::Body<Data = Bytes>,
+    R: http_body::Body<Data = Bytes>,
+{
+    // Before the store is asked: the lease is not longer than we think.
+    let asked_at = settings.keeper.now();
+    let fence = match settings.store().key_claim(arrival.claim(&settings)).await {
+        Ok(KeyClaimed::Run { fence, began }) => {
+            if began == Began::Expired {
+                meter::expired(&arrival.name.operation);
+            }
+            fence
+        }
+        Ok(other) => return tell(answer, Came::InTheWay(other)),
+        Err(error) => return tell(answer, Came::StoreFailed(error)),
+    };
+    let owner = Owner::new(settings, arrival, fence, asked_at);
+    if let Err(error) = handler::ready(&mut inner).await {
+        return owner.finish(KeyOutcome::Release, Err(error), answer).await;
+    }
+    if !owner.still_holds().await {
+        owner.let_go().await;
+        return tell(answer, Came::TooLate);
+    }
+    match owner.pool() {
+        None => run(owner, inner, answer).await,
+        Some(pool) => transactional::run(owner, &pool, inner, answer).await,
+    }
+}
+
+/// Runs the handler; the outcome is settled after it.
+async fn run<S, B, R>(owner: Owner, mut inner: S, answer: Answer<R, S::Error>)
+where
+    S: Service<Request<Body<B>>, Response = Response<R>>,
+    B: http_body::Body<Data = Bytes>,
+    R: http_body::Body<Data = Bytes>,
+{
+    let (outcome, response) = match handler::call(&mut inner, owner.request()).await {
+        Ran::Responded(response) => {
+            let heard = Heard::from(response, owner.settings()).await;
+            (owner.outcome(&heard), Ok(heard.response))
+        }
+        Ran::Failed(error) => (owner.without_response(Outcome::Lost), Err(error)),
+        Ran::Panicked => (owner.without_response(Outcome::Panicked), Ok(panicked())),
+    };
+    owner.finish(outcome, response, answer).await;
+}

@@ -1,0 +1,359 @@
+//! From wishes to a layer: every contradiction is found when the service starts, all at once.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{HeaderName, Method};
+use ichido_core::digest::BodyRules;
+use ichido_core::json::Form;
+use ichido_core::ledger::{
+    Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, Profile, RecordName,
+};
+
+use super::BoxError;
+use super::keeper::Keeper;
+use super::service::OnceLayer;
+use super::settings::{Effect, IdentityOf, NoIdentity, Operation, Pool, Settings, limits};
+use super::unknown::{Reconcile, Reconciled};
+
+/// What somebody wishes for an operation; [`Once::build`] makes a layer of it.
+///
+/// Who asks must be said, and what kind of work it is; all else has a default.
+#[derive(Clone)]
+#[must_use = "a draft protects nothing until it is built and laid over a service"]
+pub struct Once {
+    operation: Operation,
+    policy: PolicyDraft,
+    has_class: bool,
+    effect: Effect,
+    identity: Option<IdentityOf>,
+    reconcile: Option<Reconcile>,
+    methods: Vec<Method>,
+    form: Form,
+    request_bytes_max: usize,
+    response_bytes_max: usize,
+    response_whole_within: Duration,
+    echo_key: bool,
+}
+
+impl Once {
+    /// An operation by its name, such as `bookmarks.create`. The same key under another operation is another action.
+    pub fn operation(name: impl Into<Arc<str>>) -> Self {
+        Self::draft(Operation::Named(name.into()))
+    }
+
+    /// An operation whose name follows from the request, such as its route's pattern.
+    pub fn operation_by(of: impl Fn(&Parts) -> Cow<'static, str> + Send + Sync + 'static) -> Self {
+        Self::draft(Operation::By(Arc::new(of)))
+    }
+
+    fn draft(operation: Operation) -> Self {
+        Self {
+            operation,
+            // The class is no default; `has_class` tells whether it was said.
+            policy: PolicyDraft::of(Class::Mutate),
+            has_class: false,
+            effect: Effect::Opaque,
+            identity: None,
+            reconcile: None,
+            methods: vec![Method::POST, Method::PATCH],
+            form: Form::default(),
+            request_bytes_max: limits::REQUEST_BYTES_MAX_DEFAULT,
+            response_bytes_max: limits::RESPONSE_BYTES_MAX_DEFAULT,
+            response_whole_within: limits::RESPONSE_WHOLE_WITHIN_DEFAULT,
+            echo_key: false,
+        }
+    }
+
+    /// What kind of work it is (SPEC C10).
+    pub fn class(mut self, class: Class) -> Self {
+        self.policy.class = class;
+        self.has_class = true;
+        self
+    }
+
+    /// How its outcome becomes durable; [`Effect::Opaque`] unless said otherwise.
+    pub fn effect(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    /// Who asks, by the request's head: a stable name of the caller, never an address or the bytes of a token.
+    pub fn identity(self, of: impl Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync + 'static) -> Self {
+        Self { identity: Some(Arc::new(of)), ..self }
+    }
+
+    /// Who asks, by a header that something trusted in front of this service sets on every request. Without it: 403.
+    pub fn identity_header(self, name: HeaderName) -> Self {
+        self.identity(move |parts| {
+            let mut lines = parts.headers.get_all(&name).iter();
+            match (lines.next().map(http::HeaderValue::to_str), lines.next()) {
+                (Some(Ok(identity)), None) => Ok(identity.to_owned()),
+                _ => Err(NoIdentity::Forbidden),
+            }
+        })
+    }
+
+    /// All requests come from this one caller: for a service with a single client.
+    pub fn single_identity(self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.identity(move |_| Ok(name.clone()))
+    }
+
+    /// Whose habits the answers follow.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.policy.profile = profile;
+        self
+    }
+
+    /// Whether a request must bring a key; without one that is optional it runs unprotected.
+    pub fn key(mut self, need: KeyNeed) -> Self {
+        self.policy.key = Some(need);
+        self
+    }
+
+    /// How long a settled key is kept.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.policy.ttl = Some(ttl);
+        self
+    }
+
+    /// Why keys of an irreversible or external effect may be kept for less than 24 hours (SPEC C7).
+    pub fn short_ttl_reason(mut self, reason: impl Into<String>) -> Self {
+        self.policy.short_ttl_reason = Some(reason.into());
+        self
+    }
+
+    /// The longest that anyone may still be retrying under a key.
+    pub fn retry_horizon(mut self, horizon: Duration) -> Self {
+        self.policy.retry_horizon = Some(horizon);
+        self
+    }
+
+    /// How long what the handler calls remembers a key, in keyed mode.
+    pub fn upstream_keeps_keys_for(mut self, time: Duration) -> Self {
+        self.policy.upstream_keeps_keys_for = Some(time);
+        self
+    }
+
+    /// How long a call may still take effect after its claim.
+    pub fn settles_within(mut self, time: Duration) -> Self {
+        self.policy.settles_within = Some(time);
+        self
+    }
+
+    /// How long a duplicate waits for the first one's outcome.
+    pub fn in_flight_wait(mut self, wait: Duration) -> Self {
+        self.policy.in_flight_wait = Some(wait);
+        self
+    }
+
+    /// How long a claim holds without being renewed: so long a crashed process blocks its keys.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.policy.lease = Some(lease);
+        self
+    }
+
+    /// What to do about an outcome that nobody knows.
+    pub fn on_unknown(mut self, what: OnUnknown) -> Self {
+        self.policy.on_unknown = Some(what);
+        self
+    }
+
+    /// Asks by key what came of an action of unknown outcome, when a request with that key arrives (SPEC F2).
+    pub fn reconcile<F, A>(mut self, ask: F) -> Self
+    where
+        F: Fn(RecordName) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<Reconciled, BoxError>> + Send + 'static,
+    {
+        self.policy.on_unknown = Some(OnUnknown::Reconcile);
+        self.reconcile = Some(Arc::new(move |name| Box::pin(ask(name))));
+        self
+    }
+
+    /// The methods that are protected; POST and PATCH unless said otherwise. All others pass through untouched.
+    pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
+        Self { methods: methods.into_iter().collect(), ..self }
+    }
+
+    /// What makes two JSON bodies equal: numbers, Unicode, and fields that do not count (SPEC C9).
+    pub fn form(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+
+    /// The largest request body; a larger one is refused before anything is done.
+    pub fn request_bytes_max(self, bytes: usize) -> Self {
+        Self { request_bytes_max: bytes, ..self }
+    }
+
+    /// The largest response body that is kept; a larger one is passed on, and a replay says that it was not kept.
+    pub fn response_bytes_max(self, bytes: usize) -> Self {
+        Self { response_bytes_max: bytes, ..self }
+    }
+
+    /// How long a response of unknown length may take to end before it is taken for a stream.
+    pub fn response_whole_within(self, time: Duration) -> Self {
+        Self { response_whole_within: time, ..self }
+    }
+
+    /// Whether responses echo the key (SPEC C5); off unless said otherwise, and to be the same at all boundaries.
+    pub fn echo_key(self, echo: bool) -> Self {
+        Self { echo_key: echo, ..self }
+    }
+
+    /// Finds every contradiction, and makes the layer.
+    pub fn build(self, keeper: &Keeper) -> Result<OnceLayer, BuildErrors> {
+        let mut errors = self.faults(keeper);
+        let (mode, pool) = match self.effect {
+            Effect::Transactional(pool) => (EffectMode::Transactional, Some(pool)),
+            Effect::Keyed => (EffectMode::Keyed, None),
+            Effect::Opaque => (EffectMode::Opaque, None),
+        };
+        let policy = Policy::build(PolicyDraft { mode: Some(mode), ..self.policy });
+        match (policy, self.identity) {
+            (Ok(policy), Some(identity)) if errors.is_empty() => Ok(OnceLayer::new(Settings {
+                keeper: keeper.clone(),
+                operation: self.operation,
+                identity,
+                policy: Arc::new(policy),
+                pool,
+                reconcile: self.reconcile,
+                methods: self.methods,
+                rules: BodyRules { form: self.form, bytes_max: self.request_bytes_max },
+                request_bytes_max: self.request_bytes_max,
+                response_bytes_max: self.response_bytes_max,
+                response_whole_within: self.response_whole_within,
+                echo_key: self.echo_key,
+            })),
+            (policy, _) => {
+                errors.extend(policy.err().into_iter().flatten().map(BuildError::Policy));
+                Err(BuildErrors(errors))
+            }
+        }
+    }
+
+    /// What is wrong apart from the policy.
+    fn faults(&self, keeper: &Keeper) -> Vec<BuildError> {
+        let mut errors = Vec::new();
+        if let Operation::Named(name) = &self.operation
+            && !is_name(name, limits::OPERATION_BYTES_MAX)
+        {
+            errors.push(BuildError::OperationName);
+        }
+        if !self.has_class {
+            errors.push(BuildError::NoClass);
+        }
+        if self.identity.is_none() {
+            errors.push(BuildError::NoIdentity);
+        }
+        if self.methods.is_empty() {
+            errors.push(BuildError::NoMethod);
+        }
+        let safe = self.methods.iter().filter(|method| method.is_safe());
+        errors.extend(safe.map(|method| BuildError::SafeMethod { method: method.clone() }));
+        for (what, bytes) in
+            [("request_bytes_max", self.request_bytes_max), ("response_bytes_max", self.response_bytes_max)]
+        {
+            if limits::BYTES_MAX < bytes {
+                errors.push(BuildError::BoundTooLarge { what, bytes });
+            }
+        }
+        let is_sqlite = keeper.store().is_sqlite();
+        match &self.effect {
+            Effect::Transactional(Pool::Postgres(_)) if is_sqlite => errors.push(BuildError::OtherDatabase),
+            Effect::Transactional(Pool::Sqlite(_)) if !is_sqlite => errors.push(BuildError::OtherDatabase),
+            _ => (),
+        }
+        let reconciles = self.policy.on_unknown == Some(OnUnknown::Reconcile);
+        if reconciles != self.reconcile.is_some() {
+            errors.push(BuildError::ReconcileHalf);
+        }
+        errors
+    }
+}
+
+/// Whether a text can name an operation or an identity in the store.
+pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
+    !text.is_empty() && text.len() <= bytes_max && !text.contains('\0')
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Once")
+            .field("policy", &self.policy)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why wishes do not make a layer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// No name, or none that can be stored.
+    #[error("an operation's name has 1 to {} bytes and no NUL", limits::OPERATION_BYTES_MAX)]
+    OperationName,
+    /// Nobody said what kind of work it is.
+    #[error("say what kind of work it is: class(Class::Mutate), Irreversible or ExternalEffect")]
+    NoClass,
+    /// Nobody said who asks.
+    #[error(
+        "say who asks: identity(…) by the request, identity_header(…), or single_identity(…) where there is only one caller"
+    )]
+    NoIdentity,
+    /// Nothing would be protected.
+    #[error("name at least one method to protect, or leave methods(…) out for POST and PATCH")]
+    NoMethod,
+    /// A read has nothing to protect.
+    #[error("{method} changes nothing, so it is not deduplicated; take it out of methods(…)")]
+    SafeMethod {
+        /// Which.
+        method: Method,
+    },
+    /// A bound beyond what is held in memory for one request.
+    #[error("{what} is {bytes} bytes; at most {} are held in memory", limits::BYTES_MAX)]
+    BoundTooLarge {
+        /// Which bound.
+        what: &'static str,
+        /// The wish.
+        bytes: usize,
+    },
+    /// The transaction could not hold the outcome.
+    #[error(
+        "the transaction's pool and the store are not on the same kind of database; give the layer a pool on the store's own"
+    )]
+    OtherDatabase,
+    /// A way to ask without the wish to, or the other way round.
+    #[error("OnUnknown::Reconcile and reconcile(…) go together: give both, or neither")]
+    ReconcileHalf,
+    /// The rules contradict each other.
+    #[error(transparent)]
+    Policy(PolicyError),
+}
+
+/// Everything that is wrong with a draft. Shown one a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildErrors(Vec<BuildError>); // Invariant: not empty.
+
+impl std::ops::Deref for BuildErrors {
+    type Target = [BuildError];
+
+    fn deref(&self) -> &[BuildError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BuildErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.iter().enumerate() {
+            if index != 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for BuildErrors {}

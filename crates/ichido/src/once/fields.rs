@@ -1,0 +1,128 @@
+//! Header fields: our own, and which of a response's are kept for its replays.
+
+use http::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use ichido_core::key;
+use ichido_store::ledger::limits::{HOPS_BYTES_MAX, TRACE_BYTES_MAX};
+use uuid::Uuid;
+
+/// The header that says how far an action in flight is (SPEC C6); the value is `processing`.
+pub const STATUS: &str = "Idempotency-Status";
+
+pub(crate) const STATUS_NAME: HeaderName = HeaderName::from_static("idempotency-status");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
+const TRACE: HeaderName = HeaderName::from_static("traceparent");
+
+/// What belongs to one connection, one answer or one caller, and not to the outcome.
+const NOT_KEPT: [HeaderName; 20] = [
+    CONNECTION,
+    // The length is told anew from the body.
+    CONTENT_LENGTH,
+    DATE,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-connection"),
+    SET_COOKIE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    REQUEST_ID,
+    HeaderName::from_static("x-correlation-id"),
+    HeaderName::from_static("traceresponse"),
+    HOPS,
+    // Ours: a replay has its own.
+    STATUS_NAME,
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("idempotency-replayed"),
+    HeaderName::from_static("idempotent-replayed"),
+];
+/// The same by their beginning: CORS, which depends on who asks, and limits, which change from call to call.
+const NOT_KEPT_BEGINNINGS: [&str; 4] = ["access-control-", "ratelimit", "x-ratelimit", "x-rate-limit"];
+
+/// The fields of a response that its replays have, repeats and order kept.
+pub(crate) fn kept(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    // `Connection` names fields that end with this connection.
+    let named: Vec<&str> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(',').map(str::trim))
+        .collect();
+    headers
+        .iter()
+        .filter(|(name, _)| {
+            !NOT_KEPT.contains(name)
+                && !NOT_KEPT_BEGINNINGS.iter().any(|beginning| name.as_str().starts_with(beginning))
+                && !named.iter().any(|named| name.as_str().eq_ignore_ascii_case(named))
+        })
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+        .collect()
+}
+
+/// Gives a response an id of its own, unless the handler gave it one.
+pub(crate) fn name_response(headers: &mut HeaderMap) {
+    if !headers.contains_key(REQUEST_ID) {
+        let id = HeaderValue::from_str(&Uuid::now_v7().to_string());
+        // A UUID is always a header value.
+        headers.extend(id.ok().map(|id| (REQUEST_ID, id)));
+    }
+}
+
+/// The key as it was sent, to be echoed byte for byte: the name it came under, and its value.
+pub(crate) fn echo(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
+    key::NAMES.into_iter().find_map(|name| {
+        let (name, value) = (HeaderName::try_from(name).ok()?, headers.get(name)?);
+        Some((name, value.clone()))
+    })
+}
+
+/// The hops that the request came through, where they are a plain text within the bound.
+pub(crate) fn hops(parts: &Parts) -> Option<String> {
+    plain(parts, HOPS, HOPS_BYTES_MAX)
+}
+
+/// The trace that the request belongs to.
+pub(crate) fn trace(parts: &Parts) -> Option<String> {
+    plain(parts, TRACE, TRACE_BYTES_MAX)
+}
+
+fn plain(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
+    let mut joined = String::new();
+    for value in parts.headers.get_all(name) {
+        // Visible ASCII and spaces only: it will be shown.
+        let value = value.to_str().ok()?;
+        if !joined.is_empty() {
+            joined.push_str(", ");
+        }
+        joined.push_str(value);
+        if bytes_max < joined.len() {
+            return None;
+        }
+    }
+    (!joined.is_empty()).then_some(joined)
+}
+
+/// What a request says of its body.
+pub(crate) struct Media {
+    /// Type and encoding as one text, which is part of the request's fingerprint.
+    pub(crate) text: String,
+    /// Of an encoded body nothing but its bytes is known.
+    pub(crate) is_encoded: bool,
+}
+
+pub(crate) fn media(headers: &HeaderMap) -> Media {
+    let joined = |name: HeaderName| {
+        let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    let text = joined(CONTENT_TYPE);
+    let encoding = joined(CONTENT_ENCODING);
+    let is_encoded = !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity");
+    Media { text: if is_encoded { format!("{encoding}:{text}") } else { text }, is_encoded }
+}

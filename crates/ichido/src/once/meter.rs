@@ -1,0 +1,68 @@
+//! What is counted, by operation. No label holds a key or an identity.
+
+use metrics::counter;
+
+/// What a request came to; each request counts once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Result {
+    /// It ran.
+    First,
+    /// It got a stored outcome.
+    Replayed,
+    /// Its key belongs to another request.
+    Mismatched,
+    /// It was told that the first one still runs.
+    InFlight,
+    /// It was told that nobody knows the outcome.
+    Unknown,
+    /// It was done before, and its response was not kept.
+    NotKept,
+    /// It was refused for what it is: its key, its body, its caller.
+    Refused,
+    /// The store could not say.
+    Unavailable,
+    /// It brought no key, and needed none.
+    Keyless,
+}
+
+impl Result {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Replayed => "replayed",
+            Self::Mismatched => "mismatched",
+            Self::InFlight => "in_flight",
+            Self::Unknown => "unknown",
+            Self::NotKept => "not_kept",
+            Self::Refused => "refused",
+            Self::Unavailable => "unavailable",
+            Self::Keyless => "keyless",
+        }
+    }
+}
+
+/// A request was answered.
+pub(crate) fn answered(operation: &str, result: Result) {
+    counter!("ichido_once_requests_total", "operation" => operation.to_owned(), "result" => result.as_str())
+        .increment(1);
+}
+
+/// A duplicate waited for the first one.
+pub(crate) fn waited(operation: &str) {
+    counter!("ichido_once_waited_total", "operation" => operation.to_owned()).increment(1);
+}
+
+/// A key had expired, and ran as new.
+pub(crate) fn expired(operation: &str) {
+    counter!("ichido_once_expired_total", "operation" => operation.to_owned()).increment(1);
+}
+
+/// An outcome is not known.
+pub(crate) fn held(operation: &str) {
+    counter!("ichido_once_held_total", "operation" => operation.to_owned()).increment(1);
+}
+
+/// An owner ended after somebody else had taken over.
+pub(crate) fn overtaken(operation: &str) {
+    counter!("ichido_once_overtaken_total", "operation" => operation.to_owned()).increment(1);
+}

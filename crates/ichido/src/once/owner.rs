@@ -1,0 +1,201 @@
+//! The owner of a claim: it reports what came of it, and learns whether that stands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use ichido_core::fence::Fence;
+use ichido_core::ledger::{Outcome, Phase, Settlement};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use tokio::time::Instant;
+
+use super::arrival::Arrival;
+use super::attempt::{Answer, Came, tell};
+use super::body::Body;
+use super::claim::Claim;
+use super::keeper::Kept;
+use super::kept::{Heard, replay, settlement};
+use super::meter;
+use super::problem::{Code, Problem};
+use super::settings::{Pool, Settings, limits};
+
+/// The first wait before a settle is tried again; it doubles.
+const SETTLE_WAIT_FIRST: Duration = Duration::from_millis(50);
+
+/// Whoever has the claim of a request, and keeps it alive.
+pub(crate) struct Owner {
+    settings: Arc<Settings>,
+    arrival: Arc<Arrival>,
+    fence: Fence,
+    kept: Kept,
+}
+
+impl Owner {
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        arrival: Arc<Arrival>,
+        fence: Fence,
+        asked_at: Duration,
+    ) -> Self {
+        let kept = settings.keeper.keep(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
+        Self { settings, arrival, fence, kept }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.settings.store()
+    }
+
+    pub(crate) fn pool(&self) -> Option<Pool> {
+        self.settings.pool.clone()
+    }
+
+    /// Whether the claim has not lapsed since it was made.
+    pub(crate) async fn still_holds(&self) -> bool {
+        self.kept.holds().await
+    }
+
+    /// The request as the handler gets it.
+    pub(crate) fn request<B: http_body::Body<Data = Bytes>>(&self) -> Request<Body<B>> {
+        let mut request = self.arrival.to_request();
+        request.extensions_mut().insert(Claim { name: self.arrival.name.clone(), fence: self.fence });
+        request
+    }
+
+    /// What is stored of a response.
+    pub(crate) fn outcome<R: http_body::Body<Data = Bytes>>(&self, heard: &Heard<R>) -> KeyOutcome {
+        match settlement(heard.outcome, &self.settings) {
+            Settlement::Keep { outcome: settled, .. } => {
+                let (response, result_digest) = heard.to_stored();
+                let (message_id, ttl) = (heard.message_id, self.settings.policy.ttl());
+                KeyOutcome::Keep { settled, response, result_digest, message_id, ttl }
+            }
+            Settlement::Release => KeyOutcome::Release,
+            Settlement::Hold => KeyOutcome::Hold,
+        }
+    }
+
+    /// What is stored where no response came.
+    pub(crate) fn without_response(&self, outcome: Outcome) -> KeyOutcome {
+        match settlement(outcome, &self.settings) {
+            Settlement::Release => KeyOutcome::Release,
+            // There is nothing to keep.
+            Settlement::Hold | Settlement::Keep { .. } => KeyOutcome::Hold,
+        }
+    }
+
+    pub(crate) fn settle_of(&self, outcome: KeyOutcome) -> KeySettle {
+        KeySettle { name: self.arrival.name.clone(), fence: self.fence, outcome }
+    }
+
+    pub(crate) async fn settle(&self, outcome: KeyOutcome) -> Result<KeySettled, StoreError> {
+        self.store().key_settle(self.settle_of(outcome)).await
+    }
+
+    /// A transaction that settled the claim was committed: tells those who wait.
+    pub(crate) fn committed(&self) {
+        self.store().key_wake(&self.arrival.name, self.fence);
+    }
+
+    /// Gives a key back whose work was not begun. Whether that reaches the store is its lease's business.
+    pub(crate) async fn let_go(self) {
+        if let Err(error) = self.settle(KeyOutcome::Release).await {
+            tracing::debug!(%error, "a lapsed claim was not given back");
+        }
+    }
+
+    /// Settles, and answers. If the store is away, the answer is true all the same: it goes out, and settling goes on.
+    pub(crate) async fn finish<R, E>(
+        self,
+        outcome: KeyOutcome,
+        response: Result<Response<Body<R>>, E>,
+        answer: Answer<R, E>,
+    ) where
+        R: http_body::Body<Data = Bytes>,
+    {
+        if matches!(outcome, KeyOutcome::Hold) {
+            meter::held(&self.arrival.name.operation);
+        }
+        match self.settle(outcome.clone()).await {
+            Ok(KeySettled::Stands) => tell(answer, Came::Answered(response)),
+            Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, answer).await,
+            Err(error) => {
+                tracing::error!(%error, "an outcome could not be stored; trying again");
+                tell(answer, Came::Answered(response));
+                self.settle_later(outcome).await;
+            }
+        }
+    }
+
+    /// Goes on settling when the store was away. The claim is renewed meanwhile, as far as that goes; should it lapse, a late
+    /// settle still counts unless somebody took over.
+    pub(crate) async fn settle_later(&self, outcome: KeyOutcome) {
+        let mut wait = SETTLE_WAIT_FIRST;
+        for _ in 0..limits::SETTLE_TRIES_MAX {
+            tokio::time::sleep(wait).await;
+            wait = wait.saturating_mul(2).min(limits::SETTLE_WAIT_MAX);
+            if let Ok(settled) = self.settle(outcome.clone()).await {
+                tracing::info!(?settled, "an outcome was stored late");
+                return;
+            }
+        }
+        tracing::error!(
+            "an outcome was not stored; its claim lapses, and its key is resolved as after a crash"
+        );
+    }
+
+    /// Answers for an owner whose claim is over: with what the winner stored, or that it is still at it; with its own answer
+    /// where the store has neither.
+    pub(crate) async fn overtaken<R, E>(self, own: Result<Response<Body<R>>, E>, answer: Answer<R, E>)
+    where
+        R: http_body::Body<Data = Bytes>,
+    {
+        meter::overtaken(&self.arrival.name.operation);
+        tracing::warn!("a handler ended after its claim was over; it answers with what is stored");
+        let response = self.winner().await.map_or(own, Ok);
+        tell(answer, Came::Answered(response));
+    }
+
+    async fn winner<R: http_body::Body<Data = Bytes>>(&self) -> Option<Response<Body<R>>> {
+        let until = Instant::now() + self.settings.policy.in_flight_wait();
+        loop {
+            let found = self.store().key_look_up(&self.arrival.name).await.ok()??;
+            let is_in_flight = matches!(found.record.phase, Phase::Claimed { .. });
+            if found.record.fingerprint != self.arrival.fingerprint {
+                return None;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if !is_in_flight || found.record.fence == self.fence || left.is_zero() {
+                return self.answer_of(found);
+            }
+            self.store().key_wait(&self.arrival.name, left.min(limits::LOOK_EVERY)).await;
+        }
+    }
+
+    fn answer_of<R: http_body::Body<Data = Bytes>>(&self, found: KeyRecord) -> Option<Response<Body<R>>> {
+        let numbers = self.settings.numbers();
+        match (found.record.phase, found.response) {
+            (Phase::Settled { .. }, Some(response)) if response.body.is_none() => {
+                Some(Problem::not_kept(numbers, response.status).into_response())
+            }
+            (Phase::Settled { .. }, Some(response)) => {
+                Some(replay(response, numbers.replay_marker).unwrap_or_else(Problem::into_response))
+            }
+            (Phase::Claimed { .. }, _) if found.record.fence != self.fence => {
+                Some(Problem::in_flight(numbers).into_response())
+            }
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn panicked<R: http_body::Body<Data = Bytes>>() -> Response<Body<R>> {
+    tracing::error!("a handler panicked");
+    Problem::failed(Code::HandlerFailed, "the service failed while it handled the request").into_response()
+}

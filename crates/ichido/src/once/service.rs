@@ -1,0 +1,241 @@
+//! The layer over a service: what happens to each request.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response};
+use ichido_store::ledger::KeyClaimed;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tower_layer::Layer;
+use tower_service::Service;
+use tracing::{Instrument as _, Span};
+
+use super::arrival::{Arrival, Head, arrive, head};
+use super::attempt::{Came, attempt};
+use super::body::Body;
+use super::fields;
+use super::handler;
+use super::kept::replay;
+use super::meter;
+use super::problem::{Code, Problem};
+use super::settings::{Settings, limits};
+use super::unknown::find_out;
+
+/// Makes the requests of one operation take effect once; see [`super::Once`].
+#[derive(Clone)]
+pub struct OnceLayer(Arc<Settings>);
+
+impl OnceLayer {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self(Arc::new(settings))
+    }
+}
+
+impl<S> Layer<S> for OnceLayer {
+    type Service = OnceService<S>;
+
+    fn layer(&self, inner: S) -> OnceService<S> {
+        OnceService { settings: Arc::clone(&self.0), inner }
+    }
+}
+
+impl fmt::Debug for OnceLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A service whose requests take effect once.
+///
+/// It is ready at any time: whether the service behind it is, is asked only when a request is to run, so that duplicates get
+/// their answers however busy it is.
+#[derive(Clone, Debug)]
+pub struct OnceService<S> {
+    settings: Arc<Settings>,
+    inner: S,
+}
+
+impl<S, B, R> Service<Request<B>> for OnceService<S>
+where
+    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Send,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Send,
+{
+    type Response = Response<Body<R>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (settings, inner) = (Arc::clone(&self.settings), self.inner.clone());
+        if settings.methods.contains(request.method()) {
+            Box::pin(serve(settings, inner, request))
+        } else {
+            Box::pin(pass(inner, request))
+        }
+    }
+}
+
+/// Hands a request on untouched.
+async fn pass<S, B, R>(mut inner: S, request: Request<B>) -> Result<Response<Body<R>>, S::Error>
+where
+    S: Service<Request<Body<B>>, Response = Response<R>>,
+    B: http_body::Body<Data = Bytes>,
+    R: http_body::Body<Data = Bytes>,
+{
+    handler::ready(&mut inner).await?;
+    inner.call(request.map(Body::passed)).await.map(|response| response.map(Body::passed))
+}
+
+/// What a request came to.
+type Served<R, E> = (meter::Result, Result<Response<Body<R>>, E>);
+
+async fn serve<S, B, R>(
+    settings: Arc<Settings>,
+    inner: S,
+    request: Request<B>,
+) -> Result<Response<Body<R>>, S::Error>
+where
+    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Send,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Send,
+{
+    let (parts, body) = request.into_parts();
+    let operation = settings.operation.of(&parts);
+    let (Head { name, echo }, span) = match head(&parts, &operation, &settings) {
+        Ok(Some(head)) => {
+            let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
+            (head, span)
+        }
+        Ok(None) => {
+            meter::answered(&operation, meter::Result::Keyless);
+            return pass(inner, Request::from_parts(parts, body)).await;
+        }
+        Err(problem) => {
+            let span = tracing::info_span!("once", operation);
+            return span.in_scope(|| finished(&operation, None, refused(problem)));
+        }
+    };
+    let served = async {
+        match arrive(name, parts, body, &settings).await {
+            Ok(arrival) => admit(&settings, Arc::new(arrival), inner).await,
+            Err(problem) => refused(problem),
+        }
+    };
+    let served = served.instrument(span.clone()).await;
+    span.in_scope(|| finished(&operation, echo, served))
+}
+
+fn refused<R: http_body::Body<Data = Bytes>, E>(problem: Problem) -> Served<R, E> {
+    tracing::debug!(code = problem.code.as_str(), "refused");
+    (meter::Result::Refused, Ok(problem.into_response()))
+}
+
+/// Counts the answer, and gives it what every answer has.
+fn finished<R: http_body::Body, E>(
+    operation: &str,
+    echo: Option<(HeaderName, HeaderValue)>,
+    (result, mut response): Served<R, E>,
+) -> Result<Response<Body<R>>, E> {
+    meter::answered(operation, result);
+    tracing::debug!(result = result.as_str(), "answered");
+    if let Ok(response) = &mut response {
+        fields::name_response(response.headers_mut());
+        response.headers_mut().extend(echo);
+    }
+    response
+}
+
+/// Runs a request, or answers it by what stands in its way.
+async fn admit<S, B, R>(settings: &Arc<Settings>, arrival: Arc<Arrival>, inner: S) -> Served<R, S::Error>
+where
+    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Send,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Send,
+{
+    let numbers = settings.numbers();
+    let mut wait_until = None;
+    let mut rounds = 0;
+    loop {
+        let (answer, answered) = oneshot::channel();
+        let under_way = settings.keeper.begin();
+        let work = attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), answer);
+        let work = async move {
+            work.await;
+            drop(under_way);
+        };
+        tokio::spawn(work.instrument(Span::current()));
+        let found = match answered.await {
+            Ok(Came::Answered(response)) => return (meter::Result::First, response),
+            Ok(Came::InTheWay(found)) => found,
+            Ok(Came::StoreFailed(error)) => {
+                tracing::error!(%error, "a key could not be claimed; nothing was run");
+                return (meter::Result::Unavailable, Ok(Problem::of_store(&error).into_response()));
+            }
+            Ok(Came::TooLate) => {
+                rounds += 1;
+                if rounds < limits::ROUNDS_MAX {
+                    continue;
+                }
+                return (meter::Result::Unavailable, Ok(Problem::unavailable().into_response()));
+            }
+            // The task was ended with the runtime, or has a fault of its own.
+            Err(_) => {
+                let problem =
+                    Problem::failed(Code::HandlerFailed, "the service ended while it handled the request");
+                return (meter::Result::Unavailable, Ok(problem.into_response()));
+            }
+        };
+        match found {
+            KeyClaimed::Replay(response) => {
+                let response = replay(response, numbers.replay_marker);
+                return (meter::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
+            }
+            KeyClaimed::ReplayNotKept { status } => {
+                return (meter::Result::NotKept, Ok(Problem::not_kept(numbers, status).into_response()));
+            }
+            KeyClaimed::Mismatch => {
+                return (meter::Result::Mismatched, Ok(Problem::conflict(numbers).into_response()));
+            }
+            KeyClaimed::Unknown { .. } => {
+                rounds += 1;
+                if rounds < limits::ROUNDS_MAX && find_out(&arrival.name, settings).await {
+                    continue;
+                }
+                return (meter::Result::Unknown, Ok(Problem::unknown(numbers).into_response()));
+            }
+            KeyClaimed::InFlight { .. } => {
+                let until = *wait_until.get_or_insert_with(|| {
+                    meter::waited(&arrival.name.operation);
+                    Instant::now() + settings.policy.in_flight_wait()
+                });
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return (meter::Result::InFlight, Ok(Problem::in_flight(numbers).into_response()));
+                }
+                settings.store().key_wait(&arrival.name, left.min(limits::LOOK_EVERY)).await;
+            }
+            // The attempt itself runs what it claimed.
+            KeyClaimed::Run { .. } => (),
+        }
+    }
+}

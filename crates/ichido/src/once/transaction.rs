@@ -1,0 +1,185 @@
+//! The transaction that a handler writes in, and that the layer ends.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use http::Extensions;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeySettle, KeySettled};
+use sqlx::{Database, Postgres, Sqlite, Transaction};
+use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+use tokio::time::timeout;
+
+use super::settings::{Pool, limits};
+
+type Slot<DB> = Arc<Mutex<Option<Transaction<'static, DB>>>>;
+
+/// A handler's transaction, among its request's extensions in transactional mode: `Tx<Postgres>` or `Tx<Sqlite>`.
+///
+/// The handler locks it, runs its statements and lets go; the layer commits or rolls back when the handler has answered. It is not
+/// to be kept: a clone that outlives the handler finds the transaction over, and one that is locked then makes the request fail.
+pub struct Tx<DB: Database>(Slot<DB>);
+
+impl<DB: Database> Clone for Tx<DB> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<DB: Database> fmt::Debug for Tx<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tx<{}>", DB::NAME)
+    }
+}
+
+/// Why there is no transaction to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TxError {
+    /// The handler has answered.
+    #[error(
+        "the request was answered and its transaction is over; do all of its work before the handler returns"
+    )]
+    Over,
+    /// Another part of the handler holds it.
+    #[error(
+        "the request's transaction is locked elsewhere in the handler and was not let go within {:?}; lock it in one place at a time",
+        limits::LOCK_WAIT
+    )]
+    Locked,
+}
+
+impl<DB: Database> Tx<DB> {
+    fn new(transaction: Transaction<'static, DB>) -> Self {
+        Self(Arc::new(Mutex::new(Some(transaction))))
+    }
+
+    /// The connection, with the transaction open on it, for as long as the guard lives.
+    pub async fn lock(&self) -> Result<TxGuard<DB>, TxError> {
+        let slot = timeout(limits::LOCK_WAIT, Arc::clone(&self.0).lock_owned()).await;
+        let slot = slot.map_err(|_| TxError::Locked)?;
+        OwnedMutexGuard::try_map(slot, Option::as_mut).map(TxGuard).map_err(|_| TxError::Over)
+    }
+
+    /// Takes the transaction back; `None` when somebody still holds it. It is then rolled back as soon as it is let go.
+    async fn close(self) -> Option<Transaction<'static, DB>> {
+        if let Ok(mut slot) = timeout(limits::TRANSACTION_WAIT, self.0.lock()).await {
+            return slot.take();
+        }
+        tokio::spawn(async move { drop(self.0.lock().await.take()) });
+        None
+    }
+}
+
+/// A handler's hold on its transaction. It stands for the connection: `&mut *guard` runs statements.
+pub struct TxGuard<DB: Database>(
+    OwnedMappedMutexGuard<Option<Transaction<'static, DB>>, Transaction<'static, DB>>,
+);
+
+impl<DB: Database> Deref for TxGuard<DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        &self.0
+    }
+}
+
+impl<DB: Database> DerefMut for TxGuard<DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        &mut self.0
+    }
+}
+
+impl<DB: Database> fmt::Debug for TxGuard<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TxGuard<{}>", DB::NAME)
+    }
+}
+
+/// The transaction of one run, while the handler has it.
+pub(crate) enum Lent {
+    Postgres(Tx<Postgres>),
+    Sqlite(Tx<Sqlite>),
+}
+
+impl Lent {
+    pub(crate) async fn begin(pool: &Pool) -> Result<Self, StoreError> {
+        Ok(match pool {
+            Pool::Postgres(pool) => Self::Postgres(Tx::new(pool.begin().await?)),
+            Pool::Sqlite(pool) => Self::Sqlite(Tx::new(Store::begin_immediate(pool).await?)),
+        })
+    }
+
+    /// Puts it where the handler finds it.
+    pub(crate) fn lend(&self, extensions: &mut Extensions) {
+        match self {
+            Self::Postgres(tx) => drop(extensions.insert(tx.clone())),
+            Self::Sqlite(tx) => drop(extensions.insert(tx.clone())),
+        }
+    }
+
+    /// Takes it back; `None` when the handler has ended and somebody still holds it.
+    pub(crate) async fn take_back(self) -> Option<Open> {
+        match self {
+            Self::Postgres(tx) => tx.close().await.map(Open::Postgres),
+            Self::Sqlite(tx) => tx.close().await.map(Open::Sqlite),
+        }
+    }
+}
+
+/// The transaction of one run, when the handler has ended. Dropped, it rolls back.
+pub(crate) enum Open {
+    Postgres(Transaction<'static, Postgres>),
+    Sqlite(Transaction<'static, Sqlite>),
+}
+
+/// How a commit ended.
+pub(crate) enum Committed {
+    Done,
+    /// It met another transaction: rolled back, and worth running again.
+    Met,
+    /// It was refused: rolled back.
+    Refused(StoreError),
+    /// Nobody knows.
+    InDoubt(StoreError),
+}
+
+impl Open {
+    /// Writes the outcome into the transaction, under its fence.
+    pub(crate) async fn settle(
+        &mut self,
+        store: &Store,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        match self {
+            Self::Postgres(open) => store.key_settle_in_postgres(open, settle).await,
+            Self::Sqlite(open) => store.key_settle_in_sqlite(open, settle).await,
+        }
+    }
+
+    pub(crate) async fn commit(self) -> Committed {
+        let outcome = match self {
+            Self::Postgres(open) => open.commit().await,
+            Self::Sqlite(open) => open.commit().await,
+        };
+        match outcome.map_err(StoreError::from) {
+            Ok(()) => Committed::Done,
+            Err(StoreError::Busy) => Committed::Met,
+            Err(error @ StoreError::Refused(_)) => Committed::Refused(error),
+            Err(error) => Committed::InDoubt(error),
+        }
+    }
+
+    /// Rolls back and waits for it, so that nothing of it is in the way of what follows. A rollback that fails has ended the
+    /// connection, and the transaction with it.
+    pub(crate) async fn roll_back(self) {
+        let outcome = match self {
+            Self::Postgres(open) => open.rollback().await,
+            Self::Sqlite(open) => open.rollback().await,
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "a rollback failed; the database rolls back by itself");
+        }
+    }
+}
