@@ -183,9 +183,10 @@ impl Writing {
     }
 }
 
-/// Begins a transaction of the caller's that may read and then write, and in which messages can be put.
+/// Begins a transaction of the caller's that may read and then write, and in which messages can be put and keys settled. Its commit
+/// acknowledges something of ours, so it waits for the disk, however the caller's connection is set up.
 pub(crate) async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Database>, StoreError> {
-    Ok(pool.begin_with(BEGIN).await?)
+    Ok(pool.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?)
 }
 
 async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {

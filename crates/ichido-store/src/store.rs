@@ -503,7 +503,7 @@ impl Store {
         match &*self.driver {
             Driver::Postgres(postgres) => Ok(postgres),
             Driver::Sqlite(_) => {
-                Err(StoreError::Address("this store is on SQLite: enqueue in an SQLite transaction"))
+                Err(StoreError::Address("this store is on SQLite: give it an SQLite transaction"))
             }
         }
     }
@@ -512,7 +512,7 @@ impl Store {
         match &*self.driver {
             Driver::Sqlite(sqlite) => Ok(sqlite),
             Driver::Postgres(_) => {
-                Err(StoreError::Address("this store is on PostgreSQL: enqueue in a PostgreSQL transaction"))
+                Err(StoreError::Address("this store is on PostgreSQL: give it a PostgreSQL transaction"))
             }
         }
     }

@@ -115,7 +115,9 @@ async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     // Its own clock goes on: once the lease has passed on it, the claims are free.
     store.skew_by(LEASE);
     assert_eq!(store.work_rescue(&rescue).await.unwrap(), Some(1));
-    let KeyClaimed::Run { fence: next, .. } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
+    let KeyClaimed::Run { fence: next, .. } = store.key_claim(claim()).await.unwrap() else {
+        panic!("not run")
+    };
     assert!(fence < next);
     // Another process knows nothing but the wall clock.
     sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();

@@ -19,23 +19,23 @@ use uuid::Uuid;
 use crate::both_databases;
 use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key};
 
-const TTL: Duration = Duration::from_hours(72);
+pub(crate) const TTL: Duration = Duration::from_hours(72);
 
-fn policy(mode: EffectMode) -> Arc<Policy> {
+pub(crate) fn policy(mode: EffectMode) -> Arc<Policy> {
     let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::of(Class::Mutate) };
     Arc::new(Policy::build(draft).expect("a policy"))
 }
 
-fn name(text: &str) -> RecordName {
+pub(crate) fn name(text: &str) -> RecordName {
     RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key(text) }
 }
 
-fn print(body: &str) -> Fingerprint {
+pub(crate) fn print(body: &str) -> Fingerprint {
     Fingerprint::from_bytes(*Digest::of_bytes(body.as_bytes()).as_bytes())
 }
 
 /// A request with the body `10 EUR`.
-fn request(text: &str, mode: EffectMode) -> KeyClaim {
+pub(crate) fn request(text: &str, mode: EffectMode) -> KeyClaim {
     KeyClaim {
         name: name(text),
         fingerprint: print("10 EUR"),
@@ -46,7 +46,7 @@ fn request(text: &str, mode: EffectMode) -> KeyClaim {
     }
 }
 
-fn response(body: &[u8]) -> Response {
+pub(crate) fn response(body: &[u8]) -> Response {
     Response {
         status: 201,
         headers: vec![("content-type".to_owned(), b"text/plain".to_vec())],
@@ -54,7 +54,7 @@ fn response(body: &[u8]) -> Response {
     }
 }
 
-fn keep(response: Response) -> KeyOutcome {
+pub(crate) fn keep(response: Response) -> KeyOutcome {
     KeyOutcome::Keep { settled: Settled::Applied, response, result_digest: None, message_id: None, ttl: TTL }
 }
 
@@ -69,29 +69,29 @@ fn keep_with(body: &[u8], message_id: Uuid) -> KeyOutcome {
 }
 
 impl Fixture {
-    async fn arrive(&self, claim: KeyClaim) -> KeyClaimed {
+    pub(crate) async fn arrive(&self, claim: KeyClaim) -> KeyClaimed {
         self.store.key_claim(claim).await.expect("an answer")
     }
 
     /// Claims a key that is free.
-    async fn run(&self, text: &str, mode: EffectMode) -> Fence {
+    pub(crate) async fn run(&self, text: &str, mode: EffectMode) -> Fence {
         match self.arrive(request(text, mode)).await {
             KeyClaimed::Run { fence, .. } => fence,
             other => panic!("{text}: {other:?}"),
         }
     }
 
-    async fn report(&self, text: &str, fence: Fence, outcome: KeyOutcome) -> KeySettled {
+    pub(crate) async fn report(&self, text: &str, fence: Fence, outcome: KeyOutcome) -> KeySettled {
         self.store.key_settle(KeySettle { name: name(text), fence, outcome }).await.expect("an answer")
     }
 
-    async fn settled(&self, text: &str, mode: EffectMode, body: &[u8]) -> Fence {
+    pub(crate) async fn settled(&self, text: &str, mode: EffectMode, body: &[u8]) -> Fence {
         let fence = self.run(text, mode).await;
         assert_eq!(self.report(text, fence, keep(response(body))).await, KeySettled::Stands);
         fence
     }
 
-    async fn phase(&self, text: &str) -> Option<Phase> {
+    pub(crate) async fn phase(&self, text: &str) -> Option<Phase> {
         self.store.key_look_up(&name(text)).await.expect("an answer").map(|found| found.record.phase)
     }
 

@@ -12,6 +12,8 @@ mod outbox;
 mod races;
 mod read;
 mod rescue;
+mod settle_in;
 mod transaction;
+mod unknown;
 mod wake;
 mod work;

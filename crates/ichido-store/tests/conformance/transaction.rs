@@ -6,6 +6,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeySettle, KeySettled};
 use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
 use sqlx::postgres::{PgPool, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
@@ -15,7 +16,7 @@ use crate::both_databases;
 use crate::fixture::{Fixture, ids, message, new_id, queue};
 
 /// A business of its own on the store's database, with a table of orders.
-enum Business {
+pub(crate) enum Business {
     Postgres(PgPool),
     Sqlite(SqlitePool),
 }
@@ -25,7 +26,7 @@ const ORDER: &str = "INSERT INTO orders VALUES (1)";
 const COUNT: &str = "SELECT count(*) FROM orders";
 
 impl Business {
-    async fn open(fixture: &Fixture) -> Self {
+    pub(crate) async fn open(fixture: &Fixture) -> Self {
         if fixture.url().starts_with("sqlite:") {
             let options =
                 SqliteConnectOptions::from_str(fixture.url()).unwrap().busy_timeout(Duration::from_secs(30));
@@ -39,14 +40,14 @@ impl Business {
         }
     }
 
-    async fn begin(&self) -> Open {
+    pub(crate) async fn begin(&self) -> Open {
         match self {
             Self::Postgres(pool) => Open::Postgres(pool.begin().await.unwrap()),
             Self::Sqlite(pool) => Open::Sqlite(Store::begin_immediate(pool).await.unwrap()),
         }
     }
 
-    async fn orders(&self) -> i64 {
+    pub(crate) async fn orders(&self) -> i64 {
         match self {
             Self::Postgres(pool) => sqlx::query(COUNT).fetch_one(pool).await.unwrap().get(0),
             Self::Sqlite(pool) => sqlx::query(COUNT).fetch_one(pool).await.unwrap().get(0),
@@ -55,16 +56,27 @@ impl Business {
 }
 
 /// A transaction of the business.
-enum Open {
+pub(crate) enum Open {
     Postgres(Transaction<'static, Postgres>),
     Sqlite(Transaction<'static, Sqlite>),
 }
 
 impl Open {
-    async fn order(&mut self) {
+    pub(crate) async fn order(&mut self) {
         match self {
             Self::Postgres(open) => drop(sqlx::query(ORDER).execute(&mut **open).await.unwrap()),
             Self::Sqlite(open) => drop(sqlx::query(ORDER).execute(&mut **open).await.unwrap()),
+        }
+    }
+
+    pub(crate) async fn settle(
+        &mut self,
+        store: &Store,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        match self {
+            Self::Postgres(open) => store.key_settle_in_postgres(open, settle).await,
+            Self::Sqlite(open) => store.key_settle_in_sqlite(open, settle).await,
         }
     }
 
@@ -82,14 +94,14 @@ impl Open {
         }
     }
 
-    async fn commit(self) {
+    pub(crate) async fn commit(self) {
         match self {
             Self::Postgres(open) => open.commit().await.unwrap(),
             Self::Sqlite(open) => open.commit().await.unwrap(),
         }
     }
 
-    async fn roll_back(self) {
+    pub(crate) async fn roll_back(self) {
         match self {
             Self::Postgres(open) => open.rollback().await.unwrap(),
             Self::Sqlite(open) => open.rollback().await.unwrap(),

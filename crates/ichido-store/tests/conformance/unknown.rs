@@ -1,0 +1,167 @@
+//! Actions of unknown outcome: listed, and settled by what was found out about them (SPEC F2).
+
+use std::time::Duration;
+
+use ichido_core::ledger::{EffectMode, Phase, Resolution, ResolveError};
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{
+    Began, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, Response, limits,
+};
+
+use crate::both_databases;
+use crate::fixture::{AFTER_LEASE, Fixture};
+use crate::ledger::{TTL, keep, name, policy, request, response};
+
+impl Fixture {
+    /// An opaque action whose outcome nobody knows.
+    async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
+        let fence = self.run(text, EffectMode::Opaque).await;
+        assert_eq!(self.report(text, fence, KeyOutcome::Hold).await, KeySettled::Stands);
+        fence
+    }
+
+    async fn decide(&self, text: &str, resolution: Resolution, response: Option<Response>) -> KeyResolved {
+        let policy = policy(EffectMode::Opaque);
+        self.store.key_resolve(&name(text), resolution, response, &policy).await.expect("an answer")
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn unknown_outcomes_are_listed_oldest_first_page_by_page(fixture: Fixture) {
+        let keys: Vec<String> = (0..5).map(|number| format!("k{number}")).collect();
+        for key in &keys {
+            fixture.unknown(key).await;
+            fixture.pass(Duration::from_secs(1));
+        }
+        fixture.settled("done", EffectMode::Opaque, b"done").await;
+        fixture.run("running", EffectMode::Opaque).await;
+        let mut after = None;
+        let mut listed = Vec::new();
+        loop {
+            let page = fixture.store.key_unknown_list(after, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some((last.record.first_claimed_at, last.name.hash()));
+            assert!(page.len() <= 2);
+            listed.extend(page.into_iter().map(|record| record.name.key.as_str().to_owned()));
+        }
+        assert_eq!(listed, keys);
+    }
+
+    #[test]
+    async fn that_it_was_done_counts_at_once(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        let decided = fixture.decide("k1", Resolution::Applied, Some(response(b"found"))).await;
+        assert_eq!(decided, KeyResolved::Stands);
+        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Replay(response(b"found")));
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let Phase::Settled { expiry, .. } = found.record.phase else { panic!("{found:?}") };
+        let expires = found.completed_at.unwrap().plus(TTL);
+        assert_eq!(expiry, ichido_core::ledger::Expiry::At(expires));
+    }
+
+    #[test]
+    async fn a_decision_without_a_response_is_told_and_not_run(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, KeyResolved::Stands);
+        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::ReplayNotKept { status: 400 });
+    }
+
+    #[test]
+    async fn that_nothing_was_done_counts_when_the_call_can_no_longer_be_travelling(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        let early = fixture.decide("k1", Resolution::NothingDone, None).await;
+        let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let settles_within = policy(EffectMode::Opaque).settles_within();
+        assert_eq!(from, found.record.claimed_at.plus(settles_within));
+        assert_eq!(found.record.phase, Phase::Unknown);
+        fixture.pass(settles_within);
+        assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, KeyResolved::Stands);
+        fixture.run("k1", EffectMode::Opaque).await;
+    }
+
+    #[test]
+    async fn what_is_known_or_not_there_is_not_decided(fixture: Fixture) {
+        assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, KeyResolved::Missing);
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let refused = KeyResolved::Refused(ResolveError::NotUnknown);
+        assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, refused, "in flight");
+        fixture.report("k1", fence, keep(response(b"done"))).await;
+        assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, refused, "settled");
+        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Replay(response(b"done")));
+    }
+
+    #[test]
+    async fn an_owner_that_reports_late_is_heard_before_a_decision_and_not_after(fixture: Fixture) {
+        let first = fixture.unknown("k1").await;
+        assert_eq!(fixture.report("k1", first, keep(response(b"late"))).await, KeySettled::Stands);
+        let refused = KeyResolved::Refused(ResolveError::NotUnknown);
+        assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, refused);
+        let second = fixture.unknown("k2").await;
+        fixture.decide("k2", Resolution::Applied, Some(response(b"found"))).await;
+        assert_eq!(fixture.report("k2", second, keep(response(b"late"))).await, KeySettled::AlreadySettled);
+        let next = fixture.arrive(request("k2", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Replay(response(b"found")));
+    }
+
+    #[test]
+    async fn a_claim_says_what_it_found_under_its_key(fixture: Fixture) {
+        let began = async |text: &str| match fixture.arrive(request(text, EffectMode::Keyed)).await {
+            KeyClaimed::Run { began, .. } => began,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(began("k1").await, Began::New);
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(began("k1").await, Began::TakenOver);
+        fixture.settled("k2", EffectMode::Keyed, b"done").await;
+        fixture.pass(TTL);
+        assert_eq!(began("k2").await, Began::Expired);
+    }
+
+    #[test]
+    async fn hops_and_trace_are_kept_with_the_last_claim(fixture: Fixture) {
+        let along = |hops: &str| KeyClaim {
+            hops: Some(hops.to_owned()),
+            trace: Some("00-7f".to_owned()),
+            ..request("k1", EffectMode::Keyed)
+        };
+        fixture.arrive(along("bff")).await;
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!((found.hops.as_deref(), found.trace.as_deref()), (Some("bff"), Some("00-7f")));
+        fixture.pass(AFTER_LEASE);
+        fixture.arrive(along("bff, gateway")).await;
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!(found.hops.as_deref(), Some("bff, gateway"));
+    }
+
+    #[test]
+    async fn what_no_record_could_hold_is_refused_alone(fixture: Fixture) {
+        let claim = || request("k1", EffectMode::Opaque);
+        let long = |bytes: usize| Some("h".repeat(bytes));
+        for claim in [
+            KeyClaim { hops: long(limits::HOPS_BYTES_MAX + 1), ..claim() },
+            KeyClaim { trace: long(limits::TRACE_BYTES_MAX + 1), ..claim() },
+        ] {
+            let refused = fixture.store.key_claim(claim).await;
+            assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+        }
+        let nul = || Some("a\0b".to_owned());
+        let mut operation = claim();
+        operation.name.operation = "a\0b".to_owned();
+        let mut identity = claim();
+        identity.name.identity = "a\0b".to_owned();
+        for claim in
+            [operation, identity, KeyClaim { hops: nul(), ..claim() }, KeyClaim { trace: nul(), ..claim() }]
+        {
+            let refused = fixture.store.key_claim(claim).await;
+            assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");
+        }
+        let whole = KeyClaim { hops: long(limits::HOPS_BYTES_MAX), ..claim() };
+        let claimed = fixture.arrive(whole).await;
+        assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The layer as its clients meet it: one test per behaviour, run over each database.
+//!
+//! The thirty cases and the bug classes that others met are listed in `docs/cases.md` with their tests here. Nothing sleeps: a
+//! test waits for a condition, or moves the store's clock.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod fixture;
+mod key;
+mod response;
+mod same;
