@@ -5,7 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
+mod clock;
 mod fixture;
 mod key;
+mod race;
 mod response;
 mod same;
