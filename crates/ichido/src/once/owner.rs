@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use ichido_core::fence::Fence;
-use ichido_core::ledger::{Outcome, Phase, Settlement};
+use ichido_core::ledger::{Outcome, Phase, Settlement, Standing, may_settle};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyOutcome, KeyRecord, KeySettle, KeySettled};
@@ -59,6 +59,12 @@ impl Owner {
     /// Whether the claim has not lapsed since it was made.
     pub(crate) async fn still_holds(&self) -> bool {
         self.kept.holds().await
+    }
+
+    /// Whether the store knows the claim as the current one.
+    pub(crate) async fn is_current(&self) -> bool {
+        let found = self.store().key_look_up(&self.arrival.name).await;
+        matches!(found, Ok(Some(found)) if may_settle(&found.record, self.fence) == Standing::Owner)
     }
 
     /// The request as the handler gets it.

@@ -52,7 +52,7 @@ where
                 tell(answer, Came::Answered(Ok(problem.into_response())));
                 return owner.settle_later(KeyOutcome::Release).await;
             }
-            End::Overtaken => return owner.overtaken(response, answer).await,
+            End::NotTheOwner => return not_the_owner(owner, answer).await,
             End::InDoubt => return read_back(owner, response, answer).await,
             End::Again => inner = fresh,
         }
@@ -74,8 +74,8 @@ enum End {
     Failed(Problem),
     /// Not yet: somebody still holds it. It rolls back when it is let go.
     Leaked(Problem),
-    /// Rolled back: the claim was somebody else's.
-    Overtaken,
+    /// Rolled back: the transaction found no claim of ours.
+    NotTheOwner,
     /// Nobody knows.
     InDoubt,
     /// Rolled back: it met another, and can be run again.
@@ -98,7 +98,7 @@ async fn end(owner: &Owner, lent: Lent, outcome: KeyOutcome, run_again: bool) ->
         Ok(KeySettled::Stands) => (),
         Ok(KeySettled::AlreadySettled | KeySettled::Stale) => {
             open.roll_back().await;
-            return End::Overtaken;
+            return End::NotTheOwner;
         }
         Err(error) => {
             open.roll_back().await;
@@ -131,6 +131,24 @@ fn failed(error: &StoreError) -> End {
             End::Failed(Problem::failed(Code::TransactionFailed, detail))
         }
     }
+}
+
+/// Answers for a run whose transaction found no claim of its own and was rolled back: never with the handler's answer, because
+/// nothing was done.
+async fn not_the_owner<R, E>(owner: Owner, answer: Answer<R, E>)
+where
+    R: http_body::Body<Data = Bytes>,
+{
+    if owner.is_current().await {
+        tracing::error!(
+            "a handler's transaction does not see the store's tables; give the layer a pool on the store's own database"
+        );
+        let detail =
+            "the service's transaction is not on the database that it should be on, so nothing was done";
+        let problem = Problem::failed(Code::TransactionFailed, detail).into_response();
+        return owner.finish(KeyOutcome::Release, Ok(problem), answer).await;
+    }
+    owner.overtaken(Ok(Problem::unavailable().into_response()), answer).await;
 }
 
 /// Finds out whether a commit was done. Giving the key back decides it: that needs the row which the commit wrote, so it waits

@@ -8,6 +8,8 @@
 mod clock;
 mod fixture;
 mod key;
+mod outcome;
 mod race;
 mod response;
 mod same;
+mod transaction;

@@ -1,0 +1,273 @@
+//! What is stored follows from the effect, not from the status alone (SPEC F2), and what is unknown is found out or held.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use ichido::once::{Effect, OnUnknown, Once, Outcome, Reconciled};
+use ichido_core::ledger::{Phase, Resolution, Settled};
+use ichido_store::ledger::KeyResolved;
+
+use crate::both_databases;
+use crate::fixture::{Endpoint, Fixture, MODES, Mode, keyed, name, respond};
+
+/// A handler that places an order and then answers as `make` says.
+fn ordering(
+    fixture: &Fixture,
+    once: Once,
+    make: impl Fn() -> Response<Body> + Send + Sync + 'static,
+) -> Endpoint {
+    let make = Arc::new(make);
+    let handler = fixture.handler(move |run| {
+        let make = Arc::clone(&make);
+        async move {
+            run.order().await;
+            make()
+        }
+    });
+    fixture.serve(once, handler)
+}
+
+fn failing(fixture: &Fixture, once: Once) -> Endpoint {
+    ordering(fixture, once, || respond(StatusCode::BAD_GATEWAY, "failed"))
+}
+
+both_databases! {
+    #[test]
+    async fn a_deterministic_refusal_is_an_outcome(fixture: Fixture) {
+        for mode in MODES {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let orders = ordering(&fixture, fixture.once(mode), || respond(StatusCode::UNPROCESSABLE_ENTITY, "no"));
+            keyed(&key).send(&orders).await.assert_first(422, "no");
+            keyed(&key).send(&orders).await.assert_replay(422, "no");
+            keyed(&key).body("mended").send(&orders).await.assert_problem(409, "key_conflict");
+            // The refusal is stored, and what was written along with it is not.
+            let written = usize::from(mode != Mode::Transactional);
+            fixture.assert_effects(before + written).await;
+            let phase = fixture.phase(&key).await;
+            assert!(matches!(phase, Some(Phase::Settled { outcome: Settled::Refused, .. })), "{phase:?}");
+        }
+    }
+
+    #[test]
+    async fn a_refusal_before_any_work_frees_the_key(fixture: Fixture) {
+        for mode in MODES {
+            for status in [401, 403, 413, 425, 429] {
+                let key = format!("{mode:?}-{status}");
+                let handler = fixture.handler(move |run| async move {
+                    if run.number == 1 {
+                        return respond(StatusCode::from_u16(status).unwrap(), "not now");
+                    }
+                    run.created()
+                });
+                let orders = fixture.serve(fixture.once(mode), handler);
+                keyed(&key).send(&orders).await.assert_first(status, "not now");
+                assert_eq!(fixture.phase(&key).await, None);
+                keyed(&key).body("mended").send(&orders).await.assert_first(201, "order 2");
+            }
+        }
+    }
+
+    #[test]
+    async fn a_5xx_is_neither_pinned_nor_run_twice(fixture: Fixture) {
+        for mode in MODES {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let orders = failing(&fixture, fixture.once(mode));
+            keyed(&key).send(&orders).await.assert_first(502, "failed");
+            let again = keyed(&key).send(&fixture.orders(mode)).await;
+            match mode {
+                // Rolled back, so it runs; the upstream honours the key, so it is asked again; nobody knows, so it is held.
+                Mode::Transactional => again.assert_first(201, "order 1"),
+                Mode::Keyed => again.assert_first(201, "order 1"),
+                Mode::Opaque => again.assert_problem(409, "outcome_unknown"),
+            }
+            let effects = if mode == Mode::Keyed { 2 } else { 1 };
+            fixture.assert_effects(before + effects).await;
+        }
+    }
+
+    #[test]
+    async fn a_panic_is_an_outcome(fixture: Fixture) {
+        for mode in MODES {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let orders = ordering(&fixture, fixture.once(mode), || panic!("a fault of the handler's"));
+            let answer = keyed(&key).send(&orders).await;
+            answer.assert_problem(500, "handler_failed");
+            assert!(!answer.text().contains("a fault of the handler's"));
+            fixture.keeper.drained().await;
+            let (phase, effects) = match mode {
+                Mode::Transactional => (None, 0),
+                Mode::Keyed | Mode::Opaque => (Some(Phase::Unknown), 1),
+            };
+            assert_eq!(fixture.phase(&key).await, phase);
+            fixture.assert_effects(before + effects).await;
+            // A panic before the handler's future is made, too.
+            let orders = fixture.serve(fixture.once(mode), fixture.handler(|_| -> std::future::Ready<_> {
+                panic!("at once")
+            }));
+            keyed(&format!("{key}-at-once")).send(&orders).await.assert_problem(500, "handler_failed");
+        }
+    }
+
+    #[test]
+    async fn a_service_that_knows_more_than_a_status_says_so(fixture: Fixture) {
+        let says = |outcome: Outcome| move || {
+            let mut response = respond(StatusCode::BAD_GATEWAY, "said");
+            response.extensions_mut().insert(outcome);
+            response
+        };
+        for (outcome, phase) in [
+            (Outcome::NotBegun, None),
+            (Outcome::NothingDone, None),
+            (Outcome::Lost, Some(Phase::Unknown)),
+            (Outcome::StillRunning, Some(Phase::Unknown)),
+        ] {
+            let key = format!("{outcome:?}");
+            let orders = ordering(&fixture, fixture.once(Mode::Opaque), says(outcome));
+            keyed(&key).send(&orders).await.assert_first(502, "said");
+            assert_eq!(fixture.phase(&key).await, phase, "{outcome:?}");
+        }
+        // Even a success: an upstream that is still at it has no outcome yet.
+        let running = || {
+            let mut response = respond(StatusCode::ACCEPTED, "still running");
+            response.extensions_mut().insert(Outcome::StillRunning);
+            response
+        };
+        let orders = ordering(&fixture, fixture.once(Mode::Keyed), running);
+        keyed("k1").send(&orders).await.assert_first(202, "still running");
+        keyed("k1").send(&fixture.orders(Mode::Keyed)).await.assert_first(201, "order 1");
+    }
+
+    #[test]
+    async fn a_service_that_fails_has_lost_the_outcome(fixture: Fixture) {
+        use tower::{Layer as _, ServiceExt as _};
+        for (mode, phase) in [(Mode::Opaque, Some(Phase::Unknown)), (Mode::Transactional, None)] {
+            let key = format!("{mode:?}");
+            let broken = tower::service_fn(|_: axum::http::Request<ichido::once::Body<Body>>| async {
+                Err::<Response<Body>, &'static str>("the connection broke")
+            });
+            let service = fixture.layer(fixture.once(mode)).layer(broken);
+            let failed = service.oneshot(keyed(&key).request()).await;
+            assert_eq!(failed.unwrap_err(), "the connection broke");
+            assert_eq!(fixture.phase(&key).await, phase);
+        }
+    }
+
+    #[test]
+    async fn an_unknown_outcome_is_held_listed_and_decided_by_a_person(fixture: Fixture) {
+        let once = fixture.once(Mode::Opaque);
+        let orders = failing(&fixture, once.clone());
+        for key in ["k1", "k2", "k3"] {
+            keyed(key).send(&orders).await.assert_first(502, "failed");
+            keyed(key).send(&orders).await.assert_problem(409, "outcome_unknown");
+        }
+        let listed = fixture.store.key_unknown_list(None, 10).await.unwrap();
+        let keys: Vec<&str> = listed.iter().map(|record| record.name.key.as_str()).collect();
+        assert_eq!(keys, ["k1", "k2", "k3"]);
+        let policy = ichido_core::ledger::Policy::build(ichido_core::ledger::PolicyDraft::of(
+            ichido_core::ledger::Class::Mutate,
+        ))
+        .unwrap();
+        let decide = async |key: &str, resolution| {
+            fixture.store.key_resolve(&name(key), resolution, None, &policy).await.unwrap()
+        };
+        assert_eq!(decide("k1", Resolution::Applied).await, KeyResolved::Stands);
+        let early = decide("k2", Resolution::NothingDone).await;
+        assert!(matches!(early, KeyResolved::Refused(_)), "it may still be travelling: {early:?}");
+        fixture.pass(policy.settles_within());
+        assert_eq!(decide("k2", Resolution::NothingDone).await, KeyResolved::Stands);
+        let orders = fixture.serve(once, fixture.ordering());
+        keyed("k1").send(&orders).await.assert_problem(409, "response_not_kept");
+        keyed("k2").send(&orders).await.assert_first(201, "order 1");
+        keyed("k3").send(&orders).await.assert_problem(409, "outcome_unknown");
+        keyed("k3").body("99 EUR").send(&orders).await.assert_problem(409, "key_conflict");
+    }
+
+    #[test]
+    async fn an_unknown_outcome_is_asked_after_where_there_is_a_way(fixture: Fixture) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let once = fixture.once(Mode::Opaque).reconcile(move |name| {
+            count.fetch_add(1, Ordering::SeqCst);
+            async move {
+                Ok(match name.key.as_str() {
+                    "done" => {
+                        let mut found = axum::http::Response::new(b"found".to_vec());
+                        *found.status_mut() = StatusCode::CREATED;
+                        found.headers_mut().insert("location", "/orders/1".parse()?);
+                        Reconciled::Applied(Some(found))
+                    }
+                    "refused" => Reconciled::Refused(None),
+                    "nothing" => Reconciled::NothingDone,
+                    "unknown" => Reconciled::StillUnknown,
+                    _ => return Err("nobody answers".into()),
+                })
+            }
+        });
+        let orders = failing(&fixture, once.clone());
+        for key in ["done", "refused", "nothing", "unknown", "error"] {
+            keyed(key).send(&orders).await.assert_first(502, "failed");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "it is asked after when somebody wants to know");
+        let orders = fixture.serve(once, fixture.ordering());
+        let answer = keyed("done").send(&orders).await;
+        answer.assert_replay(201, "found");
+        assert_eq!(answer.field("location"), Some("/orders/1"));
+        keyed("done").send(&orders).await.assert_replay(201, "found");
+        keyed("refused").send(&orders).await.assert_problem(409, "response_not_kept");
+        keyed("unknown").send(&orders).await.assert_problem(409, "outcome_unknown");
+        keyed("error").send(&orders).await.assert_problem(409, "outcome_unknown");
+        // That nothing was done does not count while the call may still be travelling.
+        keyed("nothing").send(&orders).await.assert_problem(409, "outcome_unknown");
+        fixture.pass(Duration::from_mins(11));
+        keyed("nothing").send(&orders).await.assert_first(201, "order 1");
+    }
+
+    #[test]
+    async fn past_the_upstreams_memory_a_lost_outcome_is_held(fixture: Fixture) {
+        let once = || fixture.once(Mode::Keyed).upstream_keeps_keys_for(Duration::from_hours(1));
+        let orders = failing(&fixture, once());
+        keyed("k1").send(&orders).await.assert_first(502, "failed");
+        keyed("k1").send(&orders).await.assert_first(502, "failed");
+        fixture.pass(Duration::from_hours(2));
+        keyed("k1").send(&fixture.serve(once(), fixture.ordering())).await.assert_problem(409, "outcome_unknown");
+        fixture.assert_effects(2).await;
+    }
+
+    #[test]
+    async fn a_step_of_an_action_has_a_key_of_its_own_which_stays_the_same(fixture: Fixture) {
+        let handler = fixture.handler(|run| async move {
+            let claim = run.request.extensions().get::<ichido::once::Claim>().unwrap();
+            let (charge, mail) = (claim.key_for("charge"), claim.key_for("mail"));
+            assert_ne!(charge, mail);
+            assert!(!charge.as_str().contains("k1"));
+            respond(StatusCode::BAD_GATEWAY, format!("{} {}", charge.as_str(), claim.fence))
+        });
+        let orders = fixture.serve(fixture.once(Mode::Keyed), handler);
+        let (first, second) = (keyed("k1").send(&orders).await, keyed("k1").send(&orders).await);
+        let parts = |text: &str| {
+            let (key, fence) = text.split_once(' ').unwrap();
+            (key.to_owned(), fence.parse::<u64>().unwrap())
+        };
+        let ((key, fence), (same, next)) = (parts(first.text()), parts(second.text()));
+        assert_eq!(key, same);
+        assert!(fence < next, "each claim has a greater fence");
+        let bob = keyed("k1").user("bob").send(&orders).await;
+        assert_ne!(parts(bob.text()).0, key, "another caller's is another");
+    }
+
+    #[test]
+    async fn an_operation_is_opaque_unless_it_says_otherwise(fixture: Fixture) {
+        let once = Once::operation("quiet").class(ichido::once::Class::ExternalEffect).single_identity("app");
+        let orders = failing(&fixture, once.clone());
+        keyed("k1").send(&orders).await.assert_first(502, "failed");
+        keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
+        let hasty = once.effect(Effect::Opaque).on_unknown(OnUnknown::RunAgain);
+        assert!(hasty.build(&fixture.keeper).is_err());
+    }
+}
