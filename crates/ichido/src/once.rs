@@ -6,12 +6,12 @@
 //! key, or its effect and a stored outcome. What cannot be known is never guessed. No key and no payload is ever logged.
 //!
 //! ```
-//! # use axum::{Extension, Router, http::HeaderName, routing::post};
+//! # use axum::{Router, http::HeaderName, routing::post};
 //! # use ichido::once::{Class, Effect, Keeper, Once, Tx};
 //! # use ichido_store::Store;
 //! # use sqlx::{Postgres, PgPool};
 //! # async fn app(store: Store, pool: PgPool) -> Result<Router, Box<dyn std::error::Error>> {
-//! async fn create(Extension(tx): Extension<Tx<Postgres>>) -> Result<&'static str, String> {
+//! async fn create(tx: Tx<Postgres>) -> Result<&'static str, String> {
 //!     let mut connection = tx.lock().await.map_err(|error| error.to_string())?;
 //!     let insert = sqlx::query("INSERT INTO bookmarks (url) VALUES ('https://example.org')");
 //!     insert.execute(&mut *connection).await.map_err(|error| error.to_string())?;
@@ -33,7 +33,8 @@
 //!
 //! What is stored follows from the status ([`ichido_core::ledger::settle`]). A handler, or a service that forwards the request,
 //! that knows more puts it into its response's extensions: an [`Outcome`], a [`RunAgain`], a [`Made`] message. It finds its
-//! [`Claim`] among the request's extensions, and in transactional mode its [`Tx`].
+//! [`Claim`] among the request's extensions, and in transactional mode its [`Tx`]; with the feature `axum` both are arguments of
+//! handlers.
 //!
 //! # In transactional mode
 //!
@@ -49,6 +50,8 @@ mod attempt;
 mod body;
 mod claim;
 mod draft;
+#[cfg(feature = "axum")]
+mod extract;
 mod fields;
 mod handler;
 mod keeper;
@@ -65,6 +68,8 @@ mod unknown;
 pub use body::Body;
 pub use claim::{Claim, Made, RunAgain};
 pub use draft::{BuildError, BuildErrors, Once};
+#[cfg(feature = "axum")]
+pub use extract::NotProtected;
 pub use fields::STATUS;
 pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, Outcome, Profile};
 pub use keeper::Keeper;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_core::ledger::{EffectMode, Phase, Resolution, ResolveError};
+use ichido_core::ledger::{EffectMode, Phase, RecordName, Resolution, ResolveError};
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{
     Began, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, Response, limits,
@@ -150,12 +150,12 @@ both_databases! {
             assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
         }
         let nul = || Some("a\0b".to_owned());
-        let mut operation = claim();
-        operation.name.operation = "a\0b".to_owned();
-        let mut identity = claim();
-        identity.name.identity = "a\0b".to_owned();
+        let named = |operation: &str, identity: &str| {
+            let (operation, identity) = (operation.to_owned(), identity.to_owned());
+            KeyClaim { name: RecordName { operation, identity, ..name("k1") }, ..claim() }
+        };
         for claim in
-            [operation, identity, KeyClaim { hops: nul(), ..claim() }, KeyClaim { trace: nul(), ..claim() }]
+            [named("a\0b", "alice"), named("orders", "a\0b"), KeyClaim { hops: nul(), ..claim() }, KeyClaim { trace: nul(), ..claim() }]
         {
             let refused = fixture.store.key_claim(claim).await;
             assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");

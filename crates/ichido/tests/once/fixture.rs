@@ -28,7 +28,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Longer than any lease here.
 pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
 /// Long enough for any first one here to be done.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 /// The longest that a case may take.
 const CASE_MAX: Duration = Duration::from_mins(4);
 
@@ -53,8 +53,21 @@ pub(crate) struct Fixture {
     _database: Option<Database>,
 }
 
+/// A database, and the effects outside of it.
+pub(crate) struct Place {
+    url: String,
+    outside: Arc<AtomicUsize>,
+}
+
+impl Place {
+    /// The same database by another address.
+    pub(crate) fn by(self, url: String) -> Self {
+        Self { url, ..self }
+    }
+}
+
 /// What is removed with the fixture.
-enum Database {
+pub(crate) enum Database {
     Postgres { _database: postgres::Database },
     Sqlite { _file: sqlite::File },
 }
@@ -72,7 +85,7 @@ impl Fixture {
         Self::open(&url, Some(Database::Sqlite { _file: file })).await
     }
 
-    async fn open(url: &str, database: Option<Database>) -> Self {
+    pub(crate) async fn open(url: &str, database: Option<Database>) -> Self {
         let fixture = Self::on(url, Arc::default(), database).await;
         let orders = "CREATE TABLE orders (number INTEGER)";
         match &fixture.business {
@@ -89,9 +102,19 @@ impl Fixture {
         Self { store, keeper, url: url.to_owned(), business, outside, _database: database }
     }
 
+    /// Where another node can find this database.
+    pub(crate) fn place(&self) -> Place {
+        Place { url: self.url.clone(), outside: Arc::clone(&self.outside) }
+    }
+
+    /// A node there. Its clock is its own.
+    pub(crate) async fn at(Place { url, outside }: Place) -> Self {
+        Self::on(&url, outside, None).await
+    }
+
     /// The same database as another node sees it. Its clock is its own.
     pub(crate) async fn another_node(&self) -> Self {
-        Self::on(&self.url, Arc::clone(&self.outside), None).await
+        Self::at(self.place()).await
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
@@ -206,7 +229,7 @@ impl Fixture {
 /// The service's own connections.
 async fn business(url: &str) -> Pool {
     if url.starts_with("sqlite:") {
-        let options = SqliteConnectOptions::from_str(url).unwrap().busy_timeout(Duration::from_secs(60));
+        let options = SqliteConnectOptions::from_str(url).unwrap().busy_timeout(Duration::from_mins(1));
         SqlitePool::connect_with(options).await.unwrap().into()
     } else {
         PgPool::connect(url).await.unwrap().into()

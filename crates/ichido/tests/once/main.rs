@@ -6,10 +6,15 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
 mod clock;
+mod crash;
+mod draft;
 mod fixture;
+mod gone;
 mod key;
+mod outage;
 mod outcome;
 mod race;
 mod response;
 mod same;
+mod socket;
 mod transaction;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::{Request, Response, StatusCode};
 use ichido::once::{Effect, OnUnknown, Once, Outcome, Reconciled};
 use ichido_core::ledger::{Phase, Resolution, Settled};
 use ichido_store::ledger::KeyResolved;
@@ -81,8 +81,7 @@ both_databases! {
             let again = keyed(&key).send(&fixture.orders(mode)).await;
             match mode {
                 // Rolled back, so it runs; the upstream honours the key, so it is asked again; nobody knows, so it is held.
-                Mode::Transactional => again.assert_first(201, "order 1"),
-                Mode::Keyed => again.assert_first(201, "order 1"),
+                Mode::Transactional | Mode::Keyed => again.assert_first(201, "order 1"),
                 Mode::Opaque => again.assert_problem(409, "outcome_unknown"),
             }
             let effects = if mode == Mode::Keyed { 2 } else { 1 };
@@ -148,7 +147,7 @@ both_databases! {
         use tower::{Layer as _, ServiceExt as _};
         for (mode, phase) in [(Mode::Opaque, Some(Phase::Unknown)), (Mode::Transactional, None)] {
             let key = format!("{mode:?}");
-            let broken = tower::service_fn(|_: axum::http::Request<ichido::once::Body<Body>>| async {
+            let broken = tower::service_fn(|_: Request<ichido::once::Body<Body>>| async {
                 Err::<Response<Body>, &'static str>("the connection broke")
             });
             let service = fixture.layer(fixture.once(mode)).layer(broken);
@@ -197,7 +196,7 @@ both_databases! {
             async move {
                 Ok(match name.key.as_str() {
                     "done" => {
-                        let mut found = axum::http::Response::new(b"found".to_vec());
+                        let mut found = Response::new(b"found".to_vec());
                         *found.status_mut() = StatusCode::CREATED;
                         found.headers_mut().insert("location", "/orders/1".parse()?);
                         Reconciled::Applied(Some(found))

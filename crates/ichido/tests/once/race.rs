@@ -1,8 +1,8 @@
 //! Cases 19 to 23: duplicates at the same time, and owners that come too late (SPEC C6).
 
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -273,17 +273,23 @@ both_databases! {
 }
 
 /// A service that is not ready before it is let.
-#[derive(Clone)]
 struct Slow {
     inner: Handler,
-    gate: Arc<Gate>,
-    waiting: Option<Arc<tokio::sync::Mutex<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>>,
+    gate: Gate,
+    waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     is_ready: bool,
 }
 
 impl Slow {
     fn new(inner: Handler, gate: &Gate) -> Self {
-        Self { inner, gate: Arc::new(gate.clone()), waiting: None, is_ready: false }
+        Self { inner, gate: gate.clone(), waiting: None, is_ready: false }
+    }
+}
+
+/// A clone has to become ready by itself.
+impl Clone for Slow {
+    fn clone(&self) -> Self {
+        Self::new(self.inner.clone(), &self.gate)
     }
 }
 
@@ -294,16 +300,11 @@ impl Service<Request<ichido::once::Body<Body>>> for Slow {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         if !self.is_ready {
-            let gate = Arc::clone(&self.gate);
-            let waiting = self.waiting.get_or_insert_with(|| {
-                Arc::new(tokio::sync::Mutex::new(Box::pin(async move { gate.pass().await })))
-            });
-            let Ok(mut waiting) = waiting.try_lock() else { return Poll::Pending };
-            if waiting.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+            let gate = self.gate.clone();
+            let waiting = self.waiting.get_or_insert_with(|| Box::pin(async move { gate.pass().await }));
+            ready!(waiting.as_mut().poll(cx));
+            self.is_ready = true;
         }
-        self.is_ready = true;
         Poll::Ready(Ok(()))
     }
 

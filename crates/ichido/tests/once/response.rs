@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use ichido::once::{Once, Profile};
@@ -43,6 +43,7 @@ fn fed(frames: impl IntoIterator<Item = Result<Frame, &'static str>>) -> Body {
     Body::new(Fed(body))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "beside frames that fail")]
 fn data(text: &'static str) -> Result<Frame, &'static str> {
     Ok(Frame::data(Bytes::from_static(text.as_bytes())))
 }
@@ -75,7 +76,7 @@ both_databases! {
                 ] {
                     headers.append(name, value.parse().unwrap());
                 }
-                headers.append("x-raw", axum::http::HeaderValue::from_bytes(b"\xe9\xff").unwrap());
+                headers.append("x-raw", HeaderValue::from_bytes(b"\xe9\xff").unwrap());
                 response
             });
             let key = format!("{mode:?}");
@@ -123,7 +124,7 @@ both_databases! {
         assert_eq!(first.0.headers().get_all("set-cookie").iter().count(), 2, "the first caller gets its own");
         assert_eq!(first.field("x-request-id"), Some("the first one"));
         let again = keyed("k1").send(&orders).await;
-        let mut names: Vec<&str> = again.0.headers().keys().map(axum::http::HeaderName::as_str).collect();
+        let mut names: Vec<&str> = again.0.headers().keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["idempotency-replayed", "x-kept", "x-request-id"]);
         assert_ne!(again.field("x-request-id"), Some("the first one"));
@@ -321,7 +322,7 @@ both_databases! {
             assert_eq!((answer.status(), answer.is_replay()), (201, false));
         }
         let (feed, body) = mpsc::unbounded_channel();
-        let streaming = tower::service_fn(|request: axum::http::Request<ichido::once::Body<Body>>| async move {
+        let streaming = tower::service_fn(|request: Request<ichido::once::Body<Body>>| async move {
             Ok::<_, Infallible>(Response::new(request.into_body()))
         });
         let service = tower::Layer::layer(&fixture.layer(fixture.once(Mode::Opaque)), streaming);

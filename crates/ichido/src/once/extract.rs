@@ -1,0 +1,46 @@
+//! The transaction and the claim as arguments of axum handlers.
+
+use axum_core::extract::FromRequestParts;
+use axum_core::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::request::Parts;
+use sqlx::Database;
+
+use super::claim::Claim;
+use super::transaction::Tx;
+
+/// The request did not come through a layer that gives the handler this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotProtected {
+    /// There is no claim.
+    #[error("this handler takes a Claim, and no Once layer is over it, or its request brought no key")]
+    NoClaim,
+    /// There is no transaction, or one of another database.
+    #[error(
+        "this handler takes a Tx, and no Once layer with Effect::Transactional on that database is over it, or its request brought no key"
+    )]
+    NoTransaction,
+}
+
+impl IntoResponse for NotProtected {
+    fn into_response(self) -> Response {
+        tracing::error!(error = %self, "a handler was called without its layer");
+        StatusCode::INTERNAL_SERVER_ERROR.into_response()
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Claim {
+    type Rejection = NotProtected;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
+        parts.extensions.get().cloned().ok_or(NotProtected::NoClaim)
+    }
+}
+
+impl<S: Send + Sync, DB: Database> FromRequestParts<S> for Tx<DB> {
+    type Rejection = NotProtected;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
+        parts.extensions.get().cloned().ok_or(NotProtected::NoTransaction)
+    }
+}
