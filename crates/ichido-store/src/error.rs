@@ -1,6 +1,18 @@
 //! What can go wrong with a database, as the choices a caller has.
 //!
 //! Guarantee: an error says whether it is worth trying again, and never holds a key or a payload.
+//!
+//! What the database itself said is the [`source`](std::error::Error::source), not part of the text: print the whole chain, or a
+//! wrong password and a server that is down read alike.
+//!
+//! | error | was it done? | what to do |
+//! |---|---|---|
+//! | [`Busy`](StoreError::Busy) | no | the same again, after a short wait |
+//! | [`Unavailable`](StoreError::Unavailable) | no | the same again later; when opening, look at the cause first |
+//! | [`Unknown`](StoreError::Unknown) | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
+//! | [`TooLarge`](StoreError::TooLarge), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address) | no | mend what was passed in |
+//! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
+//! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
 
 /// Why a store could not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -8,11 +20,14 @@ pub enum StoreError {
     /// Too many are asking, or a row is held by somebody else: nothing was done, try again.
     #[error("the store is busy; nothing was done, try again")]
     Busy,
-    /// The database cannot be reached, or went away before anything was done.
-    #[error("the store is unreachable; nothing was done")]
+    /// The database was not reached in time, or would not let us in: a server that is down or full, a wrong password, a
+    /// folder that is not there, a file that is no database. The cause says which; of a server that does not answer it only says
+    /// that time ran out.
+    #[error("the database could not be reached, or would not let us in; nothing was done (the cause says more)")]
     Unavailable(#[source] sqlx::Error),
-    /// The database went away during a write, and could not be asked what became of it.
-    #[error("the store went away during a write, and it is not known whether it was done")]
+    /// The connection broke before the answer came, and the database could not be asked what became of it. A read can be made
+    /// again; so can a write, under the same key or fence.
+    #[error("the connection to the database broke before its answer came; a write may or may not have been done")]
     Unknown(#[source] sqlx::Error),
     /// A row that breaks an invariant: it is never read as something else.
     #[error("a row of {table} breaks an invariant: {detail}")]
@@ -32,10 +47,11 @@ pub enum StoreError {
         /// The newest version known.
         known: i64,
     },
-    /// The migrations could not be run.
-    #[error("the database could not be brought to this program's schema")]
+    /// The migrations could not be run. On PostgreSQL the first start needs the right to create the schema `ichido`; on both, a
+    /// table of ours that somebody else made or changed stands in the way.
+    #[error("the database could not be brought to this program's schema (the cause says why)")]
     Migration(#[source] sqlx::migrate::MigrateError),
-    /// The address names no database that we know.
+    /// The address names no database that we know, or a transaction of the one database was brought to a store on the other.
     #[error("{0}")]
     Address(&'static str),
     /// The request itself is out of bounds.
@@ -48,13 +64,14 @@ pub enum StoreError {
         /// The bound.
         most: usize,
     },
-    /// A text that no database could hold.
+    /// A text that PostgreSQL could not hold; refused on SQLite too, so that both take the same.
     #[error("{what} has a NUL character, which PostgreSQL's text cannot hold; leave it out")]
     NulInText {
         /// Which text.
         what: &'static str,
     },
-    /// The database refused the statement.
-    #[error("the database refused the statement")]
+    /// The database refused the statement. Inside a PostgreSQL transaction of the caller's, that transaction is over: roll it
+    /// back. A table that is not there means that the transaction is on another database than the store.
+    #[error("the database refused the statement; nothing was done (the cause says why)")]
     Refused(#[source] sqlx::Error),
 }

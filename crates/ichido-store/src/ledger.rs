@@ -3,6 +3,123 @@
 //! Guarantee: a key is claimed by one unique insert, and every later change of its record compares the
 //! fence, so of two owners only the current one is heard. Which of the answers a request gets is decided
 //! by [`ichido_core::ledger::admit`], from what the database holds at that moment.
+//!
+//! # A request that arrives
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use ichido_core::digest::Digest;
+//! use ichido_core::fingerprint::{Fingerprint, RequestParts};
+//! use ichido_core::key::IdempotencyKey;
+//! use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
+//! use ichido_store::Store;
+//! use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let url = &file.url;
+//! let store = Store::open(url, 4).await?;
+//! let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect))?);
+//! let name = RecordName {
+//!     operation: "orders.create".to_owned(),
+//!     identity: "ann".to_owned(),
+//!     key: IdempotencyKey::parse("order-4711")?,
+//! };
+//! let request = |body: &[u8]| {
+//!     let request_digest = Digest::of_bytes(body);
+//!     let fingerprint = Fingerprint::of(&RequestParts {
+//!         operation: &name.operation,
+//!         identity: &name.identity,
+//!         method: "POST",
+//!         path: "/orders",
+//!         query: "",
+//!         media_type: "text/plain",
+//!         digest: request_digest,
+//!     });
+//!     KeyClaim { name: name.clone(), fingerprint, request_digest, policy: Arc::clone(&policy) }
+//! };
+//!
+//! // The first request runs; its duplicate does not, and another request under the key is refused.
+//! let KeyClaimed::Run { fence } = store.key_claim(request(b"one apple")).await? else {
+//!     return Err("nobody was here before".into());
+//! };
+//! assert!(matches!(store.key_claim(request(b"one apple")).await?, KeyClaimed::InFlight { .. }));
+//! assert_eq!(store.key_claim(request(b"two apples")).await?, KeyClaimed::Mismatch);
+//!
+//! // The work takes long: keep the claim. `false` would mean that it is no longer ours.
+//! assert_eq!(store.key_renew(&[(name.clone(), fence, policy.lease())]).await?, [true]);
+//!
+//! // The work is done. `ichido_core::ledger::settle` says what to keep, from what came of it.
+//! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
+//! let outcome = KeyOutcome::Keep {
+//!     settled: Settled::Applied,
+//!     response: response.clone(),
+//!     result_digest: None,
+//!     message_id: None,
+//!     ttl: policy.ttl(),
+//! };
+//! let settled = store.key_settle(KeySettle { name: name.clone(), fence, outcome }).await?;
+//! assert_eq!(settled, KeySettled::Stands);
+//!
+//! // Whoever waited for it wakes up, and asks again.
+//! assert!(store.key_wait(&name, Duration::from_secs(2)).await);
+//! assert_eq!(store.key_claim(request(b"one apple")).await?, KeyClaimed::Replay(response));
+//! assert!(store.key_look_up(&name).await?.is_some_and(|found| found.completed_at.is_some()));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # An outcome that nobody knows
+//!
+//! An owner that lost its answer settles with [`KeyOutcome::Hold`]; an owner that died is found by the next claim, once its lease
+//! is over. Either way that claim is answered with [`KeyClaimed::Unknown`], and nothing runs until somebody finds out. Whoever does
+//! asks [`ichido_core::ledger::resolve`] what it comes to, and settles under the fence that `Unknown` names. The store does not ask
+//! it by itself: it would also let a key go whose call may still be travelling.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use std::time::Duration;
+//! # use ichido_core::digest::Digest;
+//! # use ichido_core::fingerprint::Fingerprint;
+//! # use ichido_core::key::IdempotencyKey;
+//! # use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
+//! # use ichido_store::Store;
+//! # use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+//! use ichido_core::ledger::{Resolution, Settlement, resolve};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let store = Store::open(&file.url, 4).await?;
+//! # let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect))?);
+//! # let key = IdempotencyKey::parse("order-4711")?;
+//! # let name = RecordName { operation: "orders.create".to_owned(), identity: "ann".to_owned(), key };
+//! # let fingerprint = Fingerprint::from_bytes([0; 32]);
+//! # let request_digest = Digest::of_bytes(b"one apple");
+//! # let request = KeyClaim { name: name.clone(), fingerprint, request_digest, policy: Arc::clone(&policy) };
+//! # assert!(matches!(store.key_claim(request.clone()).await?, KeyClaimed::Run { .. }));
+//! # // Its owner is gone.
+//! # store.skew_by(policy.lease() + Duration::from_secs(1));
+//! let KeyClaimed::Unknown { fence } = store.key_claim(request).await? else {
+//!     return Err("its owner died".into());
+//! };
+//! let found = store.key_look_up(&name).await?.ok_or("an unknown outcome never expires")?;
+//! // The far side was asked, and says that it was done. That counts at once; "nothing was done" counts when
+//! // the call can no longer be travelling, by the store's clock.
+//! let now = found.record.claimed_at;
+//! let Settlement::Keep { outcome: settled, .. } = resolve(&found.record, Resolution::Applied, &policy, now)?
+//! else {
+//!     return Err("what is applied is kept".into());
+//! };
+//! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
+//! let ttl = policy.ttl();
+//! let outcome = KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl };
+//! store.key_settle(KeySettle { name, fence, outcome }).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +133,7 @@ use uuid::Uuid;
 
 use crate::error::StoreError;
 
-/// A request that wants to run under a key.
+/// A request that wants to run under a key ([`Store::key_claim`](crate::Store::key_claim)).
 #[derive(Clone, Debug)]
 pub struct KeyClaim {
     /// Operation, identity and key.
@@ -87,16 +204,16 @@ pub enum KeyClaimed {
         /// The status it had.
         status: u16,
     },
-    /// Somebody is at it.
+    /// Somebody is at it: [`Store::key_wait`](crate::Store::key_wait), then claim again.
     InFlight {
         /// When that claim lapses.
         lease_until: Timestamp,
     },
     /// The key belongs to another request.
     Mismatch,
-    /// Nobody knows what came of it.
+    /// Nobody knows what came of it: run nothing. Whoever finds out settles it under this fence (see the [module](self)).
     Unknown {
-        /// The claim whose outcome is unknown.
+        /// The claim whose outcome is unknown; it is still its owner's to settle, too.
         fence: Fence,
     },
 }
@@ -158,12 +275,12 @@ pub enum KeyOutcome {
         result_digest: Option<Digest>,
         /// The message that was made with it: the record does not expire while that message lives.
         message_id: Option<Uuid>,
-        /// How long the key is kept from now.
+        /// How long the key is kept from now: [`Policy::ttl`]. At zero it counts as new at once.
         ttl: Duration,
     },
     /// Nothing was done: the key is free again.
     Release,
-    /// Nobody knows: hold the key.
+    /// Nobody knows: hold the key. Later claims are answered with [`KeyClaimed::Unknown`], unless the policy lets them run again.
     Hold,
 }
 
@@ -172,9 +289,9 @@ pub enum KeyOutcome {
 pub enum KeySettled {
     /// It stands.
     Stands,
-    /// The record was settled before.
+    /// The record was settled before, under this same fence: answer with what is stored ([`Store::key_look_up`](crate::Store::key_look_up)).
     AlreadySettled,
-    /// Somebody else owns the record, or it is gone: nothing was changed.
+    /// Somebody else owns the record, or it is gone: nothing was changed, and what this owner did may be done again by the other.
     Stale,
 }
 

@@ -3,7 +3,18 @@
 //! Guarantee: what is acknowledged is durable, and what is not acknowledged is whole or not there at all. Every
 //! method is atomic in itself and speaks of requests and messages, never of rows.
 //!
-//! Start at [`Store`].
+//! Start at [`Store`]. It is one interface over two protocols:
+//!
+//! - the **ledger**, for a request that arrives: [`Store::key_claim`], do the work, [`Store::key_settle`]. The example is at
+//!   [`ledger`].
+//! - the **outbox**, for a message that must leave: [`Store::message_enqueue`] (or, inside your own transaction,
+//!   [`Store::message_enqueue_in_postgres`] and [`Store::message_enqueue_in_sqlite`]), then in a worker [`Store::work_claim`],
+//!   call, [`Store::work_settle`]. The example of a worker is at [`message`], that of the rescue of a dead one at [`rescue`].
+//!
+//! What a crate above this one will do by itself, its user does today: call [`Store::work_promote`], [`Store::work_rescue`],
+//! [`Store::key_sweep`], [`Store::message_forget`] and [`Store::queue_counts_fold`] now and then. [`node`] shows it.
+//!
+//! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
 
 mod alone;
 mod batch;

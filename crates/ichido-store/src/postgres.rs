@@ -56,7 +56,11 @@ impl Postgres {
         skew: Arc<AtomicI64>,
     ) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url)
-            .map_err(|_| StoreError::Address("the address is no PostgreSQL address: write postgres://user@host/database"))?
+            .map_err(|_| {
+                StoreError::Address(
+                    "the address is no PostgreSQL address: write postgres://user:password@host:port/database, and / ? # @ : % inside the password as %2F %3F %23 %40 %3A %25",
+                )
+            })?
             // Stated, not inherited: a role or a database may have been told otherwise, and an answer must mean durable.
             .options([
                 ("synchronous_commit", "on"),

@@ -229,7 +229,13 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     options.create(true).append(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))
+    options.open(path).map(drop).map_err(|error| {
+        let told = format!(
+            "{} cannot be opened for writing: {error}; its folder must be there, and both be this user's to write",
+            path.display()
+        );
+        StoreError::Unavailable(sqlx::Error::Io(std::io::Error::new(error.kind(), told)))
+    })
 }
 
 /// The migrations, oldest first. Our tables and sqlx's own have the prefix `ichido_`, so that they meet nobody else's.
