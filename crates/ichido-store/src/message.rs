@@ -2,6 +2,109 @@
 //!
 //! Guarantee: a message is unique by queue, identity and key for as long as it is kept (SPEC D1), and its
 //! request is the caller's bytes. Its states are those of [`ichido_core::lifecycle::State`], one to one.
+//!
+//! # A worker
+//!
+//! What came of a call is judged by `ichido_core`: the verdict says what is known of the effect, and [`Event::of_try`] makes the
+//! event to report of it. An event holds moments; count them from [`Work::claimed_at`], which is the store's own clock.
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use std::time::Duration;
+//!
+//! use ichido_core::key::IdempotencyKey;
+//! use ichido_core::lifecycle::{Event, State, Tried};
+//! use ichido_core::retry::{Guarantee, Retry, Safety};
+//! use ichido_core::verdict::{Answer, Echo, Seen, Table};
+//! use ichido_store::Store;
+//! use ichido_store::message::{
+//!     ClaimTerms, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement, Stepped,
+//! };
+//! use uuid::Uuid;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! let store = Store::open(&file.url, 4).await?;
+//! let queue = QueueName::parse("mail").ok_or("letters, digits, . _ - and :")?;
+//! let key = IdempotencyKey::parse("welcome-ann")?;
+//! let message = NewMessage {
+//!     tries_allowed: Retry::OUTBOX.tries, // Without this it is tried once.
+//!     ..NewMessage::new(queue.clone(), "ann", key, b"welcome!".to_vec())
+//! };
+//! let Enqueued::New { id } = store.message_enqueue(message.clone()).await? else {
+//!     return Err("nobody put it in before".into());
+//! };
+//! assert_eq!(store.message_enqueue(message).await?, Enqueued::Same { id });
+//!
+//! // Claim. When there is nothing, wait for a wake-up and look again after a bound in any case.
+//! let terms = ClaimTerms { node: Uuid::now_v7(), lease: Duration::from_secs(30), marks: false };
+//! let few = NonZeroU32::new(32).ok_or("at least one")?;
+//! let mut works = store.work_claim(&queue, few, terms).await?;
+//! while works.is_empty() {
+//!     store.queue_wait(&queue, Duration::from_millis(200)).await;
+//!     works = store.work_claim(&queue, few, terms).await?;
+//! }
+//! let work = &works[0];
+//!
+//! // Call the destination, and renew the claim while that takes long. It answers 503.
+//! assert_eq!(store.work_renew(&[work.fence], terms.lease).await?, [true]);
+//! let answer = Answer { status: 503, headers: &[], body: b"", echo: Echo::Absent };
+//!
+//! // Judge and settle.
+//! let receiver = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+//! let safety = work.history.safety(receiver, work.claimed_at);
+//! let verdict = Table::http().judge(&Seen::Answer(answer), work.claimed_at);
+//! let failure = NonZeroU32::new(work.history.tries).ok_or("this try counts")?;
+//! let dice = 0.5; // Yours to draw, from 0 up to 1.
+//! let wait = Retry::OUTBOX.wait(failure, dice, verdict.hint);
+//! let tried = Tried {
+//!     fence: work.fence,
+//!     effect: verdict.effect,
+//!     safety,
+//!     due: work.claimed_at.plus(wait),
+//!     travels_until: work.claimed_at.plus(Duration::from_mins(10)),
+//! };
+//! let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
+//! let note = Note { code: verdict.code, status: Some(503), ..Note::default() };
+//! let stepped = store.work_settle(Settlement::of(work, event, note)).await?;
+//! assert!(matches!(stepped, Stepped::Now(State::Failed { .. })));
+//!
+//! // It is claimable again when its wait is over and somebody promotes it.
+//! # store.skew_by(wait + Duration::from_secs(1));
+//! assert_eq!(store.work_promote(1_000).await?, [(queue.clone(), 1)]);
+//! # let work = &store.work_claim(&queue, few, terms).await?[0];
+//! # let failure = ichido_core::lifecycle::Failure::ForGood;
+//! # let (fence, effect) = (work.fence, ichido_core::verdict::Effect::NotDone);
+//! # let travels_until = work.claimed_at;
+//! # let event = Event::Failed { fence, failure, effect, safety, travels_until };
+//! # store.work_settle(Settlement::of(work, event, Note::default())).await?;
+//!
+//! // Later it is dead, and a person sends it again.
+//! let dead = store.letter_list(LetterState::Dead, Some(&queue), None, 100).await?;
+//! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
+//! let requeue = |_now| Event::Requeued { allowed: true, safety: Safety::Keyed };
+//! let stepped = store.message_step(dead[0].message.id, requeue, &note).await?;
+//! assert!(matches!(stepped, Stepped::Now(State::Queued { .. })));
+//!
+//! // What happened, how it stands, and how much there is.
+//! let steps = store.message_transitions(id).await?;
+//! assert_eq!(steps.last().map(|step| step.kind.as_str()), Some("requeued"));
+//! assert_eq!(store.message_get(id).await?.ok_or("it is kept")?.status, "queued");
+//! assert_eq!(store.queue_counts().await?[0].count, 1);
+//!
+//! // A listing goes on after the last of the page before.
+//! let mut filter = MessageFilter { queue: Some(queue.clone()), ..MessageFilter::default() };
+//! while let Some(last) = store.message_list(&filter, 100).await?.last() {
+//!     filter.after = Some(last.id);
+//! }
+//!
+//! // A paused queue takes messages in and gives none out.
+//! store.queue_pause(&queue, true, Some("olivia")).await?;
+//! assert!(store.work_claim(&queue, few, terms).await?.is_empty());
+//! # Ok(())
+//! # }
+//! ```
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -42,6 +145,13 @@ pub struct QueueName(String);
 
 impl QueueName {
     /// Takes a name, or `None` when it is no name.
+    ///
+    /// ```
+    /// use ichido_store::message::QueueName;
+    ///
+    /// assert!(QueueName::parse("mail.welcome-v2:eu").is_some());
+    /// assert!(QueueName::parse("").is_none() && QueueName::parse("no blanks").is_none());
+    /// ```
     pub fn parse(name: &str) -> Option<Self> {
         let fits = (1..=limits::QUEUE_BYTES_MAX).contains(&name.len());
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':');
@@ -71,15 +181,16 @@ pub struct NewMessage {
     pub digest: Digest,
     /// The trace it belongs to.
     pub trace: Option<String>,
-    /// 0 is most urgent.
+    /// 0 is most urgent, 255 least; [`NewMessage::new`] says 2.
     pub priority: u8,
-    /// Tries allowed, the first one included.
+    /// Tries allowed, the first one included; [`NewMessage::new`] says one.
     pub tries_allowed: NonZeroU32,
-    /// Not before this much later.
+    /// Not before this much later: it is queued at once, and claimable after [`Store::work_promote`](crate::Store::work_promote).
     pub delay: Duration,
     /// The dead message that it was made from (SPEC D17).
     pub made_from: Option<Uuid>,
-    /// Equal content within a window is the same action whatever its key (SPEC A7).
+    /// Equal content within a window is the same action whatever its key (SPEC A7). Not looked at by
+    /// [`Store::messages_enqueue_in_postgres`](crate::Store::messages_enqueue_in_postgres) and its twin on SQLite.
     pub same_content: Option<SameContent>,
 }
 
@@ -93,7 +204,8 @@ pub struct SameContent {
 }
 
 impl NewMessage {
-    /// A message with nothing special about it.
+    /// A message with nothing special about it: due at once, tried **once**, priority 2, `application/octet-stream`, and the
+    /// digest of its bytes as they are. Set the fields for anything else; a retried message says so in `tries_allowed`.
     pub fn new(queue: QueueName, identity: &str, key: IdempotencyKey, request: Vec<u8>) -> Self {
         let digest = Digest::of_bytes(&request);
         Self {
@@ -156,7 +268,8 @@ pub enum Enqueued {
         /// Its id.
         id: Uuid,
     },
-    /// The same message was put in before.
+    /// The same message was put in before: the request has the same digest. The rest (priority, tries, delay, media type) is not
+    /// compared, and the first one's stays.
     Same {
         /// The first one's id.
         id: Uuid,
@@ -196,11 +309,12 @@ pub(crate) fn answer((id, new): &Numbered, first: First) -> Enqueued {
 /// Who claims, for how long, and how carefully.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimTerms {
-    /// The node that claims.
+    /// The node that claims: any id that is new for each start of the program, shown in the audit.
     pub node: Uuid,
     /// How long the claim holds without being renewed.
     pub lease: Duration,
-    /// Whether the beginning of each call will be marked ([`Begun::NotYet`]): for irreversible work without keys.
+    /// Whether the beginning of each call will be marked ([`Begun::NotYet`]), by [`Store::work_begin`](crate::Store::work_begin):
+    /// for irreversible work without keys. The example is at [`rescue`](crate::rescue).
     pub marks: bool,
 }
 
@@ -231,7 +345,8 @@ pub struct Work {
     pub claimed_at: Timestamp,
     /// The claim.
     pub fence: Fence,
-    /// Whether the beginning of its call is marked.
+    /// Whether the beginning of its call was marked when it was claimed. [`Store::work_begin`](crate::Store::work_begin) does not
+    /// change it here: once the call has begun, do not report [`Event::GivenBack`].
     pub begun: Begun,
     /// What has been tried, this try included.
     pub history: History,
@@ -275,7 +390,8 @@ pub struct Settlement {
     pub claimed_at: Timestamp,
     /// Its state when it was claimed, with the fence.
     pub state: State,
-    /// What happened: one of the events that a holder may report.
+    /// What happened: one of the events that a holder may report, which are [`Event::Succeeded`], [`Event::Failed`] and
+    /// [`Event::GivenBack`]. Any other is refused.
     pub event: Event,
     /// What is known about it.
     pub note: Note,
@@ -318,7 +434,8 @@ pub struct Note {
 pub enum Stepped {
     /// It stands; the message is now in this state.
     Now(State),
-    /// It does not apply, and nothing was changed.
+    /// It does not apply, and nothing was changed. A worker that reads [`StaleFence`](ichido_core::lifecycle::Why::StaleFence)
+    /// has lost its claim, and somebody else may have the message.
     Refused(ichido_core::lifecycle::Why),
     /// There is no such message.
     NoSuchMessage,
@@ -329,11 +446,11 @@ pub enum Stepped {
 pub struct Transition {
     /// When.
     pub at: Timestamp,
-    /// From which state.
+    /// From which state: a name as [`State::name`] gives it.
     pub from: String,
     /// To which state.
     pub to: String,
-    /// What happened.
+    /// What happened: a name as [`Event::name`] gives it.
     pub kind: String,
     /// The claim or the action it belongs to.
     pub fence: Option<u64>,
@@ -374,13 +491,13 @@ pub struct MessageRow {
     pub request: Vec<u8>,
     /// Their digest.
     pub request_digest: Digest,
-    /// Its state's name.
+    /// Its state's name, as [`State::name`] gives it: `queued`, `sending`, `failed`, `parked`, `sent`, `dead` or `cancelled`.
     pub status: String,
     /// Tries so far.
     pub tries: u32,
     /// Tries allowed.
     pub tries_allowed: u32,
-    /// When it is due.
+    /// When it is due; `None` once it is being sent or has ended.
     pub next_attempt: Option<Timestamp>,
     /// The code of the last error.
     pub last_error: Option<String>,
@@ -405,7 +522,7 @@ pub struct MessageRow {
 pub struct MessageFilter {
     /// Of this queue.
     pub queue: Option<QueueName>,
-    /// In this state.
+    /// In this state: a name as [`State::name`] gives it, such as `dead`. Any other text finds nothing.
     pub status: Option<String>,
     /// Of this identity.
     pub identity: Option<String>,
@@ -470,6 +587,6 @@ pub struct Count {
     pub queue: String,
     /// The state's name.
     pub state: String,
-    /// How many.
+    /// How many; a state without any may be left out.
     pub count: i64,
 }

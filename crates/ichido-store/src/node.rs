@@ -1,6 +1,45 @@
 //! What the nodes of one database tell each other: that they live, and how fast a destination may be called.
 //!
 //! Guarantee: of two nodes that write a pace over the same version, one succeeds and the other is told, so no change is lost.
+//!
+//! # The upkeep
+//!
+//! Each call does a bounded amount and says how much, so that it is repeated until there is no more. Promoting and rescuing are for
+//! every node and may be done by many at once; the rest is enough once, by whoever is the caretaker.
+//!
+//! ```
+//! use std::time::{Duration, SystemTime};
+//!
+//! use ichido_core::time::Timestamp;
+//! use ichido_store::Store;
+//! use ichido_store::node::SharedPace;
+//! use uuid::Uuid;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let store = Store::open(&file.url, 4).await?;
+//! const PART: u32 = 1_000;
+//! let (node, other) = (Uuid::now_v7(), Uuid::now_v7());
+//! store.node_beat(node, "web-1").await?;
+//! assert_eq!(store.node_list().await?[0].name, "web-1");
+//!
+//! assert!(store.caretaker_claim(node, Duration::from_secs(30)).await?);
+//! assert!(!store.caretaker_claim(other, Duration::from_secs(30)).await?, "one at a time");
+//! while store.key_sweep(PART).await? == u64::from(PART) {}
+//! while store.queue_counts_fold(PART).await? == u64::from(PART) {}
+//! let kept_for = 90 * 24 * 3_600 * 1_000_000;
+//! let now = Timestamp::from(SystemTime::now());
+//! let finished_before = Timestamp::from_micros(now.as_micros() - kept_for);
+//! while store.message_forget(finished_before, PART).await? == u64::from(PART) {}
+//!
+//! // A pace is read, changed and written; whoever is told `false` reads again.
+//! assert_eq!(store.pace_read("mail.example").await?, None);
+//! assert!(store.pace_write("mail.example", SharedPace::NEVER_WRITTEN, b"9/s").await?);
+//! assert!(!store.pace_write("mail.example", SharedPace::NEVER_WRITTEN, b"8/s").await?);
+//! # Ok(())
+//! # }
+//! ```
 
 use ichido_core::time::Timestamp;
 use uuid::Uuid;

@@ -2,6 +2,56 @@
 //!
 //! Guarantee: each message that a lapsed lease still holds takes exactly one step, decided by the lifecycle; what was
 //! settled a moment before takes none.
+//!
+//! # A worker that dies
+//!
+//! Where doing it twice would hurt and the destination honours no keys, a claim says `marks`, and the beginning of each call is
+//! marked. Then the rescue can tell what had not begun, and goes back to be sent, from what may have been done, and is parked.
+//!
+//! ```
+//! use std::num::NonZeroU32;
+//! use std::time::Duration;
+//!
+//! use ichido_core::key::IdempotencyKey;
+//! use ichido_core::retry::Guarantee;
+//! use ichido_store::Store;
+//! use ichido_store::message::{ClaimTerms, LetterState, NewMessage, QueueName};
+//! use ichido_store::rescue::RescueTerms;
+//! use uuid::Uuid;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let store = Store::open(&file.url, 4).await?;
+//! let queue = QueueName::parse("orders").ok_or("a name")?;
+//! for key in ["first", "second"] {
+//!     let key = IdempotencyKey::parse(key)?;
+//!     store.message_enqueue(NewMessage::new(queue.clone(), "ann", key, b"one apple".to_vec())).await?;
+//! }
+//!
+//! let lease = Duration::from_secs(30);
+//! let terms = ClaimTerms { node: Uuid::now_v7(), lease, marks: true };
+//! let works = store.work_claim(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
+//! // Right before the call: `false` means that the claim was lost meanwhile, and the call must not be made.
+//! assert_eq!(store.work_begin(&[(works[0].id, works[0].fence)]).await?, [true]);
+//!
+//! // The worker dies. When its lease is over, any node rescues what it held, one claim at a time.
+//! # store.skew_by(lease + Duration::from_secs(1));
+//! let of_queue = |_queue: &QueueName| RescueTerms {
+//!     guarantee: Guarantee::Nothing,
+//!     wait: Duration::from_secs(2),
+//!     travels_for: Duration::from_mins(10),
+//! };
+//! let mut rescued = 0;
+//! while let Some(count) = store.work_rescue(of_queue).await? {
+//!     rescued += count;
+//! }
+//! assert_eq!(rescued, 2);
+//! let parked = store.letter_list(LetterState::Parked, Some(&queue), None, 100).await?;
+//! assert_eq!((parked.len(), parked[0].message.id), (1, works[0].id));
+//! # Ok(())
+//! # }
+//! ```
 
 use std::time::Duration;
 
