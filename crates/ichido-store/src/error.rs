@@ -23,11 +23,15 @@ pub enum StoreError {
     /// The database was not reached in time, or would not let us in: a server that is down or full, a wrong password, a
     /// folder that is not there, a file that is no database. The cause says which; of a server that does not answer it only says
     /// that time ran out.
-    #[error("the database could not be reached, or would not let us in; nothing was done (the cause says more)")]
+    #[error(
+        "the database could not be reached, or would not let us in; nothing was done (the cause says more)"
+    )]
     Unavailable(#[source] sqlx::Error),
     /// The connection broke before the answer came, and the database could not be asked what became of it. A read can be made
     /// again; so can a write, under the same key or fence.
-    #[error("the connection to the database broke before its answer came; a write may or may not have been done")]
+    #[error(
+        "the connection to the database broke before its answer came; a write may or may not have been done"
+    )]
     Unknown(#[source] sqlx::Error),
     /// A row that breaks an invariant: it is never read as something else.
     #[error("a row of {table} breaks an invariant: {detail}")]

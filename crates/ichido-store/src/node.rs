@@ -4,7 +4,7 @@
 //!
 //! # The upkeep
 //!
-//! Each call does a bounded amount and says how much, so that it is repeated until there is no more. Promoting and rescuing are for
+//! Each call does a bounded amount and says how much; a full part means that there may be more. Promoting and rescuing are for
 //! every node and may be done by many at once; the rest is enough once, by whoever is the caretaker.
 //!
 //! ```

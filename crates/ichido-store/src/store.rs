@@ -35,7 +35,10 @@ use crate::wake::{Topic, Wakes};
 /// How often a finding about a record looks again when the record changes under its eyes.
 const RESOLVE_ROUNDS_MAX: usize = 3;
 
-/// The ledger and the outbox of one database. Cheap to clone; all clones are the same store.
+/// The ledger and the outbox of one database. Cheap to clone; all clones are the same store, and it closes with the last.
+///
+/// Programs that show its methods together: a request at [`crate::ledger`], a worker at [`crate::message`], a worker that dies at
+/// [`crate::rescue`], the upkeep at [`crate::node`]. What to do about an error: [`crate::error`].
 #[derive(Clone)]
 pub struct Store {
     driver: Arc<Driver>,
@@ -50,6 +53,30 @@ pub struct Store {
 impl Store {
     /// Opens a database by its address, `sqlite:path` or `postgres://…`, and brings its schema up to date. A file that is not there
     /// is made; a database in memory is refused, because it forgets what it acknowledged.
+    ///
+    /// Must be called within a tokio runtime, which the store's own tasks then run on.
+    ///
+    /// - **SQLite**: the path is taken as it is written, without parameters and without `%` escapes, and its folder must be there.
+    ///   `connections_max` bounds the readers; there is one writer.
+    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` should be at
+    ///   least 1; one more connection listens for other nodes. TLS is not built in: `sslmode=require` is an error, and without an
+    ///   `sslmode` all travels in the clear. A server that does not answer is given up on after 5 seconds.
+    ///
+    /// ```
+    /// use ichido_store::Store;
+    /// use ichido_store::error::StoreError;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let file = ichido_store::testing::sqlite::fresh_file();
+    /// # let path = file.path();
+    /// let store = Store::open(&format!("sqlite:{}", path.display()), 4).await?;
+    /// # drop(store);
+    /// let refused = Store::open("mysql://root@localhost/shop", 4).await;
+    /// assert!(matches!(refused, Err(StoreError::Address(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
         let skew = Arc::new(AtomicI64::new(0));
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
@@ -82,7 +109,9 @@ impl Store {
         matches!(&*self.driver, Driver::Sqlite(_))
     }
 
-    /// Claims a key for a request, or says what stands in its way.
+    /// Claims a key for a request, or says what stands in its way. The example is at [`crate::ledger`].
+    ///
+    /// Whoever is told to run it must settle it, and renew it ([`Store::key_renew`]) before the policy's lease is over.
     pub async fn key_claim(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
         claim.check()?;
         let bytes = claim.name.operation.len()
@@ -92,7 +121,10 @@ impl Store {
         self.claims.submit(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await
     }
 
-    /// Reports what came of a claim.
+    /// Reports what came of a claim; the example is at [`crate::ledger`].
+    ///
+    /// It is heard for as long as nobody else took the key over, even after its lease, and after the outcome was marked unknown.
+    /// `ichido_core::ledger::settle` decides what to report, `resolve` in the case of an unknown outcome: neither is asked here.
     pub async fn key_settle(&self, settle: KeySettle) -> Result<KeySettled, StoreError> {
         let bytes = match &settle.outcome {
             KeyOutcome::Keep { response, .. } => response.body.as_ref().map_or(0, Vec::len) + 1_000,
@@ -134,7 +166,8 @@ impl Store {
     }
 
     /// Waits until a claimed key is settled, at most so long; answers whether something happened. A hint that makes the next look
-    /// sooner: on SQLite it comes from this process only.
+    /// sooner: on SQLite it comes from this process only. It does not end with the lease: wait no longer than `lease_until`, and claim
+    /// again whatever the answer.
     pub async fn key_wait(&self, name: &RecordName, at_most: Duration) -> bool {
         let settled = async || match self.key_look_up(name).await {
             Ok(Some(found)) => !matches!(found.record.phase, Phase::Claimed { .. }),
@@ -145,12 +178,12 @@ impl Store {
         self.wakes.wait(&Topic::key(name), at_most, settled).await
     }
 
-    /// Prolongs claims; answers which of them still stand.
+    /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
     pub async fn key_renew(&self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.driver, driver => driver.key_renew(claims).await)
     }
 
-    /// What is stored under a key.
+    /// What is stored under a key; an expired record is there until it is swept.
     pub async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
         Ok(on!(&*self.driver, driver => driver.key_find(name).await)?.map(|(record, _)| record))
     }
@@ -192,12 +225,17 @@ impl Store {
         Err(StoreError::Busy)
     }
 
-    /// Forgets expired keys, at most `limit`; answers how many.
+    /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses (SPEC A5); answers how
+    /// many were forgotten. Fewer than `limit` may still mean that there is more.
     pub async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
         on!(&*self.driver, driver => driver.key_sweep(limit).await)
     }
 
-    /// Puts a message in.
+    /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at
+    /// [`crate::message`].
+    ///
+    /// To put it in together with your own rows, see [`Store::message_enqueue_in_postgres`] and
+    /// [`Store::message_enqueue_in_sqlite`].
     pub async fn message_enqueue(&self, message: NewMessage) -> Result<Enqueued, StoreError> {
         message.check()?;
         let claimable = message.delay.is_zero().then(|| message.queue.clone());
@@ -214,7 +252,8 @@ impl Store {
         Ok(enqueued)
     }
 
-    /// Puts many messages in; each is answered on its own.
+    /// Puts many messages in; each is answered on its own, in the order they were given. Quicker than one by one; not one
+    /// transaction.
     pub async fn messages_enqueue(&self, messages: Vec<NewMessage>) -> Vec<Result<Enqueued, StoreError>> {
         let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
         let mut plain = Vec::with_capacity(messages.len());
@@ -244,6 +283,35 @@ impl Store {
 
     /// Puts a message in within the caller's open PostgreSQL transaction: both commit, or neither (SPEC D4). Call
     /// [`Store::queue_wake`] after the commit.
+    ///
+    /// The transaction must be on the store's own database; on a connection without one, the message is put in at once. Two
+    /// transactions that put in the same key wait for each other, so keep them short. A message that is out of bounds is refused
+    /// before the database sees it and leaves the transaction usable; an error of the database ends it.
+    ///
+    /// ```
+    /// use ichido_core::key::IdempotencyKey;
+    /// use ichido_store::Store;
+    /// use ichido_store::message::{NewMessage, QueueName};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let database = ichido_store::testing::postgres::fresh_database().await;
+    /// # let url = &database.url;
+    /// let store = Store::open(url, 4).await?;
+    /// let pool = sqlx::PgPool::connect(url).await?; // Your own.
+    /// # sqlx::query("CREATE TABLE orders (what text)").execute(&pool).await?;
+    /// let queue = QueueName::parse("mail").ok_or("a name")?;
+    /// let key = IdempotencyKey::parse("order-4711")?;
+    ///
+    /// let mut transaction = pool.begin().await?;
+    /// sqlx::query("INSERT INTO orders VALUES ('apple')").execute(&mut *transaction).await?;
+    /// let message = NewMessage::new(queue.clone(), "ann", key, b"thanks!".to_vec());
+    /// store.message_enqueue_in_postgres(&mut transaction, message).await?;
+    /// transaction.commit().await?;
+    /// store.queue_wake(&queue);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn message_enqueue_in_postgres(
         &self,
         connection: &mut PgConnection,
@@ -253,7 +321,8 @@ impl Store {
         self.postgres()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
     }
 
-    /// The same for many messages; all are put in or none is. None is compared by content.
+    /// The same as [`Store::message_enqueue_in_postgres`] for many messages, answered in the order they were given; all that are
+    /// new are put in or none is. None is compared by content: `same_content` is not looked at.
     pub async fn messages_enqueue_in_postgres(
         &self,
         connection: &mut PgConnection,
@@ -266,7 +335,32 @@ impl Store {
     /// [`Store::queue_wake`] after the commit.
     ///
     /// Begin that transaction by [`Store::begin_immediate`], keep it short, and await nothing else of this store inside it: while
-    /// it is open nobody else writes.
+    /// it is open nobody else writes, and a write of this store waits 5 seconds and is then [`StoreError::Busy`].
+    ///
+    /// ```
+    /// use ichido_core::key::IdempotencyKey;
+    /// use ichido_store::Store;
+    /// use ichido_store::message::{NewMessage, QueueName};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let file = ichido_store::testing::sqlite::fresh_file();
+    /// # let url = &file.url;
+    /// let store = Store::open(url, 4).await?;
+    /// let pool = sqlx::SqlitePool::connect(url).await?; // Your own, on the same file.
+    /// # sqlx::query("CREATE TABLE orders (what TEXT)").execute(&pool).await?;
+    /// let queue = QueueName::parse("mail").ok_or("a name")?;
+    /// let key = IdempotencyKey::parse("order-4711")?;
+    ///
+    /// let mut transaction = Store::begin_immediate(&pool).await?;
+    /// sqlx::query("INSERT INTO orders VALUES ('apple')").execute(&mut *transaction).await?;
+    /// let message = NewMessage::new(queue.clone(), "ann", key, b"thanks!".to_vec());
+    /// store.message_enqueue_in_sqlite(&mut transaction, message).await?;
+    /// transaction.commit().await?;
+    /// store.queue_wake(&queue);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn message_enqueue_in_sqlite(
         &self,
         connection: &mut SqliteConnection,
@@ -276,7 +370,8 @@ impl Store {
         self.sqlite()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
     }
 
-    /// The same for many messages; all are put in or none is. None is compared by content.
+    /// The same as [`Store::message_enqueue_in_sqlite`] for many messages, answered in the order they were given; all that are
+    /// new are put in or none is. None is compared by content: `same_content` is not looked at.
     pub async fn messages_enqueue_in_sqlite(
         &self,
         connection: &mut SqliteConnection,
@@ -305,7 +400,13 @@ impl Store {
         self.wakes.wait(&Topic::queue(queue), at_most, async || false).await
     }
 
-    /// Takes up to `count` messages of a queue, most urgent and oldest first.
+    /// Takes up to `count` messages of a queue, most urgent and oldest first; the example is at [`crate::message`].
+    ///
+    /// All of one answer are one claim with one fence, so one [`Store::work_renew`] keeps them all. There may be more although fewer
+    /// came: a message that was held when a worker died is claimed alone (SPEC E2). At most [`limits::CLAIM_MAX`] are taken. What is
+    /// delayed or waits for its next try comes only after [`Store::work_promote`].
+    ///
+    /// [`limits::CLAIM_MAX`]: crate::message::limits::CLAIM_MAX
     pub async fn work_claim(
         &self,
         queue: &QueueName,
@@ -315,12 +416,16 @@ impl Store {
         on!(&*self.driver, driver => driver.claim(queue, count, terms).await)
     }
 
-    /// Marks that these calls are about to begin; answers which of them may.
+    /// Marks that these calls are about to begin; answers which of them may. For claims with [`ClaimTerms::marks`]; the example is
+    /// at [`crate::rescue`].
     pub async fn work_begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.driver, driver => driver.begin(calls).await)
     }
 
-    /// Reports what came of a message.
+    /// Reports what came of a message; the example is at [`crate::message`].
+    ///
+    /// A report that comes after the claim was lost is refused, unless it is a success: that one is kept as proof, and the message
+    /// is sent. The same success reported twice stands twice.
     pub async fn work_settle(&self, settlement: Settlement) -> Result<Stepped, StoreError> {
         let settlement = Settlement { note: fitting(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
@@ -332,7 +437,7 @@ impl Store {
         Ok(stepped)
     }
 
-    /// Reports what came of many messages; each is answered on its own.
+    /// Reports what came of many messages; each is answered on its own, in the order they were given.
     pub async fn works_settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Stepped, StoreError>> {
         let settlements: Vec<Settlement> = settlements
             .into_iter()
@@ -357,12 +462,14 @@ impl Store {
         stepped
     }
 
-    /// Prolongs claims of messages; answers which of them still stand.
+    /// Prolongs claims of messages by so much from now; answers which of them still stand, in the order they were given. Messages
+    /// of one [`Store::work_claim`] share a fence: name it once.
     pub async fn work_renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
         on!(&*self.driver, driver => driver.renew(fences, lease).await)
     }
 
-    /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed.
+    /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed. Call it again until it does;
+    /// the example is at [`crate::rescue`].
     pub async fn work_rescue(
         &self,
         terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
@@ -379,7 +486,8 @@ impl Store {
         Ok(rescued)
     }
 
-    /// Makes what has come due claimable; answers which queues got something.
+    /// Makes what has come due claimable, at most `limit` messages; answers which queues got how many. Without it nothing that was
+    /// delayed, and no second try, is ever claimed: call it often, on any node.
     pub async fn work_promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
         let promoted = on!(&*self.driver, driver => driver.promote(limit).await)?;
         for (queue, _) in &promoted {
@@ -388,7 +496,10 @@ impl Store {
         Ok(promoted)
     }
 
-    /// Takes one message by an operator's event: requeue, cancel, decide, reconcile. The event is made for the store's time.
+    /// Takes one message by an operator's event: requeue, cancel, decide, reconcile. The event is made for the store's time, and may
+    /// be made more than once. The example is at [`crate::message`].
+    ///
+    /// A message that is being sent is a worker's: such an event is refused until that has ended.
     pub async fn message_step(
         &self,
         id: Uuid,
@@ -408,7 +519,8 @@ impl Store {
         on!(&*self.driver, driver => driver.message(id).await)
     }
 
-    /// Messages, newest first.
+    /// Messages, newest first, whole requests included; at most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX), whatever
+    /// `limit` says. The next page is had by [`MessageFilter::after`].
     pub async fn message_list(
         &self,
         filter: &MessageFilter,
@@ -427,7 +539,7 @@ impl Store {
         on!(&*self.driver, driver => driver.counts().await)
     }
 
-    /// Stops or resumes the claiming of a queue.
+    /// Stops (`paused`) or resumes the claiming of a queue, on all nodes. What is claimed goes on; messages are still taken in.
     pub async fn queue_pause(
         &self,
         queue: &QueueName,
@@ -441,7 +553,8 @@ impl Store {
         Ok(())
     }
 
-    /// Dead or parked messages, newest first (SPEC E3); `after` is the last one of the page before.
+    /// Dead or parked messages, the last to become so first (SPEC E3); `after` is [`Letter::since`] and the id of the last one of the
+    /// page before. At most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX) are listed.
     pub async fn letter_list(
         &self,
         state: LetterState,
@@ -452,12 +565,14 @@ impl Store {
         on!(&*self.driver, driver => driver.letters(state, queue, after, limit).await)
     }
 
-    /// Forgets at most `limit` messages that were sent or cancelled before a moment; answers how many.
+    /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
+    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again.
     pub async fn message_forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         on!(&*self.driver, driver => driver.forget(finished_before, limit).await)
     }
 
-    /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are.
+    /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are, and are read
+    /// quicker. On SQLite there is nothing to fold.
     pub async fn queue_counts_fold(&self, limit: u32) -> Result<u64, StoreError> {
         on!(&*self.driver, driver => driver.fold_counts(limit).await)
     }
@@ -477,7 +592,7 @@ impl Store {
         on!(&*self.driver, driver => driver.beat(node, name).await)
     }
 
-    /// All nodes ever heard of, the last heard of first.
+    /// All nodes ever heard of, the last heard of first. None is ever forgotten; [`Node::seen_at`] tells which still live.
     pub async fn node_list(&self) -> Result<Vec<Node>, StoreError> {
         on!(&*self.driver, driver => driver.nodes().await)
     }
