@@ -4,6 +4,7 @@
 //! methods beside the fields say what then holds.
 
 mod adapter;
+mod body;
 mod headers;
 mod http;
 mod idempotency;
@@ -13,13 +14,14 @@ mod reaction;
 mod retry;
 
 pub use adapter::{Effect, Identity, IdentitySource, Operation, OperationClass};
+pub use body::BodyRulesError;
 pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
 pub use idempotency::{Idempotency, Mode, ValidateOnly};
 pub use observability::{Observability, Redaction, RequestId, Traceparent};
 pub use owner::{
-    BodyHash, BodyRulesError, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock,
-    Input, Length, ResponseReplay, Storage, Ttl, WhileInFlight,
+    BodyHash, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock, Input, Length,
+    ResponseReplay, Storage, Ttl, WhileInFlight,
 };
 pub use reaction::Reaction;
 pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
@@ -104,7 +106,8 @@ object! {
     Members {
         /// How requests cross the boundary.
         http: Http,
-        /// Which headers cross it, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A direction whose name has `response` in it is about answers, any other about requests.
+        /// Which headers cross it, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A
+        /// direction whose name has `response` in it is about answers, any other about requests.
         headers: Option<Named<HeaderLists>>,
         /// What browsers on other origins may send and read. Without it only the page's own origin calls.
         cors: Option<Cors>,
