@@ -39,11 +39,12 @@
 //!         media_type: "text/plain",
 //!         digest: request_digest,
 //!     });
-//!     KeyClaim { name: name.clone(), fingerprint, request_digest, policy: Arc::clone(&policy) }
+//!     let policy = Arc::clone(&policy);
+//!     KeyClaim { name: name.clone(), fingerprint, request_digest, policy, hops: None, trace: None }
 //! };
 //!
 //! // The first request runs; its duplicate does not, and another request under the key is refused.
-//! let KeyClaimed::Run { fence } = store.key_claim(request(b"one apple")).await? else {
+//! let KeyClaimed::Run { fence, .. } = store.key_claim(request(b"one apple")).await? else {
 //!     return Err("nobody was here before".into());
 //! };
 //! assert!(matches!(store.key_claim(request(b"one apple")).await?, KeyClaimed::InFlight { .. }));
@@ -75,9 +76,8 @@
 //! # An outcome that nobody knows
 //!
 //! An owner that lost its answer settles with [`KeyOutcome::Hold`]; an owner that died is found by the next claim, once its lease
-//! is over. Either way that claim is answered with [`KeyClaimed::Unknown`], and nothing runs until somebody finds out. Whoever does
-//! asks [`ichido_core::ledger::resolve`] what it comes to, and settles under the fence that `Unknown` names. The store does not ask
-//! it by itself: it would also let a key go whose call may still be travelling.
+//! is over. Either way that claim is answered with [`KeyClaimed::Unknown`], and nothing runs until somebody finds out and tells
+//! [`Store::key_resolve`](crate::Store::key_resolve). That nothing was done counts only when the call can no longer be travelling.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -87,8 +87,9 @@
 //! # use ichido_core::key::IdempotencyKey;
 //! # use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
 //! # use ichido_store::Store;
-//! # use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
-//! use ichido_core::ledger::{Resolution, Settlement, resolve};
+//! use ichido_core::ledger::Resolution;
+//! # use ichido_store::ledger::{KeyClaim, KeyClaimed, Response};
+//! use ichido_store::ledger::KeyResolved;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let file = ichido_store::testing::sqlite::fresh_file();
@@ -98,25 +99,17 @@
 //! # let name = RecordName { operation: "orders.create".to_owned(), identity: "ann".to_owned(), key };
 //! # let fingerprint = Fingerprint::from_bytes([0; 32]);
 //! # let request_digest = Digest::of_bytes(b"one apple");
-//! # let request = KeyClaim { name: name.clone(), fingerprint, request_digest, policy: Arc::clone(&policy) };
+//! # let (hops, trace) = (None, None);
+//! # let claim_policy = Arc::clone(&policy);
+//! # let request = KeyClaim { name: name.clone(), fingerprint, request_digest, policy: claim_policy, hops, trace };
 //! # assert!(matches!(store.key_claim(request.clone()).await?, KeyClaimed::Run { .. }));
 //! # // Its owner is gone.
 //! # store.skew_by(policy.lease() + Duration::from_secs(1));
-//! let KeyClaimed::Unknown { fence } = store.key_claim(request).await? else {
-//!     return Err("its owner died".into());
-//! };
-//! let found = store.key_look_up(&name).await?.ok_or("an unknown outcome never expires")?;
-//! // The far side was asked, and says that it was done. That counts at once; "nothing was done" counts when
-//! // the call can no longer be travelling, by the store's clock.
-//! let now = found.record.claimed_at;
-//! let Settlement::Keep { outcome: settled, .. } = resolve(&found.record, Resolution::Applied, &policy, now)?
-//! else {
-//!     return Err("what is applied is kept".into());
-//! };
+//! assert!(matches!(store.key_claim(request).await?, KeyClaimed::Unknown { .. }));
+//! // The far side was asked, and says that it was done.
 //! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
-//! let ttl = policy.ttl();
-//! let outcome = KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl };
-//! store.key_settle(KeySettle { name, fence, outcome }).await?;
+//! let resolved = store.key_resolve(&name, Resolution::Applied, Some(response), &policy).await?;
+//! assert_eq!(resolved, KeyResolved::Stands);
 //! # Ok(())
 //! # }
 //! ```

@@ -263,8 +263,12 @@ impl Counted {
             fingerprint: Fingerprint::from_bytes([1; 32]),
             request_digest: Digest::of_bytes(b"request"),
             policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).unwrap()),
+            hops: None,
+            trace: None,
         };
-        let KeyClaimed::Run { fence } = self.store.key_claim(claim).await.unwrap() else { panic!("not run") };
+        let KeyClaimed::Run { fence, .. } = self.store.key_claim(claim).await.unwrap() else {
+            panic!("not run")
+        };
         let response = Response { status: 200, headers: Vec::new(), body: None };
         let settled = Settled::Applied;
         let outcome = KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: TTL };

@@ -112,7 +112,7 @@ async fn child_one_after_another() {
         mark();
         let claim = claim();
         let name = claim.name.clone();
-        let KeyClaimed::Run { fence } = store.key_claim(claim).await.unwrap() else { panic!("not run") };
+        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.unwrap() else { panic!("not run") };
         mark();
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
@@ -165,6 +165,8 @@ fn claim() -> KeyClaim {
         fingerprint: Fingerprint::from_bytes([1; 32]),
         request_digest: Digest::of_bytes(b"request"),
         policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).unwrap()),
+        hops: None,
+        trace: None,
     }
 }
 

@@ -1,0 +1,166 @@
+//! Keys: claimed, settled, looked at, resolved.
+
+use std::time::Duration;
+
+use ichido_core::fence::Fence;
+use ichido_core::ledger::{self, Phase, Policy, RecordName, Resolution, resolve};
+use ichido_core::time::Timestamp;
+use sqlx::PgConnection;
+use sqlx::sqlite::SqliteConnection;
+use uuid::Uuid;
+
+use super::Store;
+use crate::driver::{Driver, on};
+use crate::error::StoreError;
+use crate::ledger::{
+    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response,
+};
+use crate::record::Attempt;
+use crate::wake::Topic;
+
+/// How often a finding about a record looks again when the record changes under its eyes.
+const RESOLVE_ROUNDS_MAX: usize = 3;
+
+impl Store {
+    /// Claims a key for a request, or says what stands in its way. The example is at [`crate::ledger`].
+    ///
+    /// Whoever is told to run it must settle it, and renew it ([`Store::key_renew`]) before the policy's lease is over.
+    pub async fn key_claim(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
+        claim.check()?;
+        let bytes = claim.name.operation.len()
+            + claim.name.identity.len()
+            + claim.hops.as_ref().map_or(0, String::len)
+            + 400;
+        self.claims.submit(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await
+    }
+
+    /// Reports what came of a claim; the example is at [`crate::ledger`].
+    ///
+    /// It is heard for as long as nobody else took the key over, even after its lease, and after the outcome was marked unknown.
+    /// `ichido_core::ledger::settle` decides what to report, `resolve` in the case of an unknown outcome: neither is asked here.
+    pub async fn key_settle(&self, settle: KeySettle) -> Result<KeySettled, StoreError> {
+        let bytes = match &settle.outcome {
+            KeyOutcome::Keep { response, .. } => response.body.as_ref().map_or(0, Vec::len) + 1_000,
+            KeyOutcome::Release | KeyOutcome::Hold => 100,
+        };
+        let topic = Topic::key(&settle.name);
+        let settled = self.settles.submit(settle, bytes).await?;
+        if settled == KeySettled::Stands {
+            self.wakes.wake(topic);
+        }
+        Ok(settled)
+    }
+
+    /// Settles a claim within the caller's open PostgreSQL transaction: its writes and the outcome commit together, or not at all.
+    /// Unless the answer is that it stands, roll back. Call [`Store::key_wake`] after the commit.
+    pub async fn key_settle_in_postgres(
+        &self,
+        connection: &mut PgConnection,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        self.postgres()?.settle_in(connection, settle).await
+    }
+
+    /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`].
+    pub async fn key_settle_in_sqlite(
+        &self,
+        connection: &mut SqliteConnection,
+        settle: &KeySettle,
+    ) -> Result<KeySettled, StoreError> {
+        self.sqlite()?.settle_in(connection, settle).await
+    }
+
+    /// Wakes those who wait for a key: to be called after the commit of a transaction that settled it.
+    pub fn key_wake(&self, name: &RecordName, fence: Fence) {
+        if let Driver::Sqlite(sqlite) = &*self.driver {
+            sqlite.settled(fence);
+        }
+        self.wakes.wake(Topic::key(name));
+    }
+
+    /// Waits until a claimed key is settled, at most so long; answers whether something happened. A hint that makes the next look
+    /// sooner: on SQLite it comes from this process only. It does not end with the lease: wait no longer than `lease_until`, and claim
+    /// again whatever the answer.
+    pub async fn key_wait(&self, name: &RecordName, at_most: Duration) -> bool {
+        let settled = async || match self.key_look_up(name).await {
+            Ok(Some(found)) => !matches!(found.record.phase, Phase::Claimed { .. }),
+            Ok(None) => true,
+            // Whoever looks again is told.
+            Err(_) => false,
+        };
+        self.wakes.wait(&Topic::key(name), at_most, settled).await
+    }
+
+    /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
+    pub async fn key_renew(&self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
+        on!(&*self.driver, driver => driver.key_renew(claims).await)
+    }
+
+    /// What is stored under a key; an expired record is there until it is swept.
+    pub async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
+        Ok(on!(&*self.driver, driver => driver.key_find(name).await)?.map(|(record, _)| record))
+    }
+
+    /// Records of unknown outcome, oldest first (SPEC F2); `after` is when the last one of the page before was first claimed, and the
+    /// hash of its name.
+    pub async fn key_unknown_list(
+        &self,
+        after: Option<(Timestamp, [u8; 32])>,
+        limit: u32,
+    ) -> Result<Vec<KeyRecord>, StoreError> {
+        on!(&*self.driver, driver => driver.key_unknown(after, limit).await)
+    }
+
+    /// Settles an action of unknown outcome by what a reconcile call or a person found out (SPEC F2). The response is what its
+    /// requests get from now on; without one they are told that it was done and its response not kept.
+    pub async fn key_resolve(
+        &self,
+        name: &RecordName,
+        resolution: Resolution,
+        response: Option<Response>,
+        policy: &Policy,
+    ) -> Result<KeyResolved, StoreError> {
+        for _ in 0..RESOLVE_ROUNDS_MAX {
+            let Some((found, now)) = on!(&*self.driver, driver => driver.key_find(name).await)? else {
+                return Ok(KeyResolved::Missing);
+            };
+            let settlement = match resolve(&found.record, resolution, policy, now) {
+                Ok(settlement) => settlement,
+                Err(error) => return Ok(KeyResolved::Refused(error)),
+            };
+            let outcome = resolved_outcome(settlement, resolution, response.clone(), policy);
+            let settle = KeySettle { name: name.clone(), fence: found.record.fence, outcome };
+            // Not ours to settle: its owner reported late, or somebody took it over. The next look sees it.
+            if self.key_settle(settle).await? == KeySettled::Stands {
+                return Ok(KeyResolved::Stands);
+            }
+        }
+        Err(StoreError::Busy)
+    }
+
+    /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses (SPEC A5); answers how
+    /// many were forgotten. Fewer than `limit` may still mean that there is more.
+    pub async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
+        on!(&*self.driver, driver => driver.key_sweep(limit).await)
+    }
+}
+
+fn resolved_outcome(
+    settlement: ledger::Settlement,
+    resolution: Resolution,
+    response: Option<Response>,
+    policy: &Policy,
+) -> KeyOutcome {
+    /// What is told of an action whose response nobody has.
+    const APPLIED_STATUS: u16 = 200;
+    const REFUSED_STATUS: u16 = 400;
+    let status = if resolution == Resolution::Refused { REFUSED_STATUS } else { APPLIED_STATUS };
+    let response = response.unwrap_or(Response { status, headers: Vec::new(), body: None });
+    match settlement {
+        ledger::Settlement::Keep { outcome: settled, .. } => {
+            KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: policy.ttl() }
+        }
+        ledger::Settlement::Release => KeyOutcome::Release,
+        ledger::Settlement::Hold => KeyOutcome::Hold,
+    }
+}

@@ -1,0 +1,315 @@
+//! Messages: put in, claimed, settled, rescued.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ichido_core::fence::Fence;
+use ichido_core::lifecycle::{Event, State};
+use ichido_core::time::Timestamp;
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{PgConnection, Transaction};
+use uuid::Uuid;
+
+use super::{Messages, Settlements, Store};
+use crate::alone::write_all;
+use crate::batch::Bounds;
+use crate::driver::on;
+use crate::error::StoreError;
+use crate::message::{
+    ClaimTerms, Enqueued, NewMessage, Note, Numbered, QueueName, Settlement, Stepped, Work,
+};
+use crate::placement::fitting;
+use crate::rescue::{Lapsed, RescueTerms, judge};
+use crate::wake::Topic;
+
+impl Store {
+    /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at
+    /// [`crate::message`].
+    ///
+    /// To put it in together with your own rows, see [`Store::message_enqueue_in_postgres`] and
+    /// [`Store::message_enqueue_in_sqlite`].
+    pub async fn message_enqueue(&self, message: NewMessage) -> Result<Enqueued, StoreError> {
+        message.check()?;
+        let claimable = message.delay.is_zero().then(|| message.queue.clone());
+        let enqueued = if message.same_content.is_some() {
+            let numbered = (Uuid::now_v7(), message);
+            on!(&*self.driver, driver => driver.enqueue_same_content(numbered).await)?
+        } else {
+            let bytes = message.request.len() + 500;
+            self.messages.submit((Uuid::now_v7(), message), bytes).await?
+        };
+        if let (Some(queue), Enqueued::New { .. }) = (claimable, enqueued) {
+            self.queue_wake(&queue);
+        }
+        Ok(enqueued)
+    }
+
+    /// Puts many messages in; each is answered on its own, in the order they were given. Quicker than one by one; not one
+    /// transaction.
+    pub async fn messages_enqueue(&self, messages: Vec<NewMessage>) -> Vec<Result<Enqueued, StoreError>> {
+        let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
+        let mut plain = Vec::with_capacity(messages.len());
+        for message in messages {
+            answers.push(match message.check() {
+                Err(error) => Some(Err(error)),
+                Ok(()) if message.same_content.is_some() => Some(self.message_enqueue(message).await),
+                Ok(()) => {
+                    plain.push((Uuid::now_v7(), message));
+                    None
+                }
+            });
+        }
+        let writer = Messages(Arc::clone(&self.driver));
+        let queues: BTreeSet<&QueueName> =
+            plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
+        let mut written = Vec::with_capacity(plain.len());
+        for part in Bounds::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
+            written.extend(write_all(&writer, part).await);
+        }
+        for queue in queues {
+            self.queue_wake(queue);
+        }
+        let mut written = written.into_iter();
+        answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
+    }
+
+    /// Puts a message in within the caller's open PostgreSQL transaction: both commit, or neither (SPEC D4). Call
+    /// [`Store::queue_wake`] after the commit.
+    ///
+    /// The transaction must be on the store's own database; on a connection without one, the message is put in at once. Two
+    /// transactions that put in the same key wait for each other, so keep them short. A message that is out of bounds is refused
+    /// before the database sees it and leaves the transaction usable; an error of the database ends it.
+    ///
+    /// ```
+    /// use ichido_core::key::IdempotencyKey;
+    /// use ichido_store::Store;
+    /// use ichido_store::message::{NewMessage, QueueName};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let database = ichido_store::testing::postgres::fresh_database().await;
+    /// # let url = &database.url;
+    /// let store = Store::open(url, 4).await?;
+    /// let pool = sqlx::PgPool::connect(url).await?; // Your own.
+    /// # sqlx::query("CREATE TABLE orders (what text)").execute(&pool).await?;
+    /// let queue = QueueName::parse("mail").ok_or("a name")?;
+    /// let key = IdempotencyKey::parse("order-4711")?;
+    ///
+    /// let mut transaction = pool.begin().await?;
+    /// sqlx::query("INSERT INTO orders VALUES ('apple')").execute(&mut *transaction).await?;
+    /// let message = NewMessage::new(queue.clone(), "ann", key, b"thanks!".to_vec());
+    /// store.message_enqueue_in_postgres(&mut transaction, message).await?;
+    /// transaction.commit().await?;
+    /// store.queue_wake(&queue);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn message_enqueue_in_postgres(
+        &self,
+        connection: &mut PgConnection,
+        message: NewMessage,
+    ) -> Result<Enqueued, StoreError> {
+        message.check()?;
+        self.postgres()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
+    }
+
+    /// The same as [`Store::message_enqueue_in_postgres`] for many messages, answered in the order they were given; all that are
+    /// new are put in or none is. None is compared by content: `same_content` is not looked at.
+    pub async fn messages_enqueue_in_postgres(
+        &self,
+        connection: &mut PgConnection,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        self.postgres()?.enqueue_in(connection, &numbered(messages)?).await
+    }
+
+    /// Puts a message in within the caller's open SQLite transaction: both commit, or neither (SPEC D4). Call
+    /// [`Store::queue_wake`] after the commit.
+    ///
+    /// Begin that transaction by [`Store::begin_immediate`], keep it short, and await nothing else of this store inside it: while
+    /// it is open nobody else writes, and a write of this store waits 5 seconds and is then [`StoreError::Busy`].
+    ///
+    /// ```
+    /// use ichido_core::key::IdempotencyKey;
+    /// use ichido_store::Store;
+    /// use ichido_store::message::{NewMessage, QueueName};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let file = ichido_store::testing::sqlite::fresh_file();
+    /// # let url = &file.url;
+    /// let store = Store::open(url, 4).await?;
+    /// let pool = sqlx::SqlitePool::connect(url).await?; // Your own, on the same file.
+    /// # sqlx::query("CREATE TABLE orders (what TEXT)").execute(&pool).await?;
+    /// let queue = QueueName::parse("mail").ok_or("a name")?;
+    /// let key = IdempotencyKey::parse("order-4711")?;
+    ///
+    /// let mut transaction = Store::begin_immediate(&pool).await?;
+    /// sqlx::query("INSERT INTO orders VALUES ('apple')").execute(&mut *transaction).await?;
+    /// let message = NewMessage::new(queue.clone(), "ann", key, b"thanks!".to_vec());
+    /// store.message_enqueue_in_sqlite(&mut transaction, message).await?;
+    /// transaction.commit().await?;
+    /// store.queue_wake(&queue);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn message_enqueue_in_sqlite(
+        &self,
+        connection: &mut SqliteConnection,
+        message: NewMessage,
+    ) -> Result<Enqueued, StoreError> {
+        message.check()?;
+        self.sqlite()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
+    }
+
+    /// The same as [`Store::message_enqueue_in_sqlite`] for many messages, answered in the order they were given; all that are
+    /// new are put in or none is. None is compared by content: `same_content` is not looked at.
+    pub async fn messages_enqueue_in_sqlite(
+        &self,
+        connection: &mut SqliteConnection,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        self.sqlite()?.enqueue_in(connection, &numbered(messages)?).await
+    }
+
+    /// Begins a transaction on the caller's own pool that may read and then write. SQLite's plain `BEGIN` takes its lock with the
+    /// first write, and fails at once, however long it may wait, when somebody else wrote since its first read.
+    pub async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        crate::sqlite::begin_immediate(pool).await
+    }
+
+    /// Wakes those who wait for work of a queue: to be called after the commit of a transaction that put messages in. On PostgreSQL
+    /// other nodes hear it too.
+    pub fn queue_wake(&self, queue: &QueueName) {
+        self.wakes.wake(Topic::queue(queue));
+    }
+
+    /// Waits until a queue gets work, at most so long; answers whether it was woken. A hint that makes the next claim sooner: on
+    /// SQLite it comes from this process only, and what another one puts in is found by claiming now and then.
+    ///
+    /// One wake-up is remembered while nobody waits, so that what comes between a claim and this call is not missed.
+    pub async fn queue_wait(&self, queue: &QueueName, at_most: Duration) -> bool {
+        self.wakes.wait(&Topic::queue(queue), at_most, async || false).await
+    }
+
+    /// Takes up to `count` messages of a queue, most urgent and oldest first; the example is at [`crate::message`].
+    ///
+    /// All of one answer are one claim with one fence, so one [`Store::work_renew`] keeps them all. There may be more although fewer
+    /// came: a message that was held when a worker died is claimed alone (SPEC E2). At most [`limits::CLAIM_MAX`] are taken. What is
+    /// delayed or waits for its next try comes only after [`Store::work_promote`].
+    ///
+    /// [`limits::CLAIM_MAX`]: crate::message::limits::CLAIM_MAX
+    pub async fn work_claim(
+        &self,
+        queue: &QueueName,
+        count: NonZeroU32,
+        terms: ClaimTerms,
+    ) -> Result<Vec<Work>, StoreError> {
+        on!(&*self.driver, driver => driver.claim(queue, count, terms).await)
+    }
+
+    /// Marks that these calls are about to begin; answers which of them may. For claims with [`ClaimTerms::marks`]; the example is
+    /// at [`crate::rescue`].
+    pub async fn work_begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
+        on!(&*self.driver, driver => driver.begin(calls).await)
+    }
+
+    /// Reports what came of a message; the example is at [`crate::message`].
+    ///
+    /// A report that comes after the claim was lost is refused, unless it is a success: that one is kept as proof, and the message
+    /// is sent. The same success reported twice stands twice.
+    pub async fn work_settle(&self, settlement: Settlement) -> Result<Stepped, StoreError> {
+        let settlement = Settlement { note: fitting(settlement.note), ..settlement };
+        let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
+        let queue = settlement.queue.clone();
+        let stepped = self.settlements.submit(settlement, bytes).await?;
+        if matches!(stepped, Stepped::Now(State::Queued { .. })) {
+            self.queue_wake(&queue);
+        }
+        Ok(stepped)
+    }
+
+    /// Reports what came of many messages; each is answered on its own, in the order they were given.
+    pub async fn works_settle(&self, settlements: Vec<Settlement>) -> Vec<Result<Stepped, StoreError>> {
+        let settlements: Vec<Settlement> = settlements
+            .into_iter()
+            .map(|settlement| Settlement { note: fitting(settlement.note), ..settlement })
+            .collect();
+        let writer = Settlements(Arc::clone(&self.driver));
+        let mut stepped = Vec::with_capacity(settlements.len());
+        let bytes_of =
+            |settlement: &Settlement| settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
+        for part in Bounds::DEFAULT.parts(&settlements, bytes_of) {
+            stepped.extend(write_all(&writer, part).await);
+        }
+        let back: BTreeSet<&QueueName> = settlements
+            .iter()
+            .zip(&stepped)
+            .filter(|(_, stepped)| matches!(stepped, Ok(Stepped::Now(State::Queued { .. }))))
+            .map(|(settlement, _)| &settlement.queue)
+            .collect();
+        for queue in back {
+            self.queue_wake(queue);
+        }
+        stepped
+    }
+
+    /// Prolongs claims of messages by so much from now; answers which of them still stand, in the order they were given. Messages
+    /// of one [`Store::work_claim`] share a fence: name it once.
+    pub async fn work_renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
+        on!(&*self.driver, driver => driver.renew(fences, lease).await)
+    }
+
+    /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed. Call it again until it does;
+    /// the example is at [`crate::rescue`].
+    pub async fn work_rescue(
+        &self,
+        terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
+    ) -> Result<Option<usize>, StoreError> {
+        let queue = OnceLock::new();
+        let judge = |lapsed: &Lapsed| {
+            queue.get_or_init(|| lapsed.queue.clone());
+            judge(lapsed, &terms(&lapsed.queue))
+        };
+        let rescued = on!(&*self.driver, driver => driver.rescue(&judge).await)?;
+        if let (Some(1..), Some(queue)) = (rescued, queue.get()) {
+            self.queue_wake(queue);
+        }
+        Ok(rescued)
+    }
+
+    /// Makes what has come due claimable, at most `limit` messages; answers which queues got how many. Without it nothing that was
+    /// delayed, and no second try, is ever claimed: call it often, on any node.
+    pub async fn work_promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
+        let promoted = on!(&*self.driver, driver => driver.promote(limit).await)?;
+        for (queue, _) in &promoted {
+            self.queue_wake(queue);
+        }
+        Ok(promoted)
+    }
+
+    /// Takes one message by an operator's event: requeue, cancel, decide, reconcile. The event is made for the store's time, and may
+    /// be made more than once. The example is at [`crate::message`].
+    ///
+    /// A message that is being sent is a worker's: such an event is refused until that has ended.
+    pub async fn message_step(
+        &self,
+        id: Uuid,
+        event: impl Fn(Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<Stepped, StoreError> {
+        let note = fitting(note.clone());
+        let (stepped, claimable) = on!(&*self.driver, driver => driver.step(id, event, &note).await)?;
+        if let Some(queue) = claimable {
+            self.queue_wake(&queue);
+        }
+        Ok(stepped)
+    }
+}
+
+fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
+    let number = |message: NewMessage| message.check().map(|()| (Uuid::now_v7(), message));
+    messages.into_iter().map(number).collect()
+}

@@ -1,0 +1,102 @@
+//! What is seen and tended by people and by the caretaker.
+
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Store;
+use crate::driver::on;
+use crate::error::StoreError;
+use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
+use crate::node::{Node, SharedPace};
+
+impl Store {
+    /// One message.
+    pub async fn message_get(&self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
+        on!(&*self.driver, driver => driver.message(id).await)
+    }
+
+    /// Messages, newest first, whole requests included; at most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX), whatever
+    /// `limit` says. The next page is had by [`MessageFilter::after`].
+    pub async fn message_list(
+        &self,
+        filter: &MessageFilter,
+        limit: u32,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        on!(&*self.driver, driver => driver.messages(filter, limit).await)
+    }
+
+    /// Every transition of a message, in order.
+    pub async fn message_transitions(&self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
+        on!(&*self.driver, driver => driver.transitions(id).await)
+    }
+
+    /// How many messages of each queue are in each state.
+    pub async fn queue_counts(&self) -> Result<Vec<Count>, StoreError> {
+        on!(&*self.driver, driver => driver.counts().await)
+    }
+
+    /// Stops (`paused`) or resumes the claiming of a queue, on all nodes. What is claimed goes on; messages are still taken in.
+    pub async fn queue_pause(
+        &self,
+        queue: &QueueName,
+        paused: bool,
+        by: Option<&str>,
+    ) -> Result<(), StoreError> {
+        on!(&*self.driver, driver => driver.pause(queue, paused, by).await)?;
+        if !paused {
+            self.queue_wake(queue);
+        }
+        Ok(())
+    }
+
+    /// Dead or parked messages, the last to become so first (SPEC E3); `after` is [`Letter::since`] and the id of the last one of the
+    /// page before. At most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX) are listed.
+    pub async fn letter_list(
+        &self,
+        state: LetterState,
+        queue: Option<&QueueName>,
+        after: Option<(Timestamp, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Letter>, StoreError> {
+        on!(&*self.driver, driver => driver.letters(state, queue, after, limit).await)
+    }
+
+    /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
+    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again.
+    pub async fn message_forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        on!(&*self.driver, driver => driver.forget(finished_before, limit).await)
+    }
+
+    /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are, and are read
+    /// quicker. On SQLite there is nothing to fold.
+    pub async fn queue_counts_fold(&self, limit: u32) -> Result<u64, StoreError> {
+        on!(&*self.driver, driver => driver.fold_counts(limit).await)
+    }
+
+    /// A destination's pace; `None` when nobody has written one.
+    pub async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
+        on!(&*self.driver, driver => driver.pace_read(destination).await)
+    }
+
+    /// Writes a destination's pace over the version that was read; `false` when somebody else was quicker.
+    pub async fn pace_write(&self, destination: &str, version: i64, pace: &[u8]) -> Result<bool, StoreError> {
+        on!(&*self.driver, driver => driver.pace_write(destination, version, pace).await)
+    }
+
+    /// Says that a node lives.
+    pub async fn node_beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
+        on!(&*self.driver, driver => driver.beat(node, name).await)
+    }
+
+    /// All nodes ever heard of, the last heard of first. None is ever forgotten; [`Node::seen_at`] tells which still live.
+    pub async fn node_list(&self) -> Result<Vec<Node>, StoreError> {
+        on!(&*self.driver, driver => driver.nodes().await)
+    }
+
+    /// Asks for the upkeep, or to keep it: `true` for one node at a time, until its lease lapses.
+    pub async fn caretaker_claim(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
+        on!(&*self.driver, driver => driver.take_care(node, lease).await)
+    }
+}
