@@ -147,6 +147,11 @@ pub(crate) const fn settled_name(settled: Settled) -> &'static str {
     }
 }
 
+/// Where a page of records begins: behind the last one of the page before, or before all of them.
+pub(crate) fn page_after(last: Option<(Timestamp, [u8; 32])>) -> (Timestamp, Vec<u8>) {
+    last.map_or((Timestamp::EPOCH, Vec::new()), |(since, name)| (since, name.to_vec()))
+}
+
 /// The hash that names a record, in its own column.
 pub(crate) fn name_of(row: &impl Columns) -> Result<[u8; 32], StoreError> {
     row.bytes("name")?.try_into().map_err(|_| corrupt("a name is not 32 bytes long"))

@@ -78,8 +78,8 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
         // They expire long after the test.
         format!(
             "INSERT INTO ichido_ledger (name, operation, identity, key, fingerprint, request_digest, state, fence, claim_id, lease_until, status, \
-             headers, body, result_digest, message_id, created_at, claimed_at, completed_at, expires_at) {numbers} SELECT randomblob(32), 'op', 'alice', 'h' || n, zeroblob(32), zeroblob(32), 'applied', n, \
-             randomblob(16), NULL, 200, x'01', x'', NULL, NULL, {moment}, {moment}, {moment}, 9000000000000000 + n FROM i"
+             headers, body, result_digest, message_id, created_at, claimed_at, completed_at, expires_at) {numbers} \
+             SELECT randomblob(32), 'op', 'alice', 'h' || n, zeroblob(32), zeroblob(32), 'applied', n, randomblob(16), NULL, 200, x'01', x'', NULL, NULL, {moment}, {moment}, {moment}, 9000000000000000 + n FROM i"
         ),
         format!(
             "INSERT INTO ichido_contents {numbers} SELECT 'orders', 'alice', randomblob(32), {id}, 9000000000000000 + n FROM i"
@@ -112,12 +112,14 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 17] {
+fn statements() -> [Expected; 18] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
         "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
         "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
+        // What nobody knows the outcome of.
+        "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
         // The sweep.
         "key_expired" by ["USING INDEX ichido_ledger_expiry (expires_at<?)", "SEARCH e USING PRIMARY KEY (message_id=?)"];
         "key_forget" by ["INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];

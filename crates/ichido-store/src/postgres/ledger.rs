@@ -17,7 +17,9 @@ use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
 use crate::micros;
-use crate::record::{Attempt, Found, Next, found, name_of, not_settled, settled_name, state_name};
+use crate::record::{
+    Attempt, Found, Next, found, name_of, not_settled, page_after, settled_name, state_name,
+};
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
 const ROUNDS_MAX: usize = 8;
@@ -309,9 +311,10 @@ impl Postgres {
         after: Option<(Timestamp, [u8; 32])>,
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
+        let (since, name) = page_after(after);
         let rows = sqlx::query(include_str!("sql/key_unknown.sql"))
-            .bind(after.map(|(since, _)| Moment(since)))
-            .bind(after.map(|(_, name)| name.to_vec()))
+            .bind(Moment(since))
+            .bind(name)
             .bind(i64::from(limit.min(limits::PAGE_MAX)))
             .fetch_all(self.pool())
             .await?;

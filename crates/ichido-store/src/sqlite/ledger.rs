@@ -17,7 +17,9 @@ use crate::error::StoreError;
 use crate::headers;
 use crate::hex;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
-use crate::record::{Attempt, Found, Next, found, name_of, not_settled, settled_name, state_name};
+use crate::record::{
+    Attempt, Found, Next, found, name_of, not_settled, page_after, settled_name, state_name,
+};
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
 const ROUNDS_MAX: usize = 3;
@@ -163,9 +165,10 @@ impl Sqlite {
         after: Option<(Timestamp, [u8; 32])>,
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
+        let (since, name) = page_after(after);
         let rows = sqlx::query(include_str!("sql/key_unknown.sql"))
-            .bind(after.map(|(since, _)| since.as_micros()))
-            .bind(after.map(|(_, name)| name.to_vec()))
+            .bind(since.as_micros())
+            .bind(name)
             .bind(i64::from(limit.min(limits::PAGE_MAX)))
             .fetch_all(self.pool())
             .await?;

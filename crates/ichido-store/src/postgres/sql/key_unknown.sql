@@ -3,6 +3,6 @@ SELECT l.name, l.operation, l.identity, l.key, l.fingerprint, l.request_digest, 
        l.status, l.headers, l.body, l.result_digest, l.message_id, l.created_at, l.claimed_at, l.completed_at, l.expires_at,
        l.hops, l.trace, false AS held
 FROM ichido.ledger l
-WHERE l.state = 'unknown' AND ($1::timestamptz IS NULL OR (l.created_at, l.name) > ($1, $2))
+WHERE l.state = 'unknown' AND (l.created_at, l.name) > ($1, $2)
 ORDER BY l.created_at, l.name
 LIMIT $3
