@@ -1,6 +1,8 @@
 //! How fast Ichido is, measured as ratios in one run against the least SQL that could do the same work.
 
 mod floor;
+mod load;
+mod once;
 mod report;
 mod store;
 
@@ -9,10 +11,13 @@ use std::process::ExitCode;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments != ["store"] {
-        eprintln!("usage: cargo xtask bench store");
-        return ExitCode::from(2);
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["store"] => store::run().await,
+        ["once"] => once::run().await,
+        _ => {
+            eprintln!("usage: cargo xtask bench store|once");
+            return ExitCode::from(2);
+        }
     }
-    store::run().await;
     ExitCode::SUCCESS
 }

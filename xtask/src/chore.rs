@@ -10,12 +10,13 @@ Usage: cargo xtask <chore>
   test                  everything CI checks: tools, format, clippy, tests, docs, deny, fuzz (compiled only)
   tidy                  the rules about the repository itself (also part of `test`)
   bench store           the store's speed beside the least SQL for the same work (a release build, some minutes)
+  bench once            an endpoint behind the layer beside the same one bare (a release build, some minutes)
   soak                  the crash tests in their long form: 500 kills for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   help, --help, -h      this text";
 
 /// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
-const WORDS: [&str; 6] = ["test", "tidy", "bench store", "soak", "fuzz", "help"];
+const WORDS: [&str; 7] = ["test", "tidy", "bench store", "bench once", "soak", "fuzz", "help"];
 
 /// A word that is further than this from a chore's is another word, not a slip of the finger.
 const SLIPS_MAX: usize = 2;
@@ -32,6 +33,8 @@ pub enum Chore {
     Tidy,
     /// Measure the store.
     BenchStore,
+    /// Measure the layer.
+    BenchOnce,
     /// Kill for longer than CI has time for.
     Soak,
     /// Run every fuzz target for `seconds` each.
@@ -55,7 +58,8 @@ impl Chore {
             ["test"] => Ok(Self::Test),
             ["tidy"] => Ok(Self::Tidy),
             ["bench", "store"] => Ok(Self::BenchStore),
-            ["bench", ..] => Err("`bench` measures one thing: `bench store`".to_owned()),
+            ["bench", "once"] => Ok(Self::BenchOnce),
+            ["bench", ..] => Err("`bench` measures one thing: `bench store` or `bench once`".to_owned()),
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
             ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),

@@ -14,6 +14,11 @@ pub fn bench_store(root: &Path) -> Result<(), String> {
     Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "store"]).run(root)
 }
 
+/// Measures an endpoint behind the layer beside the same one bare.
+pub fn bench_once(root: &Path) -> Result<(), String> {
+    Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "once"]).run(root)
+}
+
 /// Runs the crash tests for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])

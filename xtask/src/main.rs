@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Chore::Test => test::run(&root()),
         Chore::Tidy => tidy::run(&root()),
         Chore::BenchStore => long::bench_store(&root()),
+        Chore::BenchOnce => long::bench_once(&root()),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
         Chore::Help => {
