@@ -33,8 +33,8 @@
 //!
 //! What is stored follows from the status ([`ichido_core::ledger::settle`]). A handler, or a service that forwards the request,
 //! that knows more puts it into its response's extensions: an [`Outcome`], a [`RunAgain`], a [`Made`] message. It finds its
-//! [`Claim`] among the request's extensions, and in transactional mode its [`Tx`]; with the feature `axum` both are arguments of
-//! handlers.
+//! [`Claim`] among the request's extensions, and in transactional mode its [`Tx`]; with the feature `axum`, which is on by default, both are
+//! arguments of handlers.
 //!
 //! # In transactional mode
 //!

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use ichido_core::digest::{BodyRules, Digest, is_json};
 use ichido_core::fingerprint::{Fingerprint, RequestParts};
 use ichido_core::json::{Document, JsonError, Kind};
@@ -109,16 +109,26 @@ where
     } else {
         digest_of_json(&body, &name.key, &settings.rules)?
     };
+    let uri = asked_uri(&parts);
     let fingerprint = Fingerprint::of(&RequestParts {
         operation: &name.operation,
         identity: &name.identity,
         method: parts.method.as_str(),
-        path: parts.uri.path(),
-        query: parts.uri.query().unwrap_or_default(),
+        path: uri.path(),
+        query: uri.query().unwrap_or_default(),
         media_type: &media.text,
         digest: request_digest,
     });
     Ok(Arrival { name, fingerprint, request_digest, parts, body, trailers })
+}
+
+/// The address that the client asked for.
+fn asked_uri(parts: &Parts) -> &Uri {
+    #[cfg(feature = "axum")]
+    if let Some(original) = super::extract::original_uri(parts) {
+        return original;
+    }
+    &parts.uri
 }
 
 /// The digest of a JSON body, once the key that it may repeat agrees.

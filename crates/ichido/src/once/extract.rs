@@ -1,13 +1,18 @@
-//! The transaction and the claim as arguments of axum handlers.
+//! What services on axum need: the transaction and the claim as arguments of handlers, and the path as the client sent it.
 
-use axum_core::extract::FromRequestParts;
-use axum_core::response::{IntoResponse, Response};
-use http::StatusCode;
+use axum::extract::{FromRequestParts, OriginalUri};
+use axum::response::{IntoResponse, Response};
 use http::request::Parts;
+use http::{StatusCode, Uri};
 use sqlx::Database;
 
 use super::claim::Claim;
 use super::transaction::Tx;
+
+/// The address that the client asked for. A nested router takes off what it was nested under before the layer sees it.
+pub(crate) fn original_uri(parts: &Parts) -> Option<&Uri> {
+    parts.extensions.get::<OriginalUri>().map(|original| &original.0)
+}
 
 /// The request did not come through a layer that gives the handler this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

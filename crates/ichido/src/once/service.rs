@@ -156,7 +156,9 @@ fn finished<R: http_body::Body, E>(
     tracing::debug!(result = result.as_str(), "answered");
     if let Ok(response) = &mut response {
         fields::name_response(response.headers_mut());
-        response.headers_mut().extend(echo);
+        if let Some((name, value)) = echo {
+            response.headers_mut().insert(name, value);
+        }
     }
     response
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use axum::Router;
 use axum::http::{HeaderName, Method, StatusCode};
 use ichido::once::{Class, Once};
 use ichido_core::json::{Form, LeaveOut, Pointer, Unicode};
+
+use tower::ServiceExt as _;
 
 use crate::both_databases;
 use crate::fixture::{Fixture, Gate, MODES, Mode, keyed, respond};
@@ -39,6 +42,21 @@ both_databases! {
         keyed("k1").send(&cancel).await.assert_first(201, "order 1");
         keyed("k1").send(&cancel).await.assert_replay(201, "order 1");
         fixture.assert_effects(2).await;
+    }
+
+    #[test]
+    async fn case_13_a_path_is_compared_as_the_client_sent_it(fixture: Fixture) {
+        // What a router is nested under is part of the path, though the layer inside does not see it.
+        let inside = Router::new().route_service("/orders", fixture.orders(Mode::Opaque));
+        let outside = Router::new().nest("/{shop}", inside);
+        let send = async |uri: &str| {
+            let Ok(response) = outside.clone().oneshot(keyed("k1").uri(uri).request()).await;
+            response.status().as_u16()
+        };
+        assert_eq!(send("/here/orders").await, 201);
+        assert_eq!(send("/there/orders").await, 409, "another shop's order is another request");
+        assert_eq!(send("/here/orders").await, 201);
+        fixture.assert_effects(1).await;
     }
 
     #[test]
