@@ -7,6 +7,7 @@
 //! A new rule is a module here, a line in [`check`], a test in `tests/tidy.rs`.
 
 pub mod arrows;
+pub mod cases;
 pub mod guarantee;
 pub mod length;
 mod rust;
@@ -70,6 +71,7 @@ pub fn check(root: &Path) -> Result<Report, String> {
     let tree = Tree::read(root)?;
     let rules = [
         arrows::check(&arrows::packages(root)?),
+        cases::check(&tree),
         guarantee::check(&tree),
         length::check(&tree),
         spec::check(&tree),

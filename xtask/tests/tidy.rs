@@ -2,7 +2,7 @@
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
-use xtask::tidy::{Finding, arrows, guarantee, length, spec};
+use xtask::tidy::{Finding, arrows, cases, guarantee, length, spec};
 
 fn tree() -> Tree {
     Tree::read(&root()).expect("the repository is readable")
@@ -17,6 +17,11 @@ fn assert_clean(findings: &[Finding]) {
 #[test]
 fn no_crate_depends_against_the_arrows() {
     assert_clean(&arrows::check(&arrows::packages(&root()).expect("cargo knows the workspace")));
+}
+
+#[test]
+fn every_test_named_in_the_cases_exists_and_runs() {
+    assert_clean(&cases::check(&tree()));
 }
 
 #[test]

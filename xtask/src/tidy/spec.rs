@@ -45,7 +45,7 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
 }
 
 /// The cells of `| a | b |`; a bar after a backslash belongs to its cell.
-fn cells(line: &str) -> Option<Vec<&str>> {
+pub(super) fn cells(line: &str) -> Option<Vec<&str>> {
     let inside = line.trim().strip_prefix('|')?;
     let mut cells = Vec::new();
     let mut start = 0;
@@ -124,7 +124,7 @@ fn check_row(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<Finding>
 }
 
 /// The tests that the last cell of a row names.
-fn names(proof: &str) -> Result<Vec<&str>, String> {
+pub(super) fn names(proof: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
     let mut rest = proof;
     loop {
@@ -150,13 +150,13 @@ fn names(proof: &str) -> Result<Vec<&str>, String> {
 }
 
 /// A test function of the workspace.
-struct Test {
-    file: String,
-    is_ignored: bool,
+pub(super) struct Test {
+    pub(super) file: String,
+    pub(super) is_ignored: bool,
 }
 
 /// All tests by name. Two crates may prove the same claim by the same name; then both must run.
-fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
+pub(super) fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
     let mut tests: BTreeMap<String, Vec<Test>> = BTreeMap::new();
     for (path, text) in tree.rust() {
         // A file that is not Rust fails to compile; its tests prove nothing.
