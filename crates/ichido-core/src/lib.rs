@@ -99,6 +99,7 @@ pub mod boundary;
 pub mod digest;
 pub mod fence;
 pub mod fingerprint;
+pub mod hops;
 pub mod json;
 pub mod key;
 pub mod ledger;

@@ -1,0 +1,193 @@
+//! The hops that a request came through, as one bounded header (SPEC F1).
+//!
+//! Guarantee: a [`Hops`] holds at most [`HOPS_MAX`] entries and its field value has at most
+//! [`FIELD_BYTES_MAX`] bytes, whatever was sent. What is not a well-formed list of hops is no hops at all,
+//! never an error: the header tells a story, and a broken story must not stop a request.
+//!
+//! On the wire it is a structured-field list (RFC 9651): each entry is the hop's name, when the hop got the
+//! request in milliseconds since the Unix epoch, and the id that it gave the request.
+//!
+//! ```
+//! use ichido_core::hops::{Hop, HopName, Hops, RequestId};
+//! use ichido_core::time::Timestamp;
+//!
+//! let inbound = Hops::read([r#"bff;t=1800000000000;r="7f1c""#]);
+//! let gateway = Hop {
+//!     name: HopName::parse("gateway")?,
+//!     at: Timestamp::from_millis(1_800_000_000_012),
+//!     request_id: RequestId::parse("7f1c")?,
+//! };
+//! let outbound = inbound.and(gateway);
+//! assert_eq!(outbound.to_string(), r#"bff;t=1800000000000;r="7f1c", gateway;t=1800000000012;r="7f1c""#);
+//! # Ok::<(), ichido_core::hops::HopError>(())
+//! ```
+
+use std::fmt;
+
+use crate::time::Timestamp;
+
+/// The header's name, as we spell it.
+pub const NAME: &str = "Ichido-Hops";
+
+/// The most entries that are kept.
+pub const HOPS_MAX: usize = 8;
+
+/// The longest field value that is looked at, all its lines together. Eight of the longest entries fit.
+pub const FIELD_BYTES_MAX: usize = 2048;
+
+/// The last moment that an entry can hold: a structured field's integers have 15 digits, which ends in the year 33658.
+const MILLIS_MAX: i64 = 999_999_999_999_999;
+
+/// One component that the request passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Who it is.
+    pub name: HopName,
+    /// When it got the request, by its own clock, in whole milliseconds.
+    pub at: Timestamp,
+    /// The id that it gave the request.
+    pub request_id: RequestId,
+}
+
+/// The name of a hop, such as `bff`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HopName(String); // Invariant: 1..=LEN_MAX of `a-z 0-9 _ - .`, a letter first.
+
+/// The id of one request, as `x-request-id` carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(String); // Invariant: 1..=LEN_MAX of ASCII letters, digits and `-_.:/+=~@`.
+
+/// Why a text is no name or no id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HopError {
+    /// No name of a hop.
+    #[error(
+        "a hop's name has 1 to 32 characters, a lower-case letter first and then lower-case letters, digits, `_`, `-` or `.`"
+    )]
+    Name,
+    /// No request id.
+    #[error("a request id has 1 to 128 characters out of ASCII letters, digits and `-_.:/+=~@`")]
+    RequestId,
+}
+
+impl HopName {
+    /// The most characters of a name.
+    pub const LEN_MAX: usize = 32;
+
+    /// Takes a name. It must be a structured field's token, and stay one in every header and log.
+    pub fn parse(text: &str) -> Result<Self, HopError> {
+        let is_letter = |byte: &u8| byte.is_ascii_lowercase();
+        let is_allowed = |byte: &u8| is_letter(byte) || byte.is_ascii_digit() || b"_-.".contains(byte);
+        let bytes = text.as_bytes();
+        let fits = bytes.len() <= Self::LEN_MAX && bytes.first().is_some_and(is_letter);
+        if fits && bytes.iter().all(|byte| is_allowed(byte)) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(HopError::Name)
+        }
+    }
+
+    /// The name's characters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl RequestId {
+    /// The most characters of an id.
+    pub const LEN_MAX: usize = 128;
+
+    /// Takes an id. What would need quoting in a header, a log or a shell is no id.
+    pub fn parse(text: &str) -> Result<Self, HopError> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&byte);
+        let fits = (1..=Self::LEN_MAX).contains(&text.len());
+        if fits && text.bytes().all(is_allowed) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(HopError::RequestId)
+        }
+    }
+
+    /// The id's characters.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The way a request came, the first hop first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hops(Vec<Hop>); // Invariant: at most HOPS_MAX.
+
+impl Hops {
+    /// Reads the header's lines, in order. Anything malformed, or over a bound, makes them no hops.
+    ///
+    /// A boundary that meets the outside world reads nothing and begins with [`Hops::default`]: what a
+    /// stranger says of the way a request came is not known to be true.
+    pub fn read<V: AsRef<[u8]>>(lines: impl IntoIterator<Item = V>) -> Self {
+        let mut value = Vec::new();
+        for line in lines {
+            if !value.is_empty() {
+                value.extend_from_slice(b", ");
+            }
+            value.extend_from_slice(line.as_ref());
+            if FIELD_BYTES_MAX < value.len() {
+                return Self::default();
+            }
+        }
+        parse(&value).unwrap_or_default()
+    }
+
+    /// With one more at the end. Where the header is full it stays as it is: how a request began says
+    /// more than the latest turn of a loop.
+    #[must_use]
+    pub fn and(mut self, hop: Hop) -> Self {
+        if self.0.len() < HOPS_MAX {
+            self.0.push(hop);
+        }
+        self
+    }
+
+    /// The hops, the first one first.
+    pub fn iter(&self) -> impl Iterator<Item = &Hop> {
+        self.0.iter()
+    }
+}
+
+/// The header's value.
+impl fmt::Display for Hops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Hop { name, at, request_id }) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            let millis = at.as_millis().clamp(0, MILLIS_MAX);
+            write!(f, "{comma}{};t={millis};r=\"{}\"", name.0, request_id.0)?;
+        }
+        Ok(())
+    }
+}
+
+fn parse(value: &[u8]) -> Option<Hops> {
+    let list: sfv::List = sfv::Parser::new(value).parse().ok()?;
+    if HOPS_MAX < list.len() {
+        return None;
+    }
+    list.iter().map(hop).collect::<Option<Vec<Hop>>>().map(Hops)
+}
+
+fn hop(entry: &sfv::ListEntry) -> Option<Hop> {
+    let sfv::ListEntry::Item(item) = entry else { return None };
+    let sfv::BareItem::Token(name) = &item.bare_item else { return None };
+    let (Some(sfv::BareItem::Integer(millis)), Some(sfv::BareItem::String(id))) =
+        (item.params.get("t"), item.params.get("r"))
+    else {
+        return None;
+    };
+    let millis = i64::from(*millis);
+    Some(Hop {
+        name: HopName::parse(name.as_str()).ok()?,
+        at: (0..=MILLIS_MAX).contains(&millis).then(|| Timestamp::from_millis(millis))?,
+        request_id: RequestId::parse(id.as_str()).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

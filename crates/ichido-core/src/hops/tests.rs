@@ -1,0 +1,96 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn hop(name: &str, millis: i64, id: &str) -> Hop {
+    Hop {
+        name: HopName::parse(name).expect("a name"),
+        at: Timestamp::from_millis(millis),
+        request_id: RequestId::parse(id).expect("an id"),
+    }
+}
+
+fn longest() -> Hop {
+    let letters = "a".repeat(HopName::LEN_MAX);
+    let id = "=".repeat(RequestId::LEN_MAX);
+    hop(&letters, MILLIS_MAX, &id)
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let hops = Hops::default().and(hop("bff", 0, "a:b/c")).and(hop("gateway-1", 1_800_000_000_012, "x"));
+    assert_eq!(Hops::read([hops.to_string()]), hops);
+    assert_eq!(Hops::read(Vec::<&str>::new()), Hops::default());
+    assert_eq!(Hops::default().to_string(), "");
+}
+
+#[test]
+fn two_lines_are_one_list() {
+    let joined = Hops::read([r#"bff;t=1;r="a", gateway;t=2;r="b""#]);
+    let apart = Hops::read([r#"bff;t=1;r="a""#, r#"gateway;t=2;r="b""#]);
+    assert_eq!(apart, joined);
+    assert_eq!(apart.iter().count(), 2);
+}
+
+#[test]
+fn a_malformed_value_is_no_hops() {
+    for value in [
+        "bff",
+        "bff;t=1",
+        r#"bff;r="a""#,
+        r#"bff;t=1.5;r="a""#,
+        r#"bff;t=-1;r="a""#,
+        r#"bff;t=1;r=a"#,
+        r#"bff;t=1;r="""#,
+        r#"bff;t=1;r="a b""#,
+        r#""bff";t=1;r="a""#,
+        r#"BFF;t=1;r="a""#,
+        r#"(bff);t=1;r="a""#,
+        r#"bff;t=1;r="a","#,
+        r#"bff;t=1;r="a", nonsense"#,
+        r#"bff;t=1234567890123456;r="a""#,
+        "\u{7f}",
+        "ö",
+    ] {
+        assert_eq!(Hops::read([value]), Hops::default(), "{value}");
+    }
+    let long_name = format!("{};t=1;r=\"a\"", "a".repeat(HopName::LEN_MAX + 1));
+    assert_eq!(Hops::read([long_name]), Hops::default());
+    let long_id = format!("bff;t=1;r=\"{}\"", "a".repeat(RequestId::LEN_MAX + 1));
+    assert_eq!(Hops::read([long_id]), Hops::default());
+}
+
+#[test]
+fn a_parameter_that_is_not_known_is_left_out() {
+    let hops = Hops::read([r#"bff;t=1;r="a";later=?1"#]);
+    assert_eq!(hops, Hops::default().and(hop("bff", 1, "a")));
+}
+
+#[test]
+fn a_ninth_hop_is_not_added_and_nine_are_not_read() {
+    let full = (0..HOPS_MAX).fold(Hops::default(), |hops, _| hops.and(longest()));
+    assert_eq!(full.clone().and(hop("late", 1, "z")), full);
+    let value = full.to_string();
+    assert!(value.len() <= FIELD_BYTES_MAX, "{}", value.len());
+    assert_eq!(Hops::read([value]), full);
+    let nine = vec![r#"bff;t=1;r="a""#; HOPS_MAX + 1];
+    assert_eq!(Hops::read(nine), Hops::default());
+}
+
+#[test]
+fn a_value_over_the_bound_is_not_looked_at() {
+    let padded = format!("bff;t=1;r=\"a\"{}", " ".repeat(FIELD_BYTES_MAX));
+    assert_eq!(Hops::read([padded]), Hops::default());
+    let many = vec![""; FIELD_BYTES_MAX];
+    assert_eq!(Hops::read(many), Hops::default());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_give_bounded_hops_that_read_back_as_themselves(value in any::<Vec<u8>>()) {
+        let hops = Hops::read([value]).and(hop("bff", 7, "id"));
+        prop_assert!(hops.iter().count() <= HOPS_MAX);
+        prop_assert!(hops.to_string().len() <= FIELD_BYTES_MAX);
+        prop_assert_eq!(Hops::read([hops.to_string()]), hops);
+    }
+}
