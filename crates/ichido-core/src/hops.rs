@@ -80,11 +80,7 @@ impl HopName {
         let is_allowed = |byte: &u8| is_letter(byte) || byte.is_ascii_digit() || b"_-.".contains(byte);
         let bytes = text.as_bytes();
         let fits = bytes.len() <= Self::LEN_MAX && bytes.first().is_some_and(is_letter);
-        if fits && bytes.iter().all(|byte| is_allowed(byte)) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(HopError::Name)
-        }
+        if fits && bytes.iter().all(is_allowed) { Ok(Self(text.to_owned())) } else { Err(HopError::Name) }
     }
 
     /// The name's characters.

@@ -40,7 +40,7 @@ fn a_malformed_value_is_no_hops() {
         r#"bff;r="a""#,
         r#"bff;t=1.5;r="a""#,
         r#"bff;t=-1;r="a""#,
-        r#"bff;t=1;r=a"#,
+        "bff;t=1;r=a",
         r#"bff;t=1;r="""#,
         r#"bff;t=1;r="a b""#,
         r#""bff";t=1;r="a""#,

@@ -88,6 +88,8 @@ pub enum NetworkFault {
     StreamRefused,
     /// Our own limiter or circuit breaker held it back.
     HeldBack,
+    /// The connection was kept from an earlier call, and closed before a byte of this one was written.
+    ClosedUnused,
     /// The request went out, and no answer came in time.
     Timeout,
     /// The connection broke after the request, or part of it, went out.
@@ -105,7 +107,8 @@ impl NetworkFault {
             | Self::ConnectTimeout
             | Self::Tls
             | Self::StreamRefused
-            | Self::HeldBack => false,
+            | Self::HeldBack
+            | Self::ClosedUnused => false,
             Self::Timeout | Self::Broken | Self::AnswerCut => true,
         }
     }
@@ -134,8 +137,9 @@ impl Seen<'_> {
                 Some(PaceReport::Success)
             }
             Self::Answer(Answer { status: 500..=599, .. }) => Some(PaceReport::Failure),
-            // Held back by our own limiter: it would hear its own echo, and open a circuit over it.
-            Self::Network(NetworkFault::HeldBack) | Self::Answer(_) => None,
+            // Held back by our own limiter: it would hear its own echo, and open a circuit over it. A connection
+            // that was closed while nobody used it says nothing of the next one.
+            Self::Network(NetworkFault::HeldBack | NetworkFault::ClosedUnused) | Self::Answer(_) => None,
             Self::Network(_) => Some(PaceReport::Failure),
             Self::Named(_) => report_of_name(code),
         }

@@ -72,11 +72,13 @@ fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
 #[test]
 fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
     use NetworkFault::{
-        AnswerCut, Broken, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved, StreamRefused, Timeout,
-        Tls,
+        AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
+        StreamRefused, Timeout, Tls,
     };
     for table in [Table::http(), Table::client(), Table::llm()] {
-        for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, HeldBack] {
+        for fault in
+            [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, HeldBack, ClosedUnused]
+        {
             assert_eq!(judge(&table, Seen::Network(fault)), ("NETWORK_TIMEOUT", NotDone, Retry), "{fault:?}");
         }
         for fault in [Timeout, Broken, AnswerCut] {
@@ -180,6 +182,7 @@ fn the_pace_hears_whether_the_destination_is_up_throttles_or_fails() {
         (Seen::Network(NetworkFault::ConnectRefused), Some(Failure)),
         (Seen::Network(NetworkFault::Timeout), Some(Failure)),
         (Seen::Network(NetworkFault::HeldBack), None),
+        (Seen::Network(NetworkFault::ClosedUnused), None),
     ] {
         assert_eq!(told(&llm, seen), expected, "{seen:?}");
     }

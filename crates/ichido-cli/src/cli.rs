@@ -1,0 +1,77 @@
+//! The commands, and what they have in common.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use tracing::level_filters::LevelFilter;
+
+use crate::exit::Exit;
+use crate::proxy;
+
+/// Makes state-changing requests happen once in effect, however often they are sent.
+#[derive(Debug, Parser)]
+#[command(name = "ichido", version, disable_help_subcommand = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// How much to say on standard error
+    #[arg(long, global = true, value_enum, default_value_t = Log::Warn, env = "ICHIDO_LOG")]
+    log: Log,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
+    Proxy(Box<proxy::Args>),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Log {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+/// Reads the command line and does as it says.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(match cli.log {
+            Log::Error => LevelFilter::ERROR,
+            Log::Warn => LevelFilter::WARN,
+            Log::Info => LevelFilter::INFO,
+            Log::Debug => LevelFilter::DEBUG,
+        })
+        .init();
+    let ended = match cli.command {
+        Command::Proxy(args) => on_runtime(proxy::run(*args)),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => exit.report(),
+    }
+}
+
+fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Exit::Failed(format!("the runtime could not be started: {error}")))?;
+    let ended = runtime.block_on(work);
+    // What still runs was told to stop and had its time; a thread that hangs in a name look-up must not hold us.
+    runtime.shutdown_background();
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

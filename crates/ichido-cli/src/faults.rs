@@ -1,0 +1,46 @@
+//! Everything that is wrong with a configuration, said at once.
+
+use std::fmt;
+
+/// What is wrong, one finding after another.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<Fault>);
+
+#[derive(Debug)]
+struct Fault {
+    place: String,
+    what: String,
+}
+
+impl Faults {
+    /// Adds one: where, and what is wrong and how to mend it.
+    pub(crate) fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
+        self.0.push(Fault { place: place.into(), what: what.into() });
+    }
+
+    /// The value, or a finding and nothing.
+    pub(crate) fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
+        checked.map_err(|error| self.add(place, error.to_string())).ok()
+    }
+
+    /// What was built, if nothing is wrong with it.
+    pub(crate) fn or<T>(self, built: Option<T>) -> Result<T, Self> {
+        match built {
+            Some(built) if self.0.is_empty() => Ok(built),
+            _ => Err(self),
+        }
+    }
+}
+
+/// `2 problems`, and a line for each.
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.len();
+        write!(f, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
+        for Fault { place, what } in &self.0 {
+            // What has lines of its own keeps them, further in.
+            write!(f, "\n  {place}: {}", what.replace('\n', "\n    "))?;
+        }
+        Ok(())
+    }
+}

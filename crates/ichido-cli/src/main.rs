@@ -1,0 +1,16 @@
+//! The binary `ichido`.
+//!
+//! Start at [`cli`], the commands; each has a module of its name.
+
+mod cli;
+mod clock;
+mod duration;
+mod exit;
+mod faults;
+mod proxy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,0 +1,75 @@
+//! `ichido proxy`: the roles that stand between a caller and a service (SPEC C1 to C7, F1, F2).
+//!
+//! Guarantee: of all that passes, nothing is kept but what the adapter's ledger needs; a state-changing request is
+//! sent again only where its key, or proof that nothing was sent, makes that harmless; and every answer the proxy
+//! makes up itself says so as a problem.
+//!
+//! Start at [`run`]. A connection comes in by `server`, `wire` and `framing`; a request passes `passage`, and then its
+//! role, `hop` or `adapter`; it goes out by `upstream`.
+
+mod args;
+mod body;
+mod framing;
+mod headers;
+mod hop;
+mod limits;
+mod passage;
+mod problem;
+mod server;
+mod settings;
+mod shape;
+mod signals;
+mod upstream;
+mod wire;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+pub(crate) use args::Args;
+
+use crate::exit::Exit;
+use hop::HopRole;
+use server::{Ended, serve};
+use settings::{Settings, resolve};
+use signals::Signals;
+use upstream::Upstream;
+
+/// Runs a proxy until it is told to stop.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let settings = resolve(&args).map_err(|faults| Exit::Misconfigured { command: "proxy", faults })?;
+    // Before the first connection, so that a signal never finds us without a way to drain.
+    let signals =
+        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let listener = listen(settings.listen).await?;
+    let Settings { upstream, rules, patience, limits, .. } = settings;
+    let upstream = Upstream::new(upstream, &limits);
+    announce(&listener, &args)?;
+    let ended =
+        serve(listener, Arc::new(HopRole { rules, upstream, limits, patience }), limits, signals).await;
+    match ended {
+        Ended::Drained => Ok(()),
+        Ended::Cut { connections } => Err(Exit::Cut(format!(
+            "stopped before everything in flight had ended; {connections} connections were cut"
+        ))),
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Exit> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| Exit::Failed(format!("cannot listen on {address}: {error}")))
+}
+
+/// One line, with the address that was really taken: whoever started us may have asked for any port.
+fn announce(listener: &TcpListener, args: &Args) -> Result<(), Exit> {
+    let told = listener.local_addr().and_then(|address| {
+        let role = args.role.party().as_str();
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "ichido: {role} listening on http://{address} for {}", args.upstream)?;
+        out.flush()
+    });
+    told.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))
+}

@@ -1,0 +1,243 @@
+//! Bodies on their way through: never kept whole, never waited for without end.
+//!
+//! Guarantee: a body that makes no progress, or takes too long in all, fails with a [`BodyFault`] instead of
+//! holding its connection; and a body lent to the HTTP client can be had back exactly as long as nothing was
+//! taken from it.
+
+use std::error::Error;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use tokio::sync::watch;
+use tokio::time::{Sleep, sleep};
+
+/// Whatever a body can fail with.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A body of an answer to a client.
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Why a body did not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BodyFault {
+    /// Nothing came for too long.
+    #[error("the body made no progress for too long")]
+    Idle,
+    /// It takes too long in all.
+    #[error("the body took too long")]
+    TooSlow,
+    /// The connection broke, or the framing is wrong.
+    #[error("the body was cut short")]
+    Cut,
+}
+
+/// A body from the network, with its clocks.
+pub(crate) struct Timed {
+    body: Incoming,
+    idle: Duration,
+    /// Running only while somebody waits for the next frame: a slow reader is not the sender's fault.
+    idle_by: Option<Pin<Box<Sleep>>>,
+    total_by: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timed {
+    /// A request's body: bounded in all, too.
+    pub(crate) fn request(body: Incoming, idle: Duration, total: Duration) -> Self {
+        let total_by = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
+        Self { body, idle, idle_by: None, total_by }
+    }
+
+    /// An answer's body. It may go on for as long as it moves: a stream of events has no end.
+    pub(crate) fn answer(body: Incoming, idle: Duration) -> Self {
+        Self { body, idle, idle_by: None, total_by: None }
+    }
+}
+
+impl Body for Timed {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let this = &mut *self;
+        if let Some(total_by) = &mut this.total_by
+            && total_by.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Some(Err(BodyFault::TooSlow)));
+        }
+        loop {
+            match Pin::new(&mut this.body).poll_frame(cx) {
+                Poll::Pending => break,
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyFault::Cut))),
+                Poll::Ready(Some(Ok(frame))) => {
+                    this.idle_by = None;
+                    // Trailers end here: they would pass by the header lists.
+                    if frame.is_data() {
+                        return Poll::Ready(Some(Ok(frame)));
+                    }
+                }
+            }
+        }
+        let idle = this.idle;
+        match this.idle_by.get_or_insert_with(|| Box::pin(sleep(idle))).as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(BodyFault::Idle))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// What is sent upstream: bytes at hand, and then whatever still streams in.
+pub(crate) struct Upload {
+    at_hand: Bytes,
+    rest: Option<Timed>,
+}
+
+impl Upload {
+    /// A body that is all here.
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        Self { at_hand: bytes, rest: None }
+    }
+
+    /// A body of which the beginning is here.
+    pub(crate) fn streamed(at_hand: Bytes, rest: Timed) -> Self {
+        Self { at_hand, rest: Some(rest) }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        if !self.at_hand.is_empty() {
+            let bytes = std::mem::take(&mut self.at_hand);
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        match &mut self.rest {
+            Some(rest) => Pin::new(rest).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.at_hand.is_empty() && self.rest.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let at_hand = u64::try_from(self.at_hand.len()).unwrap_or(u64::MAX);
+        let rest = self.rest.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint);
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower().saturating_add(at_hand));
+        if let Some(upper) = rest.upper().and_then(|upper| upper.checked_add(at_hand)) {
+            hint.set_upper(upper);
+        }
+        hint
+    }
+}
+
+/// What the HTTP client is given of an upload.
+pub(crate) struct Lent {
+    loan: Arc<Loan>,
+    sent: watch::Sender<bool>,
+}
+
+/// The lender's side.
+pub(crate) struct Lender {
+    loan: Arc<Loan>,
+    sent: watch::Receiver<bool>,
+}
+
+struct Loan(Mutex<LoanState>);
+
+struct LoanState {
+    upload: Option<Upload>,
+    is_touched: bool,
+    fault: Option<BodyFault>,
+}
+
+/// Lends an upload for one call.
+pub(crate) fn lend(upload: Upload) -> (Lender, Lent) {
+    let (sender, receiver) = watch::channel(upload.is_end_stream());
+    let state = LoanState { upload: Some(upload), is_touched: false, fault: None };
+    let loan = Arc::new(Loan(Mutex::new(state)));
+    (Lender { loan: Arc::clone(&loan), sent: receiver }, Lent { loan, sent: sender })
+}
+
+impl Loan {
+    fn state(&self) -> std::sync::MutexGuard<'_, LoanState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lender {
+    /// The upload, if nothing was taken from it. After this the client finds it cut short.
+    pub(crate) fn take_back(&self) -> Option<Upload> {
+        let mut state = self.loan.state();
+        if state.is_touched { None } else { state.upload.take() }
+    }
+
+    /// What went wrong with the upload on the client's side of us, if anything did.
+    pub(crate) fn fault(&self) -> Option<BodyFault> {
+        self.loan.state().fault
+    }
+
+    /// Waits until the last byte was taken, or the borrower gave up.
+    pub(crate) async fn sent(&mut self) {
+        // An error means that the borrower is gone, which ends the wait as well.
+        drop(self.sent.wait_for(|sent| *sent).await);
+    }
+}
+
+impl Body for Lent {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let mut state = self.loan.state();
+        state.is_touched = true;
+        let Some(upload) = &mut state.upload else {
+            return Poll::Ready(Some(Err(BodyFault::Cut)));
+        };
+        let polled = Pin::new(&mut *upload).poll_frame(cx);
+        let is_over = upload.is_end_stream() || matches!(polled, Poll::Ready(None));
+        if let Poll::Ready(Some(Err(fault))) = &polled {
+            state.fault = Some(*fault);
+        }
+        if is_over && !*self.sent.borrow() {
+            self.sent.send_replace(true);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.loan.state().upload.as_ref().is_some_and(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.loan.state().upload.as_ref().map_or_else(SizeHint::new, Body::size_hint)
+    }
+}

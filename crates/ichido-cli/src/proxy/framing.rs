@@ -1,0 +1,376 @@
+//! Where one HTTP/1.1 request ends and the next begins, checked byte by byte before the parser sees it.
+//!
+//! Guarantee: a connection whose bytes two readers could cut into requests at different places is refused at
+//! the byte where the doubt begins: both `Content-Length` and `Transfer-Encoding`, lengths that differ or are
+//! no number, an encoding other than `chunked`, a folded header line, white space before a colon, a line that
+//! ends without a carriage return, a chunk whose size or end is malformed.
+//!
+//! hyper settles some of these silently (it drops the `Content-Length` beside a `Transfer-Encoding`), and by the
+//! time a service sees the request nothing of it is left. So the bytes are watched on their way in. After
+//! HTTP/2's preface there is nothing to watch: its frames have lengths of their own.
+
+/// How much of a header line is kept to be looked at: any honest `Content-Length` or `Transfer-Encoding` fits.
+const LINE_KEPT_BYTES_MAX: usize = 256;
+/// The longest line with a chunk's size and its extensions.
+const CHUNK_LINE_BYTES_MAX: usize = 256;
+/// The most digits of a chunk's size that a u64 holds.
+const CHUNK_DIGITS_MAX: usize = 16;
+/// The most bytes of trailers, which nobody reads.
+const TRAILER_BYTES_MAX: usize = 8 * 1024;
+/// The first line of HTTP/2's preface, which no HTTP/1.1 request begins with.
+const HTTP2_FIRST_LINE: &[u8] = b"PRI * HTTP/2.0";
+
+/// Follows one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Framing {
+    at: At,
+    head: Head,
+    line: Line,
+    heads: u64,
+}
+
+/// Why, and before which byte, a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// How many of the bytes given are still good.
+    pub(crate) good: usize,
+    /// What is wrong.
+    pub(crate) fault: Fault,
+}
+
+/// What is wrong with a connection's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("both Content-Length and Transfer-Encoding")]
+    LengthAndEncoding,
+    #[error("several Content-Length that differ")]
+    LengthsDiffer,
+    #[error("a Content-Length that is no number")]
+    LengthNoNumber,
+    #[error("a Transfer-Encoding other than chunked")]
+    EncodingUnknown,
+    #[error("a header line that begins with white space")]
+    FoldedLine,
+    #[error("white space before a header's colon")]
+    SpaceBeforeColon,
+    #[error("a line that ends without a carriage return")]
+    BareLineFeed,
+    #[error("a chunk whose size cannot be read")]
+    ChunkSize,
+    #[error("a chunk that does not end where its size says")]
+    ChunkEnd,
+    #[error("trailers of more than 8 KiB")]
+    TrailersTooLong,
+}
+
+/// Where in the stream we are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    /// Before or in a head; its lines are read.
+    #[default]
+    Head,
+    /// In a body, or in a chunk, of which so many bytes are left.
+    Data {
+        left: u64,
+        then: Then,
+    },
+    /// After a chunk's data, before its CR and its LF.
+    ChunkCr,
+    ChunkLf,
+    /// In the line with a chunk's size.
+    ChunkSize,
+    /// In the lines after the last chunk.
+    Trailers {
+        left: usize,
+    },
+    /// HTTP/2: nothing to watch.
+    Http2,
+}
+
+/// What follows data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Head,
+    ChunkCr,
+}
+
+/// What the present head has said of its body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
+    begun: bool,
+    length: Option<u64>,
+    chunked: bool,
+}
+
+/// The present line, or its beginning.
+#[derive(Debug, Default)]
+struct Line {
+    kept: Vec<u8>,
+    len: usize,
+    after_cr: bool,
+}
+
+impl Framing {
+    /// How many heads have come in whole; HTTP/2's preface counts as one.
+    pub(crate) fn heads(&self) -> u64 {
+        self.heads
+    }
+
+    /// Takes the bytes that came next.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        let mut index = 0;
+        while index < bytes.len() {
+            match self.at {
+                At::Http2 => return Ok(()),
+                At::Data { left, then } => {
+                    let here = u64::try_from(bytes.len() - index).unwrap_or(u64::MAX).min(left);
+                    index += usize::try_from(here).unwrap_or(usize::MAX);
+                    self.at = match then {
+                        _ if here < left => At::Data { left: left - here, then },
+                        Then::Head => At::Head,
+                        Then::ChunkCr => At::ChunkCr,
+                    };
+                }
+                At::Head | At::ChunkCr | At::ChunkLf | At::ChunkSize | At::Trailers { .. } => {
+                    self.byte(bytes[index]).map_err(|fault| Refused { good: index, fault })?;
+                    index += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn byte(&mut self, byte: u8) -> Result<(), Fault> {
+        match self.at {
+            At::ChunkCr if byte == b'\r' => self.at = At::ChunkLf,
+            At::ChunkLf if byte == b'\n' => self.at = At::ChunkSize,
+            At::ChunkCr | At::ChunkLf => return Err(Fault::ChunkEnd),
+            At::Head => {
+                if self.line.take(byte)? {
+                    self.head_line()?;
+                    self.line = Line::default();
+                }
+            }
+            At::ChunkSize => {
+                let whole = self.line.take(byte)?;
+                if CHUNK_LINE_BYTES_MAX < self.line.len {
+                    return Err(Fault::ChunkSize);
+                }
+                if whole {
+                    self.at = after_chunk_size(chunk_size(&self.line.kept).ok_or(Fault::ChunkSize)?);
+                    self.line = Line::default();
+                }
+            }
+            At::Trailers { left } => {
+                let left = left.checked_sub(1).ok_or(Fault::TrailersTooLong)?;
+                self.at = At::Trailers { left };
+                if self.line.take(byte)? {
+                    if self.line.len == 0 {
+                        self.at = At::Head;
+                    }
+                    self.line = Line::default();
+                }
+            }
+            At::Data { .. } | At::Http2 => (),
+        }
+        Ok(())
+    }
+
+    /// One whole line of a head.
+    fn head_line(&mut self) -> Result<(), Fault> {
+        let line = &self.line.kept;
+        match (self.head.begun, self.line.len) {
+            // Empty lines before a request are skipped, by hyper too.
+            (false, 0) => {}
+            (false, _) if self.heads == 0 && line == HTTP2_FIRST_LINE => {
+                self.heads = 1;
+                self.at = At::Http2;
+            }
+            (false, _) => self.head.begun = true,
+            (true, 0) => {
+                self.at = self.head.body();
+                self.heads += 1;
+                self.head = Head::default();
+            }
+            (true, len) => self.head.field(line, line.len() < len)?,
+        }
+        Ok(())
+    }
+}
+
+impl Line {
+    /// Takes one byte; `true` when the line is whole.
+    fn take(&mut self, byte: u8) -> Result<bool, Fault> {
+        if byte == b'\n' {
+            return if self.after_cr { Ok(true) } else { Err(Fault::BareLineFeed) };
+        }
+        if self.after_cr {
+            // A carriage return inside a line: the parser refuses it, and it is no end of ours.
+            self.keep(b'\r');
+            self.after_cr = false;
+        }
+        if byte == b'\r' {
+            self.after_cr = true;
+        } else {
+            self.keep(byte);
+        }
+        Ok(false)
+    }
+
+    fn keep(&mut self, byte: u8) {
+        self.len += 1;
+        if self.kept.len() < LINE_KEPT_BYTES_MAX {
+            self.kept.push(byte);
+        }
+    }
+}
+
+impl Head {
+    fn field(&mut self, line: &[u8], is_cut: bool) -> Result<(), Fault> {
+        if matches!(line.first(), Some(b' ' | b'\t')) {
+            return Err(Fault::FoldedLine);
+        }
+        // A line without a colon is the parser's to refuse; a name longer than what is kept is none of ours.
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return Ok(()) };
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        if matches!(name.last(), Some(b' ' | b'\t')) {
+            return Err(Fault::SpaceBeforeColon);
+        }
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = if is_cut { None } else { number(value, 10) }.ok_or(Fault::LengthNoNumber)?;
+            if self.length.is_some_and(|before| before != length) {
+                return Err(Fault::LengthsDiffer);
+            }
+            self.length = Some(length);
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            if is_cut || self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(Fault::EncodingUnknown);
+            }
+            self.chunked = true;
+        }
+        if self.chunked && self.length.is_some() { Err(Fault::LengthAndEncoding) } else { Ok(()) }
+    }
+
+    fn body(self) -> At {
+        match self.length {
+            _ if self.chunked => At::ChunkSize,
+            Some(left @ 1..) => At::Data { left, then: Then::Head },
+            Some(0) | None => At::Head,
+        }
+    }
+}
+
+fn after_chunk_size(size: u64) -> At {
+    match size {
+        0 => At::Trailers { left: TRAILER_BYTES_MAX },
+        left => At::Data { left, then: Then::ChunkCr },
+    }
+}
+
+/// The size of a chunk. No white space: readers differ about it.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| *byte == b';').next()?;
+    if CHUNK_DIGITS_MAX < digits.len() { None } else { number(digits, 16) }
+}
+
+/// Digits and nothing else: no sign, no list, no white space.
+fn number(text: &[u8], radix: u32) -> Option<u64> {
+    if !text.iter().all(|byte| char::from(*byte).is_digit(radix)) {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(text).ok()?, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives the bytes in one piece and one by one; both must agree.
+    fn take(bytes: &[u8]) -> Result<Framing, Refused> {
+        let mut whole = Framing::default();
+        let at_once = whole.take(bytes).map(|()| whole);
+        let mut single = Framing::default();
+        let one_by_one = bytes.iter().enumerate().try_for_each(|(index, byte)| {
+            single.take(&[*byte]).map_err(|refused| Refused { good: index, fault: refused.fault })
+        });
+        assert_eq!(at_once.as_ref().err(), one_by_one.as_ref().err());
+        at_once
+    }
+
+    fn fault(request: &str) -> Option<Fault> {
+        take(request.as_bytes()).err().map(|refused| refused.fault)
+    }
+
+    #[test]
+    fn honest_requests_pass_one_after_another() {
+        let stream = concat!(
+            "\r\nPOST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nGET ",
+            "POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n",
+            "3\r\n\r\n\n\r\nA;ext=\"1\"\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
+            "GET /c HTTP/1.1\r\nHost: x\r\nX-Long: ",
+        );
+        let stream = format!("{stream}{}\r\n\r\n", "y".repeat(2_000));
+        let framing = take(stream.as_bytes()).expect("nothing to refuse");
+        assert_eq!(framing.heads(), 3);
+        assert_eq!(framing.at, At::Head);
+    }
+
+    #[test]
+    fn each_doubtful_shape_is_refused() {
+        let post = "POST / HTTP/1.1\r\nHost: x\r\n";
+        for (rest, expected) in [
+            ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::LengthAndEncoding),
+            ("Transfer-Encoding: chunked\r\ncontent-length: 3\r\n\r\n", Fault::LengthAndEncoding),
+            ("Content-Length: 3\r\nContent-Length: 4\r\n\r\n", Fault::LengthsDiffer),
+            ("Content-Length: 3, 3\r\n\r\n", Fault::LengthNoNumber),
+            ("Content-Length: +3\r\n\r\n", Fault::LengthNoNumber),
+            ("Content-Length: \r\n\r\n", Fault::LengthNoNumber),
+            ("Content-Length: 99999999999999999999\r\n\r\n", Fault::LengthNoNumber),
+            ("Transfer-Encoding: gzip, chunked\r\n\r\n", Fault::EncodingUnknown),
+            ("Transfer-Encoding: identity\r\n\r\n", Fault::EncodingUnknown),
+            ("Transfer-Encoding: xchunked\r\n\r\n", Fault::EncodingUnknown),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::EncodingUnknown),
+            ("X: a\r\n b\r\n\r\n", Fault::FoldedLine),
+            ("X: a\r\n\tTransfer-Encoding: chunked\r\n\r\n", Fault::FoldedLine),
+            ("Transfer-Encoding : chunked\r\n\r\n", Fault::SpaceBeforeColon),
+            ("X: a\nTransfer-Encoding: chunked\r\n\r\n", Fault::BareLineFeed),
+            ("Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", Fault::BareLineFeed),
+            ("Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n", Fault::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n", Fault::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n", Fault::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n\r\nabc\r\n", Fault::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n", Fault::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n", Fault::ChunkEnd),
+            ("Transfer-Encoding: chunked\r\n\r\n3\r\nabc\rx", Fault::ChunkEnd),
+        ] {
+            assert_eq!(fault(&format!("{post}{rest}")), Some(expected), "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn lines_and_trailers_without_end_are_refused() {
+        let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let extension = format!("{chunked}3;{}", "x".repeat(CHUNK_LINE_BYTES_MAX));
+        assert_eq!(fault(&extension), Some(Fault::ChunkSize));
+        let trailers = format!("{chunked}0\r\nx: {}", "y".repeat(TRAILER_BYTES_MAX));
+        assert_eq!(fault(&trailers), Some(Fault::TrailersTooLong));
+        let length = format!("POST / HTTP/1.1\r\nContent-Length: {}7\r\n", "0".repeat(LINE_KEPT_BYTES_MAX));
+        assert_eq!(fault(&length), Some(Fault::LengthNoNumber));
+    }
+
+    #[test]
+    fn what_came_before_the_doubt_is_still_good() {
+        let head = b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n";
+        let refused = take(head).expect_err("both");
+        assert_eq!(refused.good, head.len() - 1, "all but the line feed that would end the line");
+    }
+
+    #[test]
+    fn nothing_is_watched_after_the_preface_of_http2() {
+        let framing = take(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\n").expect("frames are not ours");
+        assert_eq!(framing.heads(), 1);
+        let late =
+            b"GET / HTTP/1.1\r\n\r\nPRI * HTTP/2.0\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n";
+        assert!(take(late).is_err(), "only the very first line changes the protocol");
+    }
+}

@@ -1,0 +1,261 @@
+//! Which header fields cross the proxy.
+//!
+//! Guarantee: fields that speak of one connection end here, those that `Connection` names included, and none of
+//! them can be used to strip a field that the next hop relies on. The key, the hops and what a body cannot be
+//! read without pass every list (SPEC C1, F1).
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderName,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue};
+use ichido_core::boundary::{Boundary, Crossing, HeaderLists, Party, Traffic};
+
+/// The one header of the key, under its two names.
+pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const X_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
+/// What an idempotency layer says of an action in flight, and of a replay, by the names of all profiles.
+const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const REPLAYED_BY_STRIPE: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// The way a request came.
+pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
+/// The id of a request.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Where a request stands in a trace.
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// Fields of one connection (RFC 9110, 7.6.1), and those that only the next hop is meant to read.
+const OF_ONE_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+];
+
+/// What every list of requests lets through: without the first three the chain breaks, without the last the body.
+const ALWAYS_IN_REQUESTS: [HeaderName; 4] = [KEY, X_KEY, HOPS, CONTENT_LENGTH];
+/// What every list of answers lets through: what is said of the key, and how long the body is.
+const ALWAYS_IN_ANSWERS: [HeaderName; 7] =
+    [KEY, X_KEY, STATUS, REPLAYED, REPLAYED_BY_STRIPE, RETRY_AFTER, CONTENT_LENGTH];
+
+/// Which fields pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Lists {
+    /// Who we are in the files.
+    pub(crate) party: Party,
+    /// The boundary files, each with its lists by direction.
+    pub(crate) files: Vec<Boundary>,
+    /// What the flags say of requests.
+    pub(crate) requests: HeaderLists,
+    /// What the flags say of answers.
+    pub(crate) answers: HeaderLists,
+}
+
+impl Lists {
+    /// Takes out of a request what may not pass.
+    pub(crate) fn filter_request(&self, headers: &mut HeaderMap) {
+        retain(headers, |name| {
+            let passes = |file: &Boundary, crossing| {
+                file.passes(self.party, crossing, Traffic::Requests, name.as_str())
+            };
+            ALWAYS_IN_REQUESTS.contains(name)
+                || (self.requests.passes(name.as_str())
+                    && self
+                        .files
+                        .iter()
+                        .all(|file| passes(file, Crossing::Arriving) && passes(file, Crossing::Leaving)))
+        });
+    }
+
+    /// Takes out of an answer what may not pass.
+    pub(crate) fn filter_answer(&self, headers: &mut HeaderMap) {
+        retain(headers, |name| {
+            let passes =
+                |file: &Boundary| file.passes(self.party, Crossing::Leaving, Traffic::Answers, name.as_str());
+            ALWAYS_IN_ANSWERS.contains(name)
+                || (self.answers.passes(name.as_str()) && self.files.iter().all(passes))
+        });
+    }
+}
+
+fn retain(headers: &mut HeaderMap, passes: impl Fn(&HeaderName) -> bool) {
+    let refused: Vec<HeaderName> = headers.keys().filter(|name| !passes(name)).cloned().collect();
+    for name in refused {
+        headers.remove(name);
+    }
+}
+
+/// `Connection` names a field that every hop relies on: it would be stripped here and missed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NamesEndToEnd;
+
+/// What `Connection` may not name, because it concerns every hop.
+const NEVER_NAMED: [HeaderName; 9] =
+    [KEY, X_KEY, HOPS, REQUEST_ID, HOST, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, AUTHORIZATION];
+
+/// Takes the fields of one connection out of a request. `relied_on` are further fields that may not be named by
+/// `Connection`: whoever could name them could take them away from the next hop.
+pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -> Result<(), NamesEndToEnd> {
+    let named = named_by_connection(headers);
+    if named.iter().any(|name| NEVER_NAMED.contains(name) || relied_on.contains(name)) {
+        return Err(NamesEndToEnd);
+    }
+    for name in OF_ONE_HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+    // We answer it ourselves, by beginning to read the body.
+    headers.remove(EXPECT);
+    Ok(())
+}
+
+/// Takes the fields of one connection out of an answer. The upstream is ours to trust: what it names by mistake stays.
+pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+    let named = named_by_connection(headers).into_iter().filter(|name| !NEVER_NAMED.contains(name));
+    for name in OF_ONE_HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
+
+/// The fields that `Connection` names. What is no name names nothing.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(CONNECTION).into_iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect()
+}
+
+/// Whether a request asks for another protocol on its connection.
+pub(crate) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE) || named_by_connection(headers).contains(&UPGRADE)
+}
+
+/// Sets a field to one value, in place of whatever was there.
+pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    match HeaderValue::from_str(value) {
+        Ok(value) => drop(headers.insert(name, value)),
+        // Our values are checked where they are made; one that is none after all is left out.
+        Err(_) => drop(headers.remove(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&str, &str)]) -> HeaderMap {
+        let fields = fields.iter().map(|(name, value)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+            (name, HeaderValue::from_str(value).expect("a value"))
+        });
+        fields.collect()
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn fields_of_one_connection_end_here() {
+        let mut fields = headers(&[
+            ("connection", "close, X-Private"),
+            ("connection", " x-other ,, "),
+            ("x-private", "1"),
+            ("x-other", "1"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "x"),
+            ("te", "trailers"),
+            ("trailer", "x"),
+            ("transfer-encoding", "chunked"),
+            ("proxy-authorization", "x"),
+            ("expect", "100-continue"),
+            ("accept", "*/*"),
+        ]);
+        strip_request(&mut fields, &[]).expect("nothing is abused");
+        assert_eq!(names(&fields), ["accept"]);
+    }
+
+    #[test]
+    fn connection_cannot_strip_what_the_next_hop_relies_on() {
+        let identity = HeaderName::from_static("x-user-id");
+        for name in
+            ["Idempotency-Key", "x-idempotency-key", "host", "content-length", "ichido-hops", "X-User-Id"]
+        {
+            let mut fields = headers(&[("connection", name), (name, "1")]);
+            assert_eq!(
+                strip_request(&mut fields, std::slice::from_ref(&identity)),
+                Err(NamesEndToEnd),
+                "{name}"
+            );
+        }
+    }
+
+    fn lists(file: Option<&str>, allow: Option<&[&str]>, drop: &[&str]) -> Lists {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let read = |text: &str| Boundary::read("test.json", text.as_bytes()).expect("a boundary file");
+        Lists {
+            party: Party::Bff,
+            files: file.map(read).into_iter().collect(),
+            requests: HeaderLists { allow: allow.map(owned), drop: Some(owned(drop)) },
+            answers: HeaderLists { allow: allow.map(owned), drop: None },
+        }
+    }
+
+    #[test]
+    fn a_list_lets_through_what_it_names_and_what_always_passes() {
+        let lists = lists(None, Some(&["accept", "x-app-*"]), &["x-user-id"]);
+        let mut fields = headers(&[
+            ("accept", "*/*"),
+            ("cookie", "a=b"),
+            ("idempotency-key", "k"),
+            ("ichido-hops", "x"),
+            ("x-app-version", "7"),
+            ("x-user-id", "7"),
+        ]);
+        lists.filter_request(&mut fields);
+        assert_eq!(names(&fields), ["accept", "ichido-hops", "idempotency-key", "x-app-version"]);
+    }
+
+    #[test]
+    fn a_file_and_the_flags_must_both_let_a_field_through() {
+        let file = r#"{"boundary": "browser_to_bff", "headers": {
+            "bff_inbound": {"allow": ["accept", "cookie"], "drop": ["cookie"]},
+            "bff_response": {"allow": ["etag"]}
+        }}"#;
+        let lists = lists(Some(file), None, &[]);
+        let mut request =
+            headers(&[("accept", "*/*"), ("cookie", "a=b"), ("x-other", "1"), ("x-idempotency-key", "k")]);
+        lists.filter_request(&mut request);
+        assert_eq!(names(&request), ["accept", "x-idempotency-key"]);
+        let mut answer = headers(&[
+            ("etag", "1"),
+            ("server", "x"),
+            ("idempotency-status", "processing"),
+            ("retry-after", "1"),
+        ]);
+        lists.filter_answer(&mut answer);
+        assert_eq!(names(&answer), ["etag", "idempotency-status", "retry-after"]);
+    }
+
+    #[test]
+    fn without_a_list_only_the_forbidden_is_taken_out() {
+        let lists = lists(None, None, &["X-User-Id"]);
+        let mut fields =
+            headers(&[("cookie", "a=b"), ("cookie", "c=d"), ("x-user-id", "7"), ("x-user-id", "8")]);
+        lists.filter_request(&mut fields);
+        assert_eq!(names(&fields), ["cookie"]);
+        assert_eq!(fields.get_all("cookie").iter().count(), 2, "repeats stay repeats");
+    }
+}

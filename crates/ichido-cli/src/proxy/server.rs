@@ -1,0 +1,252 @@
+//! Listening: connections in, with every clock running, until a signal says stop.
+//!
+//! Guarantee: no client can hold more than its share. A head, a body, an idle connection and an answer nobody
+//! reads each have a time limit; connections, streams, header fields and their bytes have a count. After the first
+//! signal nothing new is accepted and what is in flight may end, within a bound; after the second nothing is
+//! waited for.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::body::AnswerBody;
+use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
+use super::signals::Signals;
+use super::wire::Wire;
+
+/// How long to wait after the system refused to give us a connection (too many open files, mostly).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What answers requests.
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// Answers one.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Everything in flight was answered.
+    Drained,
+    /// Some connections were cut, because the time to drain was over or a second signal came.
+    Cut {
+        /// How many.
+        connections: usize,
+    },
+}
+
+/// Serves until the signals say stop.
+pub(crate) async fn serve<A: Answers>(
+    listener: TcpListener,
+    answers: Arc<A>,
+    limits: Limits,
+    mut signals: Signals,
+) -> Ended {
+    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let (stop, stopping) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    loop {
+        // The place comes before the connection: who finds none waits in the system's queue, and costs us nothing.
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            accepted = accepted => accepted,
+            Some(_) = connections.join_next() => continue,
+            () = signals.next() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let serving = serve_connection(stream, Arc::clone(&answers), limits, stopping.clone());
+                connections.spawn(async move {
+                    serving.await;
+                    drop(place);
+                });
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+    // Closed first, so that whoever comes now is refused at once instead of waiting in vain.
+    drop(listener);
+    stop.send_replace(true);
+    drain(connections, limits.drain, signals).await
+}
+
+async fn pause_after(error: &io::Error) {
+    // These concern the one client that is gone already.
+    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "no connection can be accepted for the moment");
+    sleep(ACCEPT_PAUSE).await;
+}
+
+async fn drain(mut connections: JoinSet<()>, within: Duration, mut signals: Signals) -> Ended {
+    tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
+    let mut too_late = pin!(sleep(within));
+    loop {
+        tokio::select! {
+            ended = connections.join_next() => if ended.is_none() {
+                return Ended::Drained;
+            },
+            () = &mut too_late => break,
+            () = signals.next() => break,
+        }
+    }
+    Ended::Cut { connections: connections.len() }
+}
+
+async fn serve_connection<A: Answers>(
+    stream: TcpStream,
+    answers: Arc<A>,
+    limits: Limits,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // Only a hint to the system: without it answers are a little later.
+    drop(stream.set_nodelay(true));
+    let (busy, mut idle) = watch::channel(0_usize);
+    // Held here as well, so that the count outlives every request.
+    let busy = Arc::new(busy);
+    let counted = Arc::clone(&busy);
+    let service = service_fn(move |request| {
+        let (answers, busy) = (Arc::clone(&answers), Busy::begin(Arc::clone(&counted)));
+        async move {
+            let response = answers.answer(request).await;
+            // An answer keeps its connection busy until its last byte is handed on.
+            Ok::<_, Infallible>(response.map(|body| busy.hold(body)))
+        }
+    });
+    let io = TokioIo::new(Wire::new(stream, limits.head, limits.body_idle));
+    let builder = builder(&limits);
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut is_closing = false;
+    let mut close_at = Instant::now() + limits.head;
+    loop {
+        let is_idle = *idle.borrow_and_update() == 0;
+        tokio::select! {
+            ended = &mut connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return;
+            }
+            Ok(()) = idle.changed() => {
+                close_at = Instant::now() + if is_closing { CLOSING } else { limits.head };
+            }
+            true = is_told(&mut stopping), if !is_closing => {
+                is_closing = true;
+                close_at = Instant::now() + CLOSING;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = sleep_until(close_at), if is_idle => {
+                if is_closing {
+                    return;
+                }
+                is_closing = true;
+                close_at = Instant::now() + CLOSING;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Whether the server stops; waits until it does.
+async fn is_told(stopping: &mut watch::Receiver<bool>) -> bool {
+    stopping.wait_for(|stops| *stops).await.is_ok()
+}
+
+/// Every clock and every count; hyper has none of them unless it is told.
+fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(limits.head)
+        .keep_alive_timeout(limits.head);
+    builder
+}
+
+/// Counts one request as in flight for as long as it lives.
+struct Busy(Arc<watch::Sender<usize>>);
+
+impl Busy {
+    fn begin(count: Arc<watch::Sender<usize>>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+
+    fn hold(self, body: AnswerBody) -> held::Held {
+        held::Held::new(body, self)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+mod held {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use http_body::{Body, Frame, SizeHint};
+
+    use super::Busy;
+    use crate::proxy::body::{AnswerBody, BoxError};
+
+    /// A body that keeps its connection counted as busy.
+    pub(super) struct Held {
+        body: AnswerBody,
+        _busy: Busy,
+    }
+
+    impl Held {
+        pub(super) fn new(body: AnswerBody, busy: Busy) -> Self {
+            Self { body, _busy: busy }
+        }
+    }
+
+    impl Body for Held {
+        type Data = Bytes;
+        type Error = BoxError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+            Pin::new(&mut self.body).poll_frame(cx)
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.body.is_end_stream()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            self.body.size_hint()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the flags and the boundary files come to.
+//!
+//! Guarantee: [`resolve`] gives settings that the proxy can run by, or everything that is wrong with them, each with
+//! its place and its mend.
+
+mod files;
+mod hop;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{Authority, Scheme};
+
+use super::args::{Args, Bounds};
+use super::hop::Patience;
+use super::limits::Limits;
+use super::passage::Rules;
+use crate::duration;
+use crate::faults::Faults;
+
+pub(crate) use files::Files;
+
+/// What a proxy runs by, whatever its role.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) upstream: Authority,
+    pub(crate) rules: Rules,
+    pub(crate) patience: Patience,
+    pub(crate) limits: Limits,
+}
+
+/// Understands the flags, and the files they name.
+pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
+    let mut faults = Faults::default();
+    let files = files::read(args, &mut faults);
+    let listen = listen(&args.listen, &mut faults);
+    let upstream = upstream(&args.upstream, &mut faults);
+    let limits = limits(&args.bounds, &mut faults);
+    let rules = hop::rules(args, &files, &mut faults);
+    let patience = hop::patience(args, &files, &mut faults);
+    let built = (|| {
+        Some(Settings {
+            listen: listen?,
+            upstream: upstream?,
+            rules: rules?,
+            patience: patience?,
+            limits: limits?,
+        })
+    })();
+    faults.or(built)
+}
+
+fn listen(text: &str, faults: &mut Faults) -> Option<SocketAddr> {
+    let address = text.parse().map_err(|_| {
+        format!("\"{text}\" is no address and port; write 127.0.0.1:8080, or 0.0.0.0:8080 to let others in")
+    });
+    faults.check("--listen", address)
+}
+
+fn upstream(text: &str, faults: &mut Faults) -> Option<Authority> {
+    let mut wrong = |what: &str| {
+        faults.add("--upstream", format!("\"{text}\" {what}; write http://HOST:PORT"));
+        None
+    };
+    let Ok(uri) = text.parse::<Uri>() else { return wrong("is no address") };
+    let parts = uri.into_parts();
+    match (parts.scheme, parts.authority, parts.path_and_query) {
+        (Some(scheme), _, _) if scheme == Scheme::HTTPS => {
+            wrong("asks for TLS, which this proxy does not speak to its upstream")
+        }
+        (Some(scheme), Some(authority), path) if scheme == Scheme::HTTP => {
+            if authority.as_str().contains('@') {
+                wrong("holds a name and a password, which do not belong there")
+            } else if path.is_some_and(|path| path != "/") {
+                wrong("has a path, and requests keep their own")
+            } else {
+                Some(authority)
+            }
+        }
+        _ => wrong("is no address"),
+    }
+}
+
+fn limits(bounds: &Bounds, faults: &mut Faults) -> Option<Limits> {
+    let connections_max = count("--connections-max", &bounds.connections_max, faults);
+    let head = time("--head-timeout", &bounds.head_timeout, faults);
+    let body_idle = time("--body-idle-timeout", &bounds.body_idle_timeout, faults);
+    let body = time("--body-timeout", &bounds.body_timeout, faults);
+    let connect = time("--connect-timeout", &bounds.connect_timeout, faults);
+    let drain = time("--drain-timeout", &bounds.drain_timeout, faults);
+    Some(Limits {
+        connections_max: usize::try_from(connections_max?).ok()?,
+        head: head?,
+        body_idle: body_idle?,
+        body: body?,
+        connect: connect?,
+        drain: drain?,
+    })
+}
+
+/// A length of time above zero: no time at all would let nothing through.
+fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
+    let parsed = faults.check(flag, duration::parse(text))?;
+    if parsed.is_zero() {
+        faults.add(flag, "no time at all would let nothing through; give it some, such as 3s");
+        return None;
+    }
+    Some(parsed)
+}
+
+/// A count from 1 to [`COUNT_MAX`].
+fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
+    const COUNT_MAX: u32 = 1_000_000;
+    let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
+    if parsed.is_none() {
+        faults.add(flag, format!("\"{text}\" is no count; write a whole number from 1 to {COUNT_MAX}"));
+    }
+    parsed
+}

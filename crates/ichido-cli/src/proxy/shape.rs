@@ -1,0 +1,95 @@
+//! Requests that no hop should pass on, whatever they are about.
+//!
+//! Guarantee: what passes has one target and one host, asks for no other protocol, and is no tunnel. The framing was
+//! checked before ([`super::framing`]); this is what only shows in the parsed request.
+
+use http::header::HOST;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, Method, Uri, Version, request};
+
+use super::headers::asks_for_upgrade;
+use super::problem::Problem;
+
+/// The target of a request that may pass.
+pub(crate) fn target_of(head: &request::Parts) -> Result<PathAndQuery, Problem> {
+    if head.method == Method::CONNECT || asks_for_upgrade(&head.headers) {
+        return Err(Problem::upgrade());
+    }
+    check_host(&head.uri, &head.headers, head.version)?;
+    match head.uri.path_and_query() {
+        Some(target) if target.path().starts_with('/') => Ok(target.clone()),
+        Some(target) if target.as_str() == "*" && head.method == Method::OPTIONS => Ok(target.clone()),
+        // An absolute target may leave the path out; the path is then the root.
+        None if head.uri.authority().is_some() => Ok(PathAndQuery::from_static("/")),
+        Some(_) | None => {
+            Err(Problem::malformed("the request's target is not a path; send one that begins with /"))
+        }
+    }
+}
+
+/// One host, named once. Two readers that take different ones would send the request to different places.
+fn check_host(uri: &Uri, headers: &HeaderMap, version: Version) -> Result<(), Problem> {
+    let mut lines = headers.get_all(HOST).iter();
+    let line = lines.next();
+    if lines.next().is_some() {
+        return Err(Problem::malformed("the Host header was sent more than once; send it once"));
+    }
+    let named = match line {
+        None => None,
+        Some(value) => Some(
+            Authority::try_from(value.as_bytes())
+                .map_err(|_| Problem::malformed("the Host header is not a host, or a host and a port"))?,
+        ),
+    };
+    match (uri.authority(), named) {
+        (Some(target), Some(named)) if *target != named => Err(Problem::malformed(
+            "the request's target and its Host header name different hosts; send the same in both",
+        )),
+        // HTTP/1.0 has no Host header; HTTP/2 may have the authority alone.
+        (None, None) if Version::HTTP_11 <= version => {
+            Err(Problem::malformed("the request has no Host header; send one"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn target(method: &str, uri: &str, headers: &[(&str, &str)]) -> Option<String> {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).expect("a request").into_parts();
+        target_of(&head).ok().map(|target| target.to_string())
+    }
+
+    #[test]
+    fn a_request_with_one_target_and_one_host_passes() {
+        let host = [("host", "Example.org:80")];
+        assert_eq!(target("POST", "/a%2Fb?c=d", &host).as_deref(), Some("/a%2Fb?c=d"));
+        assert_eq!(target("GET", "http://example.org:80/a", &host).as_deref(), Some("/a"));
+        assert_eq!(target("OPTIONS", "*", &host).as_deref(), Some("*"));
+    }
+
+    #[test]
+    fn a_request_with_two_hosts_or_none_is_refused() {
+        assert_eq!(target("GET", "/", &[]), None);
+        assert_eq!(target("GET", "/", &[("host", "a"), ("host", "a")]), None);
+        assert_eq!(target("GET", "http://b/", &[("host", "a")]), None);
+        assert_eq!(target("GET", "/", &[("host", "a b")]), None);
+        assert_eq!(target("GET", "*", &[("host", "a")]), None);
+    }
+
+    #[test]
+    fn tunnels_and_upgrades_are_refused() {
+        let host = ("host", "a");
+        assert_eq!(target("CONNECT", "a:443", &[host]), None);
+        assert_eq!(target("GET", "/", &[host, ("upgrade", "websocket")]), None);
+        assert_eq!(target("GET", "/", &[host, ("connection", "keep-alive, Upgrade")]), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! A client's connection as hyper sees it: watched, and never waited for without end.
+//!
+//! Guarantee: no byte reaches the parser that [`Framing`] refuses; a client that does not send its first head in
+//! time, or does not take what is sent to it, is cut off.
+//!
+//! hyper's own header time-out begins once it knows the protocol, and it waits for the bytes that tell it so for
+//! ever; its writes have no time-out at all.
+
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use super::framing::{Framing, Refused};
+
+/// What the parser is given in place of all that is refused. It takes no NUL anywhere in a head or around a chunk, so
+/// it answers 400, or fails the body, and closes; and it looks at a head only once there is an empty line.
+const REFUSED: &[u8] = b"\0\r\n\r\n";
+
+/// One accepted connection.
+pub(crate) struct Wire {
+    stream: TcpStream,
+    framing: Framing,
+    /// What is left to hand on of [`REFUSED`], once something was.
+    refused: Option<&'static [u8]>,
+    first_head_by: Pin<Box<Sleep>>,
+    /// Since when a write makes no progress, as the moment at which that has gone on for too long.
+    stalled: Option<Pin<Box<Sleep>>>,
+    stall_max: Duration,
+}
+
+impl Wire {
+    /// Begins to watch a connection.
+    pub(crate) fn new(stream: TcpStream, first_head_within: Duration, stall_max: Duration) -> Self {
+        Self {
+            stream,
+            framing: Framing::default(),
+            refused: None,
+            first_head_by: Box::pin(sleep(first_head_within)),
+            stalled: None,
+            stall_max,
+        }
+    }
+
+    fn watched(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.stall_max)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if let Some(rest) = &mut this.refused {
+            hand_on(rest, buf);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buf) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Pending if this.framing.heads() == 0 && this.first_head_by.as_mut().poll(cx).is_ready() => {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            other => return other,
+        }
+        if let Err(Refused { good, fault }) = this.framing.take(&buf.filled()[before..]) {
+            tracing::warn!(%fault, "refused a connection whose requests could be cut apart in two ways");
+            buf.set_filled(before + good);
+            // There is room for at least one byte: the refused one has just been taken out.
+            hand_on(this.refused.insert(REFUSED), buf);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// As much as there is room for. When nothing is left, the stream has ended.
+fn hand_on(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
+    let (now, later) = rest.split_at(rest.len().min(buf.remaining()));
+    buf.put_slice(now);
+    *rest = later;
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.watched(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.watched(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

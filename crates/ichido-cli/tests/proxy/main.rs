@@ -1,0 +1,13 @@
+//! `ichido proxy` as a process, between real sockets.
+
+mod client;
+mod folder;
+mod keys;
+mod message;
+mod passing;
+mod program;
+mod retries;
+mod service;
+mod settings;
+mod stopping;
+mod wire;

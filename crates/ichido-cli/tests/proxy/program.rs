@@ -1,0 +1,86 @@
+//! The binary under test, as a process that ends with its owner.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+
+/// A running `ichido proxy`.
+pub(crate) struct Proxy {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// Where its standard error goes, if a test reads it.
+    log: Option<JoinHandle<String>>,
+}
+
+impl Proxy {
+    /// Starts one on a free port of loopback and waits until it says that it listens.
+    pub(crate) fn start(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
+        Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::inherit())
+    }
+
+    /// The same, on a given address.
+    pub(crate) fn start_on(listen: SocketAddr, role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
+        Self::spawn(&listen.to_string(), role, upstream, flags, Stdio::inherit())
+    }
+
+    /// The same, and what it says on standard error can be had at the end.
+    pub(crate) fn start_logged(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
+        let mut proxy = Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::piped());
+        let mut err = proxy.child.stderr.take().expect("it is piped");
+        proxy.log = Some(std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).expect("text");
+            text
+        }));
+        proxy
+    }
+
+    fn spawn(listen: &str, role: &str, upstream: SocketAddr, flags: &[&str], err: Stdio) -> Self {
+        let upstream = format!("http://{upstream}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+        command.args(["proxy", "--role", role, "--upstream", &upstream, "--listen", listen]).args(flags);
+        let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().expect("the binary starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("it is piped");
+        BufReader::new(out).read_line(&mut line).expect("it says something");
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next());
+        let address = address.and_then(|address| address.parse().ok());
+        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
+        Self { child, address, log: None }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// All that it said on standard error, once it has ended.
+    pub(crate) fn log(&mut self) -> String {
+        self.log.take().expect("it was started with a log").join().expect("it is read")
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("it is our child")
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Runs the binary to its end: exit code, standard output, standard error.
+pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+    let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the binary starts");
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
+    (child.wait().expect("it ends").code(), out, err)
+}

@@ -1,0 +1,150 @@
+//! A service on a real socket that does exactly as its test says, and remembers what it was asked.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+
+use super::message::{Kind, Message, Reader};
+
+/// What the service does about one request.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// These bytes are the answer; the connection stays.
+    Answer(Vec<u8>),
+    /// These bytes, and then the connection is cut.
+    Cut(Vec<u8>),
+    /// The answer, once the gate is opened.
+    AnswerWhen(Arc<Notify>, Vec<u8>),
+}
+
+impl Act {
+    pub(crate) fn ok(body: &str) -> Self {
+        Self::Answer(answer("200 OK", &[], body))
+    }
+
+    pub(crate) fn status(status: &str) -> Self {
+        Self::Answer(answer(status, &[], ""))
+    }
+}
+
+/// An answer as bytes.
+pub(crate) fn answer(status: &str, fields: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in fields {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str("\r\n");
+    text.push_str(body);
+    text.into_bytes()
+}
+
+/// A running service.
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    seen: watch::Receiver<Vec<Message>>,
+    connections: watch::Receiver<usize>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Service {
+    /// Starts one that acts as `script` says, given the request and how many came before it.
+    pub(crate) async fn start(script: impl Fn(&Message, usize) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        let address = listener.local_addr().expect("an address");
+        let (record, seen) = watch::channel(Vec::new());
+        let (count, connections) = watch::channel(0);
+        let (script, record) = (Arc::new(script), Arc::new(record));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.send_modify(|count| *count += 1);
+                tokio::spawn(converse(stream, Arc::clone(&script), Arc::clone(&record)));
+            }
+        });
+        Self { address, seen, connections, task }
+    }
+
+    /// One that says 200 and `ok` to everything.
+    pub(crate) async fn plain() -> Self {
+        Self::start(|_, _| Act::ok("ok")).await
+    }
+
+    /// What it was asked so far.
+    pub(crate) fn seen(&self) -> Vec<Message> {
+        self.seen.borrow().clone()
+    }
+
+    /// The one request that it was asked.
+    pub(crate) fn only(&self) -> Message {
+        let seen = self.seen();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        seen[0].clone()
+    }
+
+    /// Waits until it was asked so often.
+    pub(crate) async fn until_seen(&self, count: usize) {
+        self.seen.clone().wait_for(|seen| count <= seen.len()).await.expect("it runs");
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        *self.connections.borrow()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn converse(
+    stream: TcpStream,
+    script: Arc<impl Fn(&Message, usize) -> Act>,
+    record: Arc<watch::Sender<Vec<Message>>>,
+) {
+    let (read, mut write) = stream.into_split();
+    let mut reader = Reader::new(read);
+    while let Ok(Some(request)) = reader.message(Kind::Request).await {
+        let mut before = 0;
+        record.send_modify(|seen| {
+            before = seen.len();
+            seen.push(request.clone());
+        });
+        let written = match script(&request, before) {
+            Act::Answer(bytes) => write.write_all(&bytes).await,
+            Act::AnswerWhen(gate, bytes) => {
+                gate.notified().await;
+                write.write_all(&bytes).await
+            }
+            Act::Cut(bytes) => {
+                // The client may be gone; the connection ends here either way.
+                drop(write.write_all(&bytes).await);
+                return;
+            }
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// How often each key took effect.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Effects {
+    /// Applies once more under the key.
+    pub(crate) fn apply(&self, key: &str) -> usize {
+        let mut effects = self.0.lock().expect("no test panics inside");
+        let count = effects.entry(key.to_owned()).or_default();
+        *count += 1;
+        *count
+    }
+
+    pub(crate) fn of(&self, key: &str) -> usize {
+        self.0.lock().expect("no test panics inside").get(key).copied().unwrap_or(0)
+    }
+}

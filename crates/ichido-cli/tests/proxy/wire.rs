@@ -1,0 +1,187 @@
+//! What a connection may look like: shapes that are refused, limits, and clocks.
+
+use super::client::{Client, Request, send, send_bytes};
+use super::program::Proxy;
+use super::service::Service;
+
+/// Sends the bytes to a proxy and makes sure that the refusal is ours and nothing reached the service.
+async fn is_refused(bytes: &str) -> u16 {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("gateway", service.address, &[]);
+    let mut client = Client::connect(proxy.address).await;
+    client.write(bytes).await;
+    let answer = client.answer().await;
+    assert!(client.reader.is_at_end().await, "the connection is closed: {bytes:?}");
+    assert_eq!(service.seen().len(), 0, "{bytes:?}");
+    answer.status()
+}
+
+/// What is left of a request is read as one, where the first was cut in another place.
+const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[tokio::test]
+async fn content_length_beside_transfer_encoding_is_refused() {
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\n";
+    let both = format!("{head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{SMUGGLED}");
+    assert_eq!(is_refused(&both).await, 400);
+    let turned = format!("{head}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n{SMUGGLED}");
+    assert_eq!(is_refused(&turned).await, 400);
+}
+
+#[tokio::test]
+async fn content_lengths_that_differ_are_refused() {
+    let request =
+        format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 38\r\n\r\n{SMUGGLED}");
+    assert_eq!(is_refused(&request).await, 400);
+    assert_eq!(is_refused("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\n\r\nabc").await, 400);
+    assert_eq!(is_refused("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc").await, 400);
+}
+
+#[tokio::test]
+async fn transfer_encodings_other_than_chunked_are_refused() {
+    for encoding in ["gzip, chunked", "identity", "chunked, identity", "xchunked", "chunked;q=1"] {
+        let request =
+            format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {encoding}\r\n\r\n0\r\n\r\n{SMUGGLED}");
+        assert_eq!(is_refused(&request).await, 400, "{encoding}");
+    }
+    let old = "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    assert_eq!(is_refused(old).await, 400, "HTTP/1.0 has no such thing");
+}
+
+#[tokio::test]
+async fn folded_lines_and_space_before_a_colon_are_refused() {
+    assert_eq!(is_refused("POST / HTTP/1.1\r\nHost: a\r\nX-A: b\r\n c\r\n\r\n").await, 400);
+    assert_eq!(
+        is_refused("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n").await,
+        400
+    );
+    assert_eq!(is_refused("POST / HTTP/1.1\r\nHost: a\r\nX-A: b\nContent-Length: 3\r\n\r\nabc").await, 400);
+}
+
+#[tokio::test]
+async fn malformed_chunks_are_refused() {
+    for chunks in [
+        "zz\r\nabc\r\n0\r\n\r\n",
+        "3\r\nabcd\r\n0\r\n\r\n",
+        "3\nabc\r\n0\r\n\r\n",
+        "-1\r\n\r\n",
+        "0x3\r\nabc\r\n",
+    ] {
+        let service = Service::plain().await;
+        let proxy = Proxy::start("gateway", service.address, &["--attempts", "2"]);
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let answer = send_bytes(proxy.address, format!("{head}{chunks}")).await.expect("an answer");
+        assert_eq!((answer.status(), answer.code().as_str()), (400, "body_incomplete"), "{chunks:?}");
+        assert_eq!(answer.json()["effect"], "not_done");
+        assert_eq!(service.seen().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_chunk_in_a_streamed_body_never_makes_a_whole_request() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("gateway", service.address, &[]);
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let answer = send_bytes(proxy.address, format!("{head}3\r\nabc\r\nzz\r\n\r\n")).await.expect("an answer");
+    assert_eq!((answer.status(), answer.code().as_str()), (400, "body_incomplete"));
+    assert_eq!(service.seen().len(), 0, "the service got no end of it");
+}
+
+#[tokio::test]
+async fn a_host_that_is_missing_or_named_twice_is_refused() {
+    for request in [
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let service = Service::plain().await;
+        let proxy = Proxy::start("gateway", service.address, &[]);
+        let answer = send_bytes(proxy.address, request).await.expect("an answer");
+        assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"), "{request:?}");
+        assert_eq!(service.seen().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn upgrades_and_tunnels_are_refused_in_words() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &[]);
+    let upgrade = Request::get("/ws").field("Connection", "Upgrade").field("Upgrade", "websocket");
+    let answer = send(proxy.address, &upgrade).await;
+    assert_eq!((answer.status(), answer.code().as_str()), (501, "upgrade_unsupported"));
+    let tunnel = send_bytes(proxy.address, "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n").await;
+    assert_eq!(tunnel.expect("an answer").status(), 501);
+    assert_eq!(service.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn the_connection_header_cannot_strip_the_key() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &[]);
+    let request = Request::post("/").key("k").field("Connection", "close, Idempotency-Key");
+    let answer = send(proxy.address, &request).await;
+    assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"));
+    assert_eq!(service.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn too_many_and_too_large_headers_are_answered_431() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &[]);
+    let many = (0..150).fold(Request::get("/"), |request, index| request.field(&format!("x-{index}"), "1"));
+    assert_eq!(send(proxy.address, &many).await.status(), 431);
+    let large = Request::get("/").field("x-large", &"a".repeat(64 * 1024));
+    assert_eq!(send(proxy.address, &large).await.status(), 431);
+    assert_eq!(service.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_finish_its_head_is_cut_off() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "50ms"]);
+    // Nothing, the beginning of HTTP/2's preface, and half a head: each waits for another clock.
+    for bytes in ["", "PRI * HT", "GET / HTTP/1.1\r\nHost: a\r\n"] {
+        let mut client = Client::connect(proxy.address).await;
+        client.write(bytes).await;
+        assert!(client.try_answer().await.is_none_or(|answer| answer.status() == 408), "{bytes:?}");
+        assert!(client.reader.is_at_end().await, "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "50ms"]);
+    let mut client = Client::connect(proxy.address).await;
+    assert_eq!(client.send(&Request::get("/")).await.status(), 200);
+    assert!(client.try_answer().await.is_none_or(|answer| answer.status() == 408));
+    assert!(client.reader.is_at_end().await);
+}
+
+#[tokio::test]
+async fn a_body_that_stops_is_answered_408() {
+    let service = Service::plain().await;
+    for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
+        let proxy = Proxy::start("bff", service.address, &flags);
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 10\r\n\r\nabc";
+        let answer = send_bytes(proxy.address, head).await.expect("an answer");
+        assert_eq!((answer.status(), answer.code().as_str()), (408, "body_timeout"), "{flags:?}");
+        assert_eq!(service.seen().len(), 0, "the service never got the whole of it");
+    }
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_wait_for_a_place() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &["--connections-max", "1"]);
+    let mut first = Client::connect(proxy.address).await;
+    assert_eq!(first.send(&Request::get("/first")).await.status(), 200);
+    let mut second = Client::connect(proxy.address).await;
+    second.write(Request::get("/second").bytes()).await;
+    // The first still has the only place: it is served, and the second is not.
+    assert_eq!(first.send(&Request::get("/first")).await.status(), 200);
+    assert_eq!(service.seen().len(), 2);
+    drop(first);
+    assert_eq!(second.answer().await.status(), 200);
+    assert!(service.seen()[2].first.starts_with("GET /second"));
+}
