@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::proxy;
+use crate::{ledger, proxy};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -23,6 +23,8 @@ struct Cli {
 enum Command {
     /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
     Proxy(Box<proxy::Args>),
+    /// Look after actions whose outcome nobody knows
+    Ledger(ledger::Args),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -47,6 +49,7 @@ pub(crate) fn run() -> ExitCode {
         .init();
     let ended = match cli.command {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
+        Command::Ledger(args) => on_runtime(ledger::run(args)),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,10 @@ mod clock;
 mod duration;
 mod exit;
 mod faults;
+mod ledger;
 mod proxy;
+mod store;
+mod table;
 
 use std::process::ExitCode;
 

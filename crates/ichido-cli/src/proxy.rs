@@ -7,14 +7,19 @@
 //! Start at [`run`]. A connection comes in by `server`, `wire` and `framing`; a request passes `passage`, and then its
 //! role, `hop` or `adapter`; it goes out by `upstream`.
 
+mod adapter;
 mod args;
 mod body;
+mod caretaker;
+mod forward;
 mod framing;
 mod headers;
 mod hop;
+mod identity;
 mod limits;
 mod passage;
 mod problem;
+mod route;
 mod server;
 mod settings;
 mod shape;
@@ -26,11 +31,14 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ichido::once::Keeper;
 use tokio::net::TcpListener;
 
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
+use crate::store::open;
+use forward::Forward;
 use hop::HopRole;
 use server::{Ended, serve};
 use settings::{Settings, resolve};
@@ -40,19 +48,34 @@ use upstream::Upstream;
 /// Runs a proxy until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let settings = resolve(&args).map_err(|faults| Exit::Misconfigured { command: "proxy", faults })?;
+    let Settings { listen: address, upstream, rules, patience, limits, adapter } = settings;
+    let forward = Forward { upstream: Upstream::new(upstream, &limits), body_idle: limits.body_idle };
     // Before the first connection, so that a signal never finds us without a way to drain.
     let signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
-    let listener = listen(settings.listen).await?;
-    let Settings { upstream, rules, patience, limits, .. } = settings;
-    let upstream = Upstream::new(upstream, &limits);
-    announce(&listener, &args)?;
-    let ended =
-        serve(listener, Arc::new(HopRole { rules, upstream, limits, patience }), limits, signals).await;
+    let ended = match adapter {
+        None => {
+            let listener = listen(address).await?;
+            announce(&listener, &args)?;
+            let role = HopRole { rules, limits, forward, patience };
+            serve(listener, Arc::new(role), limits, signals, std::future::ready(())).await
+        }
+        Some(adapter) => {
+            let store = open(&adapter.store).await?;
+            let keeper = Keeper::of(store.clone());
+            let role = adapter::build(adapter, &keeper, rules, limits, forward, patience.try_max)?;
+            let listener = listen(address).await?;
+            announce(&listener, &args)?;
+            let caretaker = tokio::spawn(caretaker::run(store));
+            let ended = serve(listener, Arc::new(role), limits, signals, keeper.drained()).await;
+            caretaker.abort();
+            ended
+        }
+    };
     match ended {
         Ended::Drained => Ok(()),
         Ended::Cut { connections } => Err(Exit::Cut(format!(
-            "stopped before everything in flight had ended; {connections} connections were cut"
+            "stopped before everything in flight had ended; connections cut: {connections}"
         ))),
     }
 }

@@ -125,6 +125,14 @@ pub(crate) struct Adapter {
     #[arg(long, value_name = "TIME")]
     pub(crate) service_keeps_keys: Option<String>,
 
+    /// The key that the service gets: client, or derived from it and who asks [default: derived where keyed and not single]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) service_key: Option<String>,
+
+    /// How long a key stays blocked after a crash [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) lease: Option<String>,
+
     /// Whose statuses to answer with: ichido, ietf or stripe [default: ichido]
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,

@@ -15,22 +15,23 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_core::boundary::RetryPlan;
 use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
-use ichido_core::verdict::{Answer, Echo, Effect, Seen, Table};
+use ichido_core::verdict::{Effect, Seen, Table};
 use tokio::time::{Instant, sleep};
 
 use super::body::{AnswerBody, BodyFault, Timed, Upload};
+use super::forward::{Forward, effect_of, fields, seen};
 use super::limits::{Limits, RETRY_BODY_BYTES_MAX};
-use super::passage::{Arrived, Rules};
+use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::server::Answers;
-use super::upstream::{Call, Failure, Upstream};
+use super::upstream::{Call, Failure};
 use crate::clock;
 
 /// A hop between a caller and the next component.
 pub(crate) struct HopRole {
     pub(crate) rules: Rules,
-    pub(crate) upstream: Upstream,
     pub(crate) limits: Limits,
+    pub(crate) forward: Forward,
     pub(crate) patience: Patience,
 }
 
@@ -49,7 +50,7 @@ impl Answers for HopRole {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let slip = self.rules.slip(request.headers());
         let method = request.method().clone();
-        let answered = match self.rules.arrive(request, &slip, &self.limits) {
+        let answered = match self.arrive(request, &slip) {
             Ok(arrived) => self.pass_on(arrived).await,
             Err(problem) => Err(problem),
         };
@@ -62,31 +63,26 @@ impl Answers for HopRole {
 }
 
 impl HopRole {
+    fn arrive(&self, request: Request<Incoming>, slip: &Slip) -> Result<Arrived, Problem> {
+        let is_guarded = self.rules.methods.changes_state(request.method().as_str());
+        self.rules.arrive(request, slip, &self.limits, is_guarded)
+    }
+
     async fn pass_on(&self, arrived: Arrived) -> Result<Response<AnswerBody>, Problem> {
         let Arrived { call, body, key } = arrived;
         let by = Instant::now() + self.patience.in_all;
         // What is certainly not repeated need not be kept.
         let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
         let Some(plan) = plan else {
-            return self.send_once(&call, Upload::streamed(Bytes::new(), body), by).await;
+            let upload = Upload::streamed(Bytes::new(), body);
+            return self.forward.once(&self.rules, &call, upload, self.within(by)).await;
         };
         match gather(body).await {
             Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan, by).await,
-            Ok(Gathered::TooLarge(upload)) => self.send_once(&call, upload, by).await,
+            Ok(Gathered::TooLarge(upload)) => {
+                self.forward.once(&self.rules, &call, upload, self.within(by)).await
+            }
             Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
-        }
-    }
-
-    async fn send_once(
-        &self,
-        call: &Call,
-        upload: Upload,
-        by: Instant,
-    ) -> Result<Response<AnswerBody>, Problem> {
-        let within = self.within(by);
-        match self.upstream.send(call, upload, within).await {
-            Ok(answer) => Ok(self.streamed(answer)),
-            Err(failure) => Err(Problem::of_failure(failure, effect_of(failure))),
         }
     }
 
@@ -100,17 +96,16 @@ impl HopRole {
         let mut effect = Effect::NotDone;
         let mut failures = NonZeroU32::MIN;
         loop {
-            let sent = self.upstream.send(call, Upload::whole(bytes.clone()), self.within(by)).await;
-            if let Err(failure) = &sent {
-                effect = effect.after(effect_of(*failure));
-            }
-            match after_try(sent, call, plan, failures, by) {
-                (_, Some(wait)) => {
+            let sent = self.forward.send(call, Upload::whole(bytes.clone()), self.within(by)).await;
+            let judged = judge(&sent, call, plan, failures, by);
+            effect = effect.after(judged.effect);
+            match (judged.wait, sent) {
+                (Some(wait), _) => {
                     tracing::info!(failures, ?wait, "trying again, under the same key");
                     sleep(wait).await;
                 }
-                (Ok(answer), None) => return Ok(self.streamed(answer)),
-                (Err(failure), None) => return Err(Problem::of_failure(failure, effect)),
+                (None, Ok(answer)) => return Ok(self.forward.passed(&self.rules, answer)),
+                (None, Err(failure)) => return Err(Problem::of_failure(failure, effect)),
             }
             failures = failures.saturating_add(1);
         }
@@ -120,62 +115,44 @@ impl HopRole {
     fn within(&self, by: Instant) -> Duration {
         self.patience.try_max.min(by.saturating_duration_since(Instant::now()))
     }
-
-    fn streamed(&self, mut answer: Response<Incoming>) -> Response<AnswerBody> {
-        self.rules.filter(&mut answer);
-        let idle = self.limits.body_idle;
-        answer.map(|body| Timed::answer(body, idle).map_err(Into::into).boxed_unsync())
-    }
 }
 
-type Sent = Result<Response<Incoming>, Failure>;
+/// What one try says.
+struct Judged {
+    /// Of the effect.
+    effect: Effect,
+    /// How long to wait before the next; `None` when this was the last. An answer that would be repeated too late is
+    /// still the answer.
+    wait: Option<Duration>,
+}
 
-/// Whether to try again after this one, and when. An answer that would have been repeated too late is still the answer.
-fn after_try(
-    sent: Sent,
+fn judge(
+    sent: &Result<Response<Incoming>, Failure>,
     call: &Call,
     plan: &RetryPlan,
     failures: NonZeroU32,
     by: Instant,
-) -> (Sent, Option<Duration>) {
-    let headers: Vec<(&str, &[u8])> = match &sent {
-        Ok(answer) => {
-            answer.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
-        }
+) -> Judged {
+    let headers: Vec<(&str, &[u8])> = match sent {
+        Ok(answer) => fields(answer),
         Err(_) => Vec::new(),
     };
-    let seen = match &sent {
-        Ok(answer) => Seen::Answer(Answer {
-            status: answer.status().as_u16(),
-            headers: &headers,
-            body: b"",
-            echo: Echo::Absent,
-        }),
+    let seen = match sent {
+        Ok(answer) => seen(answer, &headers),
         Err(Failure::Network(fault)) => Seen::Network(*fault),
         // The body was whole before the first try, so this does not happen; it would be no reason to repeat.
-        Err(Failure::Upload(_)) => return (sent, None),
+        Err(failure @ Failure::Upload(_)) => return Judged { effect: effect_of(*failure), wait: None },
     };
+    let verdict = Table::http().judge(&seen, clock::now());
     let method = call.method.as_str();
     let may = plan.covers(method, &seen) && hop_may_repeat(method, true, &seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
-        let hint = Table::http().judge(&seen, clock::now()).hint;
         // Spread over the wait, so that those who failed together do not come back together.
         let retry =
             Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, tries: plan.attempts };
-        retry.wait(NonZeroU32::MIN, fastrand::f64(), hint)
+        retry.wait(NonZeroU32::MIN, fastrand::f64(), verdict.hint)
     });
-    let in_time = wait.filter(|wait| Instant::now() + *wait < by);
-    drop(headers);
-    (sent, in_time)
-}
-
-/// What one failure says of the effect.
-pub(crate) fn effect_of(failure: Failure) -> Effect {
-    match failure {
-        Failure::Network(fault) => Table::http().judge(&Seen::Network(fault), clock::now()).effect,
-        // A part of it may have arrived, and some services act before the end.
-        Failure::Upload(_) => Effect::Unknown,
-    }
+    Judged { effect: verdict.effect, wait: wait.filter(|wait| Instant::now() + *wait < by) }
 }
 
 enum Gathered {

@@ -5,7 +5,7 @@
 //! it is not believed (SPEC F1).
 
 use http::header::HeaderName;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use ichido_core::boundary::{Methods, RequestId as RequestIdRule, Traceparent};
 use ichido_core::hops::{Hop, HopName, Hops, RequestId};
@@ -106,12 +106,13 @@ impl Rules {
         }
     }
 
-    /// Checks a request and makes it ready to go on.
+    /// Checks a request and makes it ready to go on; `is_guarded` says whether it changes state, so that its key counts.
     pub(crate) fn arrive(
         &self,
         request: Request<Incoming>,
         slip: &Slip,
         limits: &Limits,
+        is_guarded: bool,
     ) -> Result<Arrived, Problem> {
         let (head, body) = request.into_parts();
         let target = target_of(&head)?;
@@ -125,7 +126,7 @@ impl Rules {
                 "the Connection header names a field that concerns every hop, such as Idempotency-Key; leave it out there",
             )
         })?;
-        let key = self.key_of(&method, &headers)?;
+        let key = if is_guarded { self.key_of(&headers)? } else { None };
         let hops = self.hops(&headers, slip);
         headers.remove(http::header::HOST);
         self.lists.filter_request(&mut headers);
@@ -140,10 +141,7 @@ impl Rules {
     }
 
     /// The key of a request that changes state. On all others it means nothing, and is not looked at.
-    fn key_of(&self, method: &Method, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
-        if !self.methods.changes_state(method.as_str()) {
-            return Ok(None);
-        }
+    fn key_of(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
         let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         match (key::read(fields), &self.key) {
             (Ok(None), KeyRule::Required { status, code }) => {

@@ -78,6 +78,14 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, code, title, Cow::Owned(error.to_string()))
     }
 
+    /// The adapter knows no operation for a request that would change state.
+    pub(crate) const fn operation_unknown() -> Self {
+        let detail = "no operation is configured for this method and path, so that it would go unprotected; nothing was done; \
+                      add it to the adapter's operations, with class read if it changes nothing";
+        let title = "No operation is configured for the request";
+        Self::new(StatusCode::NOT_FOUND, "operation_unknown", title, Cow::Borrowed(detail))
+    }
+
     /// No answer came; `effect` is what is known after all tries.
     pub(crate) fn of_failure(failure: Failure, effect: Effect) -> Self {
         let (status, code, title, what) = match failure {

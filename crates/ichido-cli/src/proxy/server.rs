@@ -48,12 +48,13 @@ pub(crate) enum Ended {
     },
 }
 
-/// Serves until the signals say stop.
+/// Serves until the signals say stop. `detached` ends when work ends that no connection waits for any more.
 pub(crate) async fn serve<A: Answers>(
     listener: TcpListener,
     answers: Arc<A>,
     limits: Limits,
     mut signals: Signals,
+    detached: impl Future<Output = ()>,
 ) -> Ended {
     let places = Arc::new(Semaphore::new(limits.connections_max));
     let (stop, stopping) = watch::channel(false);
@@ -83,7 +84,7 @@ pub(crate) async fn serve<A: Answers>(
     // Closed first, so that whoever comes now is refused at once instead of waiting in vain.
     drop(listener);
     stop.send_replace(true);
-    drain(connections, limits.drain, signals).await
+    drain(connections, detached, limits.drain, signals).await
 }
 
 async fn pause_after(error: &io::Error) {
@@ -95,17 +96,21 @@ async fn pause_after(error: &io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-async fn drain(mut connections: JoinSet<()>, within: Duration, mut signals: Signals) -> Ended {
+async fn drain(
+    mut connections: JoinSet<()>,
+    detached: impl Future<Output = ()>,
+    within: Duration,
+    mut signals: Signals,
+) -> Ended {
     tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
-    let mut too_late = pin!(sleep(within));
-    loop {
-        tokio::select! {
-            ended = connections.join_next() => if ended.is_none() {
-                return Ended::Drained;
-            },
-            () = &mut too_late => break,
-            () = signals.next() => break,
-        }
+    let ended = async {
+        while connections.join_next().await.is_some() {}
+        detached.await;
+    };
+    tokio::select! {
+        () = ended => return Ended::Drained,
+        () = sleep(within) => {}
+        () = signals.next() => {}
     }
     Ended::Cut { connections: connections.len() }
 }

@@ -3,8 +3,10 @@
 //! Guarantee: [`resolve`] gives settings that the proxy can run by, or everything that is wrong with them, each with
 //! its place and its mend.
 
+mod adapter;
 mod files;
 mod hop;
+mod identities;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,23 +14,25 @@ use std::time::Duration;
 use http::Uri;
 use http::uri::{Authority, Scheme};
 
-use super::args::{Args, Bounds};
+use super::args::{Adapter, Args, Bounds, Role};
 use super::hop::Patience;
 use super::limits::Limits;
 use super::passage::Rules;
 use crate::duration;
 use crate::faults::Faults;
 
+pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
 pub(crate) use files::Files;
 
-/// What a proxy runs by, whatever its role.
-#[derive(Debug)]
+/// What a proxy runs by.
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) upstream: Authority,
     pub(crate) rules: Rules,
     pub(crate) patience: Patience,
     pub(crate) limits: Limits,
+    /// What only an adapter has.
+    pub(crate) adapter: Option<AdapterSettings>,
 }
 
 /// Understands the flags, and the files they name.
@@ -40,16 +44,66 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     let limits = limits(&args.bounds, &mut faults);
     let rules = hop::rules(args, &files, &mut faults);
     let patience = hop::patience(args, &files, &mut faults);
+    let adapter = match (args.role, &rules) {
+        (Role::Adapter, Some(rules)) => adapter::adapter(args, &files, rules, &mut faults),
+        (Role::Adapter, None) => None,
+        (Role::Bff | Role::Gateway, _) => {
+            refuse_adapter_flags(&args.adapter, &mut faults);
+            None
+        }
+    };
     let built = (|| {
-        Some(Settings {
-            listen: listen?,
-            upstream: upstream?,
-            rules: rules?,
-            patience: patience?,
-            limits: limits?,
-        })
+        let mut rules = rules?;
+        rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
+        let (listen, upstream, limits) = (listen?, upstream?, limits?);
+        Some(Settings { listen, upstream, rules, patience: patience?, limits, adapter })
     })();
     faults.or(built)
+}
+
+/// A hop that were given a ledger's settings would seem to keep one.
+fn refuse_adapter_flags(flags: &Adapter, faults: &mut Faults) {
+    // Destructured, so that a new flag is not forgotten here. The store may come from the environment, which is shared.
+    let Adapter {
+        store: _,
+        operation,
+        effect,
+        class,
+        ttl,
+        short_ttl_reason,
+        service_keeps_keys,
+        service_key,
+        lease,
+        profile,
+        identity,
+        jwt_algorithm,
+        jwt_key,
+        jwt_audience,
+        api_keys,
+    } = flags;
+    for (flag, is_given) in [
+        ("--operation", !operation.is_empty()),
+        ("--effect", effect.is_some()),
+        ("--class", class.is_some()),
+        ("--ttl", ttl.is_some()),
+        ("--short-ttl-reason", short_ttl_reason.is_some()),
+        ("--service-keeps-keys", service_keeps_keys.is_some()),
+        ("--service-key", service_key.is_some()),
+        ("--lease", lease.is_some()),
+        ("--profile", profile.is_some()),
+        ("--identity", identity.is_some()),
+        ("--jwt-algorithm", jwt_algorithm.is_some()),
+        ("--jwt-key", jwt_key.is_some()),
+        ("--jwt-audience", jwt_audience.is_some()),
+        ("--api-keys", api_keys.is_some()),
+    ] {
+        if is_given {
+            faults.add(
+                flag,
+                "only the adapter completes idempotency (SPEC C2); leave it out, or say --role adapter",
+            );
+        }
+    }
 }
 
 fn listen(text: &str, faults: &mut Faults) -> Option<SocketAddr> {

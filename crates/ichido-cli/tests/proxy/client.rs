@@ -1,5 +1,6 @@
 //! A client that sends exactly the bytes a test says.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use super::message::{Kind, Message, Reader};
 
 /// After this a test has hung. It is no measure of anything.
-pub(crate) const HUNG: Duration = Duration::from_secs(60);
+pub(crate) const HUNG: Duration = Duration::from_mins(1);
 
 /// One connection.
 pub(crate) struct Client {
@@ -106,10 +107,10 @@ impl Request {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\nHost: example.test\r\n", self.method, self.target);
         for (name, value) in &self.fields {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            write!(text, "{name}: {value}\r\n").expect("a string takes all");
         }
         if !self.body.is_empty() || self.method != "GET" {
-            text.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+            write!(text, "Content-Length: {}\r\n", self.body.len()).expect("a string takes all");
         }
         text.push_str("\r\n");
         let mut bytes = text.into_bytes();

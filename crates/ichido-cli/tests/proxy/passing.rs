@@ -127,7 +127,7 @@ async fn broken_hops_are_dropped_and_full_ones_pass_as_they_are() {
     assert_eq!(send(gateway.address, &Request::get("/").field("Ichido-Hops", "!!,(")).await.status(), 200);
     let hops = Hops::read(service.only().all("ichido-hops"));
     assert_eq!(hops.iter().map(|hop| hop.name.as_str()).collect::<Vec<_>>(), ["gateway"]);
-    let full = vec!["a;t=1;r=\"x\""; 8].join(", ");
+    let full = ["a;t=1;r=\"x\""; 8].join(", ");
     assert_eq!(send(gateway.address, &Request::get("/").field("Ichido-Hops", &full)).await.status(), 200);
     assert_eq!(service.seen()[1].one("ichido-hops"), Some(full.as_str()));
 }

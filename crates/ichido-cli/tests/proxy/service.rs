@@ -1,6 +1,7 @@
 //! A service on a real socket that does exactly as its test says, and remembers what it was asked.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +36,7 @@ impl Act {
 pub(crate) fn answer(status: &str, fields: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in fields {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        write!(text, "{name}: {value}\r\n").expect("a string takes all");
     }
     text.push_str("\r\n");
     text.push_str(body);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::HeaderName;
 use http::{Method, StatusCode};
 use ichido_core::boundary::{
-    Backoff, HeaderLists, Methods, RequestId, Retry, RetryGate, RetryPlan, Traceparent,
+    Backoff, Boundary, HeaderLists, Methods, RequestId, Retry, RetryGate, RetryPlan, Traceparent, owner,
 };
 use ichido_core::hops::HopName;
 
@@ -65,7 +65,10 @@ fn key_rule(args: &Args, files: &Files, faults: &mut Faults) -> Option<KeyRule> 
         status,
         code: code.cloned().unwrap_or_else(|| KeyRule::CODE.to_owned()),
     };
-    let Some(file) = files.receiving.as_ref().filter(|_| args.passing.key_on.is_none()) else {
+    // The adapter follows whichever of its files owns the outcome.
+    let both: Vec<Boundary> = files.iter().cloned().collect();
+    let file = if args.role == Role::Adapter { owner(&both) } else { files.receiving.as_ref() };
+    let Some(file) = file.filter(|_| args.passing.key_on.is_none()) else {
         return Some(refusal(StatusCode::BAD_REQUEST, None));
     };
     let idempotency = &file.http.idempotency;

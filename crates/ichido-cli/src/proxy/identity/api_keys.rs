@@ -1,0 +1,94 @@
+//! API keys, known by their hashes alone.
+
+use ichido_core::digest::Digest;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+
+/// The most keys in one file: each request is compared with all of them.
+const KEYS_MAX: usize = 10_000;
+/// The longest key that is looked at.
+const KEY_BYTES_MAX: usize = 4096;
+
+/// The keys that are known, and whose they are.
+pub(crate) struct ApiKeys(Vec<(Digest, String)>);
+
+/// Why a file is no list of API keys.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ApiKeysError {
+    #[error(
+        "line {line} is not `sha256:HEX IDENTITY`; make the first with: printf 'sha256:%s\\n' \"$(printf %s \"$KEY\" | sha256sum | cut -c1-64)\""
+    )]
+    Line { line: usize },
+    #[error("line {line} repeats a key of an earlier line; one key is one caller")]
+    Twice { line: usize },
+    #[error("there is no key in it, so that nobody could ask")]
+    None,
+    #[error("there are more than {KEYS_MAX} keys in it")]
+    TooMany,
+}
+
+impl ApiKeys {
+    /// Reads lines of `sha256:HEX IDENTITY`; empty lines, and what begins with `#`, count for nothing.
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiKeysError> {
+        let mut keys: Vec<(Digest, String)> = Vec::new();
+        for (index, content) in text.lines().map(str::trim).enumerate() {
+            let line = index + 1;
+            if content.is_empty() || content.starts_with('#') {
+                continue;
+            }
+            let (hash, identity) =
+                content.split_once(char::is_whitespace).ok_or(ApiKeysError::Line { line })?;
+            let hash = Digest::parse(hash).ok_or(ApiKeysError::Line { line })?;
+            if keys.iter().any(|(known, _)| *known == hash) {
+                return Err(ApiKeysError::Twice { line });
+            }
+            if keys.len() == KEYS_MAX {
+                return Err(ApiKeysError::TooMany);
+            }
+            keys.push((hash, identity.trim().to_owned()));
+        }
+        if keys.is_empty() { Err(ApiKeysError::None) } else { Ok(Self(keys)) }
+    }
+
+    /// Whose key it is. All keys are looked at, and each in the same time, so that neither tells how near a guess was.
+    pub(crate) fn identity(&self, key: &[u8]) -> Option<String> {
+        if KEY_BYTES_MAX < key.len() {
+            return None;
+        }
+        let hash = Digest::of_bytes(key);
+        let mut found = u64::MAX;
+        for (index, (known, _)) in (0..).zip(&self.0) {
+            let is_same: Choice = known.as_bytes().ct_eq(hash.as_bytes());
+            found.conditional_assign(&index, is_same);
+        }
+        let (_, identity) = self.0.get(usize::try_from(found).ok()?)?;
+        Some(identity.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_known_by_its_hash() {
+        let hash = |key: &str| Digest::of_bytes(key.as_bytes()).to_string();
+        let text = format!("# ours\n\n{}\talice \n{} bob the builder\n", hash("k1"), hash("k2"));
+        let keys = ApiKeys::parse(&text).expect("two keys");
+        assert_eq!(keys.identity(b"k1").as_deref(), Some("alice"));
+        assert_eq!(keys.identity(b"k2").as_deref(), Some("bob the builder"));
+        for other in ["", "k3", "K1", hash("k1").as_str()] {
+            assert_eq!(keys.identity(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(keys.identity(&[b'k'; KEY_BYTES_MAX + 1]), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_list_of_keys_is_refused_with_its_line() {
+        let hash = Digest::of_bytes(b"k").to_string();
+        assert_eq!(ApiKeys::parse("# nothing").err(), Some(ApiKeysError::None));
+        assert_eq!(ApiKeys::parse("\nplain alice").err(), Some(ApiKeysError::Line { line: 2 }));
+        assert_eq!(ApiKeys::parse(&hash).err(), Some(ApiKeysError::Line { line: 1 }));
+        let twice = format!("{hash} a\n{hash} b");
+        assert_eq!(ApiKeys::parse(&twice).err(), Some(ApiKeysError::Twice { line: 2 }));
+    }
+}

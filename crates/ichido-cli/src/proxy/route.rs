@@ -1,0 +1,125 @@
+//! Routes: which operation a request belongs to, by its method and path.
+//!
+//! Guarantee: a path belongs to at most one operation, whatever the order in which they were given: a literal segment
+//! wins over a named one, from the left. Paths are compared as they came, byte for byte; nothing is decoded.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// The most segments of a pattern.
+const SEGMENTS_MAX: usize = 64;
+
+/// A path with places for names: `/v1/orders/{id}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pattern(Vec<Segment>); // Invariant: 1..=SEGMENTS_MAX.
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Segment {
+    Literal(String),
+    /// Any text that is not empty.
+    Named(String),
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no pattern of a path; write one like /v1/orders/{{id}}, without a query")]
+pub(crate) struct PatternError(String);
+
+impl Pattern {
+    pub(crate) fn parse(text: &str) -> Result<Self, PatternError> {
+        let wrong = || PatternError(text.to_owned());
+        let segments = text.strip_prefix('/').ok_or_else(wrong)?.split('/');
+        let segments: Vec<_> = segments.map(Segment::parse).collect::<Option<_>>().ok_or_else(wrong)?;
+        if segments.len() <= SEGMENTS_MAX { Ok(Self(segments)) } else { Err(wrong()) }
+    }
+
+    /// Whether a request's path is one of these.
+    pub(crate) fn matches(&self, path: &str) -> bool {
+        let Some(path) = path.strip_prefix('/') else { return false };
+        let mut found = path.split('/');
+        self.0.iter().all(|segment| found.next().is_some_and(|text| segment.matches(text)))
+            && found.next().is_none()
+    }
+
+    /// Which of two patterns is asked first; equal where no path could tell them apart.
+    pub(crate) fn precedes(&self, other: &Self) -> Ordering {
+        let rank = |segment: &Segment| match segment {
+            Segment::Literal(text) => (0, text.clone()),
+            Segment::Named(_) => (1, String::new()),
+        };
+        self.0.iter().map(rank).cmp(other.0.iter().map(rank))
+    }
+}
+
+impl Segment {
+    fn parse(text: &str) -> Option<Self> {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"{}?#\"<>\\^`|".contains(&byte);
+        if let Some(name) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            let is_name = !name.is_empty() && name.bytes().all(is_word);
+            return is_name.then(|| Self::Named(name.to_owned()));
+        }
+        text.bytes().all(is_plain).then(|| Self::Literal(text.to_owned()))
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Literal(literal) => literal == text,
+            Self::Named(_) => !text.is_empty(),
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|segment| match segment {
+            Segment::Literal(text) => write!(f, "/{text}"),
+            Segment::Named(name) => write!(f, "/{{{name}}}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::parse(text).expect("a pattern")
+    }
+
+    #[test]
+    fn a_pattern_matches_whole_paths_as_they_came() {
+        let orders = pattern("/v1/orders/{id}");
+        for (path, expected) in [
+            ("/v1/orders/7", true),
+            ("/v1/orders/a%2Fb", true),
+            ("/v1/orders/", false),
+            ("/v1/orders", false),
+            ("/v1/orders/7/", false),
+            ("/v1/%6Frders/7", false),
+            ("v1/orders/7", false),
+        ] {
+            assert_eq!(orders.matches(path), expected, "{path}");
+        }
+        assert!(pattern("/").matches("/"));
+        assert!(!pattern("/").matches("//"));
+        assert!(pattern("/a/").matches("/a/"));
+        assert_eq!(orders.to_string(), "/v1/orders/{id}");
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["", "v1", "/a?b", "/{}", "/{a b}", "/a{b}", "/{*rest}", "/ä", "/a b", "/{a}{b}"] {
+            assert!(Pattern::parse(text).is_err(), "{text}");
+        }
+        assert!(Pattern::parse(&"/a".repeat(SEGMENTS_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn a_literal_is_asked_before_a_name_from_the_left() {
+        let mut patterns = ["/{a}/b", "/a/{b}", "/a/b", "/{a}/{b}"].map(pattern);
+        patterns.sort_by(Pattern::precedes);
+        assert_eq!(patterns.map(|pattern| pattern.to_string()), ["/a/b", "/a/{b}", "/{a}/b", "/{a}/{b}"]);
+        assert_eq!(pattern("/a/{x}").precedes(&pattern("/a/{y}")), Ordering::Equal);
+    }
+}

@@ -1,0 +1,162 @@
+//! Who may ask: the sources that the flags and files name, with their keys read from their files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use ichido_core::boundary::{Identity as Written, IdentitySource};
+
+use super::Files;
+use crate::faults::Faults;
+use crate::proxy::args::{Adapter, Args};
+use crate::proxy::identity::{Algorithm, ApiKeys, Identity, Jwt};
+
+/// The largest file with a key or with API keys.
+const BYTES_MAX: u64 = 4 << 20;
+/// The longest name that can be stored.
+const NAME_BYTES_MAX: usize = 256;
+
+/// A source by its kind and its name.
+type Spec = (IdentitySource, String);
+
+/// The identities in use. Each source is read once, and its faults are told once.
+pub(super) struct Identities<'a> {
+    flags: &'a Adapter,
+    written: Option<&'a Written>,
+    made: Vec<(Spec, Option<Arc<Identity>>)>,
+    has_told: bool,
+}
+
+impl<'a> Identities<'a> {
+    pub(super) fn new(args: &'a Args, files: &'a Files) -> Self {
+        let written = files.sending.as_ref().and_then(|file| file.identity.as_ref());
+        Self { flags: &args.adapter, written, made: Vec::new(), has_told: false }
+    }
+
+    /// The identity of an operation: the flag's, its own, or that of its file.
+    pub(super) fn find(
+        &mut self,
+        place: &str,
+        own: Option<&Written>,
+        faults: &mut Faults,
+    ) -> Option<Arc<Identity>> {
+        let spec = self.spec(place, own, faults)?;
+        if let Some((_, made)) = self.made.iter().find(|(known, _)| *known == spec) {
+            return made.clone();
+        }
+        let made = make(&spec, self.flags, faults).map(Arc::new);
+        self.made.push((spec, made.clone()));
+        made
+    }
+
+    fn spec(&mut self, place: &str, own: Option<&Written>, faults: &mut Faults) -> Option<Spec> {
+        if let Some(text) = &self.flags.identity {
+            let spec = parse(text);
+            if spec.is_none() && !self.has_told {
+                self.has_told = true;
+                let what = format!(
+                    "\"{text}\" is no source; write header:NAME, jwt:CLAIM, api-key:HEADER, or single:NAME for one caller"
+                );
+                faults.add("--identity", what);
+            }
+            return spec;
+        }
+        let written = own.or(self.written);
+        let spec = written.and_then(|written| Some((written.source?, written.name.clone()?)));
+        if spec.is_none() {
+            let what = "nothing says who asks; add --identity, such as header:x-user-id, or single:NAME where there is one caller";
+            faults.add(place, what);
+        }
+        spec
+    }
+
+    /// Flags that nothing reads are a misunderstanding.
+    pub(super) fn check_flags(&self, faults: &mut Faults) {
+        let uses = |source| self.made.iter().any(|((used, _), _)| *used == source);
+        let flags = self.flags;
+        let of_jwt = [
+            ("--jwt-algorithm", flags.jwt_algorithm.is_some()),
+            ("--jwt-key", flags.jwt_key.is_some()),
+            ("--jwt-audience", flags.jwt_audience.is_some()),
+        ];
+        if !uses(IdentitySource::JwtClaim) {
+            for (flag, _) in of_jwt.into_iter().filter(|(_, is_given)| *is_given) {
+                faults.add(
+                    flag,
+                    "no operation takes its identity from a JWT; leave it out, or say --identity jwt:CLAIM",
+                );
+            }
+        }
+        if flags.api_keys.is_some() && !uses(IdentitySource::ApiKey) {
+            let what = "no operation takes its identity from an API key; leave it out, or say --identity api-key:HEADER";
+            faults.add("--api-keys", what);
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<Spec> {
+    let (source, name) = text.split_once(':')?;
+    let source = match source {
+        "header" => IdentitySource::Header,
+        "jwt" => IdentitySource::JwtClaim,
+        "api-key" => IdentitySource::ApiKey,
+        "single" => IdentitySource::Single,
+        _ => return None,
+    };
+    (!name.is_empty()).then(|| (source, name.to_owned()))
+}
+
+fn make((source, name): &Spec, flags: &Adapter, faults: &mut Faults) -> Option<Identity> {
+    let mut header = || {
+        let header = HeaderName::from_bytes(name.as_bytes());
+        faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
+    };
+    match source {
+        IdentitySource::Header => Some(Identity::Header(header()?)),
+        IdentitySource::ApiKey => {
+            let header = header()?;
+            let Some(path) = &flags.api_keys else {
+                faults.add("--api-keys", "API keys are known by their hashes; give the file that lists them");
+                return None;
+            };
+            let place = format!("--api-keys {}", path.display());
+            let bytes = faults.check(&place, read(path))?;
+            let keys = ApiKeys::parse(&String::from_utf8_lossy(&bytes));
+            Some(Identity::ApiKey { header, keys: faults.check(&place, keys)? })
+        }
+        IdentitySource::Single if NAME_BYTES_MAX < name.len() => {
+            faults.add("--identity", format!("the name is longer than {NAME_BYTES_MAX} bytes"));
+            None
+        }
+        IdentitySource::Single => Some(Identity::Single(name.clone())),
+        IdentitySource::JwtClaim => jwt(name, flags, faults).map(|jwt| Identity::Jwt(Box::new(jwt))),
+    }
+}
+
+fn jwt(claim: &str, flags: &Adapter, faults: &mut Faults) -> Option<Jwt> {
+    let mut given = |flag: &str, is_given: bool, what: &str| {
+        if !is_given {
+            faults.add(flag, format!("a JWT is verified; say {what}"));
+        }
+    };
+    given("--jwt-algorithm", flags.jwt_algorithm.is_some(), "how it is signed: HS256, RS256 or ES256");
+    given("--jwt-key", flags.jwt_key.is_some(), "with which file: the secret, or the public key");
+    given("--jwt-audience", flags.jwt_audience.is_some(), "whom it must be for");
+    let (algorithm, path, audience) =
+        (flags.jwt_algorithm.as_ref()?, flags.jwt_key.as_ref()?, flags.jwt_audience.as_ref()?);
+    let algorithm = faults.check("--jwt-algorithm", Algorithm::parse(algorithm));
+    let place = format!("--jwt-key {}", path.display());
+    let key = faults.check(&place, read(path));
+    faults.check(&place, Jwt::new(algorithm?, &key?, audience, claim))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if BYTES_MAX < u64::try_from(read).unwrap_or(u64::MAX) {
+        return Err(format!("the file is larger than {BYTES_MAX} bytes"));
+    }
+    Ok(bytes)
+}
