@@ -183,7 +183,7 @@ async fn keys_reach_the_log_as_hashes_only() {
     assert_eq!(send(proxy.address, &request).await.status(), 200);
     send_bytes(proxy.address, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: or der-4711\r\n\r\n").await;
     proxy.signal("TERM");
-    proxy.wait();
+    proxy.wait().await;
     let log = proxy.log();
     assert!(log.contains(&hash("order-4711")), "{log}");
     for secret in ["order-4711", "der-4711", "secret"] {

@@ -1,7 +1,9 @@
 //! `ichido proxy` as a process, between real sockets.
 
+mod adapter;
 mod client;
 mod folder;
+mod identity;
 mod keys;
 mod message;
 mod passing;

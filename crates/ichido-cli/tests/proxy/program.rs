@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 
 /// A running `ichido proxy`.
 pub(crate) struct Proxy {
-    child: Child,
+    /// `None` once it was waited for.
+    child: Option<Child>,
     pub(crate) address: SocketAddr,
     /// Where its standard error goes, if a test reads it.
     log: Option<JoinHandle<String>>,
@@ -27,7 +28,7 @@ impl Proxy {
     /// The same, and what it says on standard error can be had at the end.
     pub(crate) fn start_logged(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
         let mut proxy = Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::piped());
-        let mut err = proxy.child.stderr.take().expect("it is piped");
+        let mut err = proxy.child.as_mut().and_then(|child| child.stderr.take()).expect("it is piped");
         proxy.log = Some(std::thread::spawn(move || {
             let mut text = String::new();
             err.read_to_string(&mut text).expect("text");
@@ -47,11 +48,11 @@ impl Proxy {
         let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next());
         let address = address.and_then(|address| address.parse().ok());
         let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
-        Self { child, address, log: None }
+        Self { child: Some(child), address, log: None }
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.as_ref().expect("it runs").id().to_string()]).status();
         assert!(sent.expect("kill runs").success());
     }
 
@@ -60,17 +61,27 @@ impl Proxy {
         self.log.take().expect("it was started with a log").join().expect("it is read")
     }
 
-    /// Waits for its end.
-    pub(crate) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("it is our child")
+    /// Waits for its end, while the test's own services go on.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("it was not waited for yet");
+        let ended = tokio::task::spawn_blocking(move || child.wait()).await;
+        ended.expect("it does not panic").expect("it is our child")
+    }
+
+    /// Ends it without a chance to do anything about it.
+    pub(crate) async fn kill(mut self) {
+        self.child.as_mut().expect("it runs").kill().expect("it is our child");
+        self.wait().await;
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        if let Some(child) = &mut self.child {
+            // It may have ended already, which is as good.
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }
 

@@ -30,7 +30,7 @@ async fn held(flags: &[&str]) -> Held {
 }
 
 /// Polls until nobody listens there any more.
-async fn until_refused(address: std::net::SocketAddr) {
+pub(crate) async fn until_refused(address: std::net::SocketAddr) {
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -46,7 +46,7 @@ async fn after_a_signal_the_request_in_flight_ends_and_new_connections_are_refus
         let answer = held.client.answer().await;
         assert_eq!((answer.status(), answer.text()), (200, "late"));
         assert!(held.client.reader.is_at_end().await, "its connection is closed after it");
-        assert_eq!(held.proxy.wait().code(), Some(0), "{signal}");
+        assert_eq!(held.proxy.wait().await.code(), Some(0), "{signal}");
         assert_eq!(held.service.seen().len(), 1);
     }
 }
@@ -59,7 +59,7 @@ async fn idle_connections_do_not_hold_up_the_end() {
     assert_eq!(used.send(&Request::get("/")).await.status(), 200);
     let _unused = Client::connect(proxy.address).await;
     proxy.signal("TERM");
-    assert_eq!(proxy.wait().code(), Some(0));
+    assert_eq!(proxy.wait().await.code(), Some(0));
     assert!(used.reader.is_at_end().await);
 }
 
@@ -67,7 +67,7 @@ async fn idle_connections_do_not_hold_up_the_end() {
 async fn what_does_not_end_in_time_is_cut_and_the_exit_code_says_so() {
     let mut held = held(&["--drain-timeout", "50ms"]).await;
     held.proxy.signal("TERM");
-    assert_eq!(held.proxy.wait().code(), Some(3));
+    assert_eq!(held.proxy.wait().await.code(), Some(3));
     assert!(held.client.try_answer().await.is_none());
 }
 
@@ -77,6 +77,6 @@ async fn a_second_signal_stops_at_once() {
     held.proxy.signal("TERM");
     until_refused(held.proxy.address).await;
     held.proxy.signal("TERM");
-    assert_eq!(held.proxy.wait().code(), Some(3));
+    assert_eq!(held.proxy.wait().await.code(), Some(3));
     assert!(held.client.try_answer().await.is_none());
 }
