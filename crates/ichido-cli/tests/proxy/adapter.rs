@@ -11,18 +11,24 @@ use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 
 use super::client::{Client, Request, send};
 use super::folder;
 use super::message::{Kind, Reader};
 use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::service::{Act, Gate, Service, answer};
 
 /// Starts an adapter with one caller and the operations `POST /orders` and `POST /orders/{id}`.
 fn adapter(service: &Service, store: &str, flags: &[&str]) -> Proxy {
     let mut all = vec![
-        "--store", store, "--identity", "single:shop", "--operation", "POST /orders", "--operation", "POST /orders/{id}",
+        "--store",
+        store,
+        "--identity",
+        "single:shop",
+        "--operation",
+        "POST /orders",
+        "--operation",
+        "POST /orders/{id}",
     ];
     all.extend(flags);
     Proxy::start("adapter", service.address, &all)
@@ -30,7 +36,13 @@ fn adapter(service: &Service, store: &str, flags: &[&str]) -> Proxy {
 
 async fn numbering() -> Service {
     Service::start(|_, before| {
-        let fields = [("location", "/orders/1"), ("link", "a"), ("link", "b"), ("set-cookie", "s=1"), ("content-type", "text/plain")];
+        let fields = [
+            ("location", "/orders/1"),
+            ("link", "a"),
+            ("link", "b"),
+            ("set-cookie", "s=1"),
+            ("content-type", "text/plain"),
+        ];
         Act::Answer(answer("201 Created", &fields, &format!("order {before}")))
     })
     .await
@@ -49,9 +61,15 @@ async fn a_duplicate_gets_the_first_answer_and_the_service_is_not_asked_again() 
         let proxy = adapter(&service, url, &[]);
         let first = send(proxy.address, &order("k")).await;
         assert_eq!((first.status(), first.text(), first.one("idempotency-replayed")), (201, "order 0", None));
-        let respelled = Request::post("/orders?lang=en").key("\"k\"").field("Content-Type", "application/json").body("{ \"qty\": 1.0 }");
+        let respelled = Request::post("/orders?lang=en")
+            .key("\"k\"")
+            .field("Content-Type", "application/json")
+            .body("{ \"qty\": 1.0 }");
         let again = send(proxy.address, &respelled).await;
-        assert_eq!((again.status(), again.text(), again.one("idempotency-replayed")), (201, "order 0", Some("true")));
+        assert_eq!(
+            (again.status(), again.text(), again.one("idempotency-replayed")),
+            (201, "order 0", Some("true"))
+        );
         assert_eq!((again.one("location"), again.all("link")), (Some("/orders/1"), vec!["a", "b"]));
         assert_eq!((first.one("set-cookie"), again.one("set-cookie")), (Some("s=1"), None));
         assert_ne!(first.one("x-request-id"), again.one("x-request-id"));
@@ -65,8 +83,14 @@ async fn another_request_under_the_same_key_is_refused() {
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
     assert_eq!(send(proxy.address, &order("k")).await.status(), 201);
-    let json = |target: &str, body: &str| Request::post(target).key("k").field("Content-Type", "application/json").body(body);
-    for other in [json("/orders?lang=en", "{\"qty\": 2}"), json("/orders?lang=de", "{\"qty\": 1}"), json("/orders", "{\"qty\": 1}")] {
+    let json = |target: &str, body: &str| {
+        Request::post(target).key("k").field("Content-Type", "application/json").body(body)
+    };
+    for other in [
+        json("/orders?lang=en", "{\"qty\": 2}"),
+        json("/orders?lang=de", "{\"qty\": 1}"),
+        json("/orders", "{\"qty\": 1}"),
+    ] {
         let refused = send(proxy.address, &other).await;
         assert_eq!((refused.status(), refused.code().as_str()), (409, "key_conflict"), "{other:?}");
         assert!(!refused.text().contains("order 0"));
@@ -109,9 +133,10 @@ async fn what_belongs_to_no_operation_is_refused_or_passes_by_what_it_does() {
 #[tokio::test]
 async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
     let file = fresh_file();
-    let gate = Arc::new(Notify::new());
-    let opened = Arc::clone(&gate);
-    let service = Service::start(move |_, _| Act::AnswerWhen(Arc::clone(&opened), answer("201 Created", &[], "late"))).await;
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let service =
+        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "late"))).await;
     let proxy = adapter(&service, &file.url, &[]);
     let mut first = Client::connect(proxy.address).await;
     first.write(order("k").bytes()).await;
@@ -123,7 +148,7 @@ async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
         let address = proxy.address;
         async move { send(address, &order("k")).await }
     });
-    gate.notify_one();
+    gate.open();
     assert_eq!(first.answer().await.text(), "late");
     let waited = waiting.await.expect("it ends");
     assert_eq!((waited.text(), waited.one("idempotency-replayed")), ("late", Some("true")));
@@ -133,15 +158,16 @@ async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
 #[tokio::test]
 async fn a_client_that_hangs_up_does_not_stop_the_work() {
     let file = fresh_file();
-    let gate = Arc::new(Notify::new());
-    let opened = Arc::clone(&gate);
-    let service = Service::start(move |_, _| Act::AnswerWhen(Arc::clone(&opened), answer("201 Created", &[], "done"))).await;
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let service =
+        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
     let proxy = adapter(&service, &file.url, &[]);
     let mut impatient = Client::connect(proxy.address).await;
     impatient.write(order("k").bytes()).await;
     service.until_seen(1).await;
     drop(impatient);
-    gate.notify_one();
+    gate.open();
     let again = send(proxy.address, &order("k")).await;
     assert_eq!((again.status(), again.text()), (201, "done"));
     assert_eq!(service.seen().len(), 1);
@@ -150,9 +176,10 @@ async fn a_client_that_hangs_up_does_not_stop_the_work() {
 #[tokio::test]
 async fn work_whose_client_is_gone_is_waited_for_when_the_adapter_stops() {
     let file = fresh_file();
-    let gate = Arc::new(Notify::new());
-    let opened = Arc::clone(&gate);
-    let service = Service::start(move |_, _| Act::AnswerWhen(Arc::clone(&opened), answer("201 Created", &[], "done"))).await;
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let service =
+        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
     let mut proxy = adapter(&service, &file.url, &[]);
     let mut impatient = Client::connect(proxy.address).await;
     impatient.write(order("k").bytes()).await;
@@ -160,7 +187,7 @@ async fn work_whose_client_is_gone_is_waited_for_when_the_adapter_stops() {
     drop(impatient);
     proxy.signal("TERM");
     super::stopping::until_refused(proxy.address).await;
-    gate.notify_one();
+    gate.open();
     assert_eq!(proxy.wait().await.code(), Some(0));
     let next = adapter(&service, &file.url, &[]);
     let again = send(next.address, &order("k")).await;
@@ -183,7 +210,9 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
     let serving = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the adapter");
         Reader::new(&mut stream).message(Kind::Request).await.expect("a request");
-        tokio::io::AsyncWriteExt::write_all(&mut stream, &answer("201 Created", &[], "made")).await.expect("written");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, &answer("201 Created", &[], "made"))
+            .await
+            .expect("written");
     });
     let made = send(proxy.address, &Request::post("/orders").key("k").body("another")).await;
     assert_eq!((made.status(), made.text()), (201, "made"));
@@ -194,7 +223,11 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
 async fn what_a_service_says_decides_what_is_kept() {
     let file = fresh_file();
     // 429 proves that nothing was done, 400 is refused for good, 500 proves nothing.
-    for (status, again, asked) in [("429 Too Many Requests", 429, 2), ("400 Bad Request", 400, 1), ("500 Internal Server Error", 409, 1)] {
+    for (status, again, asked) in [
+        ("429 Too Many Requests", 429, 2),
+        ("400 Bad Request", 400, 1),
+        ("500 Internal Server Error", 409, 1),
+    ] {
         let service = Service::start(move |_, _| Act::status(status)).await;
         let proxy = adapter(&service, &file.url, &[]);
         let key = &status[..3];
@@ -207,12 +240,17 @@ async fn what_a_service_says_decides_what_is_kept() {
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again_where_the_service_honours_keys() {
     let file = fresh_file();
-    let service = Service::start(|_, before| if before == 0 { Act::Cut(Vec::new()) } else { Act::ok("known") }).await;
+    let service =
+        Service::start(|_, before| if before == 0 { Act::Cut(Vec::new()) } else { Act::ok("known") }).await;
     let proxy = adapter(&service, &file.url, &["--effect", "keyed"]);
     let lost = send(proxy.address, &order("k")).await;
     assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
     let other = Request::post("/orders?lang=en").key("k").body("another");
-    assert_eq!(send(proxy.address, &other).await.code(), "key_conflict", "the key stays bound to its request");
+    assert_eq!(
+        send(proxy.address, &other).await.code(),
+        "key_conflict",
+        "the key stays bound to its request"
+    );
     assert_eq!(send(proxy.address, &order("k")).await.text(), "known");
     let seen = service.seen();
     assert_eq!(seen.len(), 2);
@@ -222,7 +260,9 @@ async fn a_lost_answer_is_asked_for_again_where_the_service_honours_keys() {
 #[tokio::test]
 async fn a_lost_answer_is_held_where_it_does_not() {
     let file = fresh_file();
-    for act in [Act::Cut(Vec::new()), Act::Cut(b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\nhalf".to_vec())] {
+    for act in
+        [Act::Cut(Vec::new()), Act::Cut(b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\nhalf".to_vec())]
+    {
         let service = Service::start(move |_, _| act.clone()).await;
         let proxy = adapter(&service, &file.url, &[]);
         let key = service.address.to_string();
@@ -240,9 +280,12 @@ async fn a_lost_answer_is_held_where_it_does_not() {
 #[tokio::test]
 async fn a_service_that_is_still_at_it_is_no_outcome() {
     let file = fresh_file();
-    let processing = answer("202 Accepted", &[("idempotency-status", "processing"), ("retry-after", "1")], "");
-    let service =
-        Service::start(move |_, before| if before == 0 { Act::Answer(processing.clone()) } else { Act::ok("done") }).await;
+    let processing =
+        answer("202 Accepted", &[("idempotency-status", "processing"), ("retry-after", "1")], "");
+    let service = Service::start(
+        move |_, before| if before == 0 { Act::Answer(processing.clone()) } else { Act::ok("done") },
+    )
+    .await;
     let proxy = adapter(&service, &file.url, &["--effect", "keyed"]);
     let first = send(proxy.address, &order("k")).await;
     assert_eq!((first.status(), first.one("idempotency-status")), (202, Some("processing")));
@@ -253,13 +296,23 @@ async fn a_service_that_is_still_at_it_is_no_outcome() {
 async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     let file = fresh_file();
     let service = numbering().await;
-    let flags = ["--store", &file.url, "--identity", "header:x-user-id", "--operation", "POST /orders", "--effect", "keyed"];
+    let flags = [
+        "--store",
+        &file.url,
+        "--identity",
+        "header:x-user-id",
+        "--operation",
+        "POST /orders",
+        "--effect",
+        "keyed",
+    ];
     let proxy = Proxy::start("adapter", service.address, &flags);
     for user in ["alice", "bob"] {
         assert_eq!(send(proxy.address, &order("k").field("x-user-id", user)).await.status(), 201);
     }
     let seen = service.seen();
-    let keys = [seen[0].one("idempotency-key").expect("a key"), seen[1].one("idempotency-key").expect("a key")];
+    let keys =
+        [seen[0].one("idempotency-key").expect("a key"), seen[1].one("idempotency-key").expect("a key")];
     assert_ne!(keys[0], keys[1]);
     assert!(!keys.contains(&"k"), "the client's key stays here");
     // One caller, or a service that scopes keys by itself, gets the client's own.
@@ -281,10 +334,12 @@ async fn the_ledger_keeps_the_route_the_hops_and_the_trace() {
     let proxy = adapter(&service, &file.url, &[]);
     let gateway = Proxy::start("gateway", proxy.address, &["--allow-headers", "content-type,traceparent"]);
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-    let request = Request::post("/orders/7").key("k").field("traceparent", trace).field("x-request-id", "r-1");
+    let request =
+        Request::post("/orders/7").key("k").field("traceparent", trace).field("x-request-id", "r-1");
     assert_eq!(send(gateway.address, &request).await.status(), 201);
     let store = Store::open(&file.url, 2).await.expect("the store");
-    let record = store.key_look_up(&name("POST /orders/{id}", "k")).await.expect("readable").expect("a record");
+    let record =
+        store.key_look_up(&name("POST /orders/{id}", "k")).await.expect("readable").expect("a record");
     let hops = Hops::read(record.hops.as_deref());
     let told: Vec<_> = hops.iter().map(|hop| (hop.name.as_str(), hop.request_id.as_str())).collect();
     assert_eq!(told, [("gateway", "r-1"), ("adapter", "r-1")]);
@@ -307,7 +362,9 @@ async fn expired_keys_are_forgotten_in_the_background() {
             hops: None,
             trace: None,
         };
-        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else { panic!("it is new") };
+        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+            panic!("it is new")
+        };
         let response = Response { status: 201, headers: Vec::new(), body: Some(Vec::new()) };
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
@@ -351,13 +408,21 @@ async fn an_adapter_can_be_told_everything_by_its_files() {
     let proxy = Proxy::start("adapter", service.address, &flags);
     let json = |trace: &str, qty: u32| {
         let body = format!("{{\"trace_id\": \"{trace}\", \"qty\": {qty}}}");
-        Request::post("/orders").key("k").field("x-user-id", "alice").field("content-type", "application/json").body(body)
+        Request::post("/orders")
+            .key("k")
+            .field("x-user-id", "alice")
+            .field("content-type", "application/json")
+            .body(body)
     };
     let first = send(proxy.address, &json("t1", 1)).await;
     assert_eq!((first.status(), first.one("idempotency-key")), (201, Some("k")));
     let replay = send(proxy.address, &json("t2", 1)).await;
     assert_eq!((replay.status(), replay.one("idempotency-replayed")), (201, Some("true")));
-    assert_eq!((replay.one("location"), replay.all("link")), (Some("/orders/1"), vec![]), "as the file lists");
+    assert_eq!(
+        (replay.one("location"), replay.all("link")),
+        (Some("/orders/1"), vec![]),
+        "as the file lists"
+    );
     assert_eq!(send(proxy.address, &json("t1", 2)).await.status(), 422, "the IETF's number");
     for _ in 0..2 {
         assert_eq!(send(proxy.address, &Request::post("/orders/search").body("{}")).await.status(), 201);

@@ -28,9 +28,12 @@ struct Guarded {
 }
 
 async fn guarded(identity: &str, flags: impl FnOnce(&Folder) -> Vec<String>) -> Guarded {
-    let service = Service::start(|_, before| Act::Answer(answer("201 Created", &[], &format!("order {before}")))).await;
+    let service =
+        Service::start(|_, before| Act::Answer(answer("201 Created", &[], &format!("order {before}")))).await;
     let (store, folder) = (fresh_file(), folder::fresh());
-    let mut all: Vec<String> = ["--store", &store.url, "--operation", "POST /orders", "--identity", identity].map(str::to_owned).to_vec();
+    let mut all: Vec<String> = ["--store", &store.url, "--operation", "POST /orders", "--identity", identity]
+        .map(str::to_owned)
+        .to_vec();
     all.extend(flags(&folder));
     let flags: Vec<&str> = all.iter().map(String::as_str).collect();
     let proxy = Proxy::start("adapter", service.address, &flags);
@@ -60,7 +63,8 @@ fn claims(subject: &str) -> Value {
 }
 
 fn hs256(claims: &Value) -> String {
-    encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes())).expect("signed")
+    encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes()))
+        .expect("signed")
 }
 
 fn jwt_flags(folder: &Folder, algorithm: &str, key: &str) -> Vec<String> {
@@ -131,7 +135,15 @@ async fn tokens_that_do_not_hold_are_refused() {
         ("about nothing", with("sub", json!(""))),
         ("about an object", with("sub", json!({"a": 1}))),
         ("another key", encode(&Header::new(Algorithm::HS256), &claims("alice"), &other).expect("signed")),
-        ("another algorithm", encode(&Header::new(Algorithm::HS512), &claims("alice"), &EncodingKey::from_secret(SECRET.as_bytes())).expect("signed")),
+        (
+            "another algorithm",
+            encode(
+                &Header::new(Algorithm::HS512),
+                &claims("alice"),
+                &EncodingKey::from_secret(SECRET.as_bytes()),
+            )
+            .expect("signed"),
+        ),
         ("no algorithm", none),
         ("no signature", format!("{head}.{payload}.")),
         ("no token", "abc".to_owned()),
@@ -170,7 +182,8 @@ async fn public_keys_verify_and_are_no_secret() {
 async fn an_api_key_is_known_by_its_hash() {
     let guarded = guarded("api-key:X-Api-Key", |folder| {
         let line = |key: &str, whose: &str| format!("{} {whose}\n", Digest::of_bytes(key.as_bytes()));
-        let keys = format!("# ours\n{}{}{}", line("key-a1", "alice"), line("key-a2", "alice"), line("key-b", "bob"));
+        let keys =
+            format!("# ours\n{}{}{}", line("key-a1", "alice"), line("key-a2", "alice"), line("key-b", "bob"));
         vec!["--api-keys".to_owned(), folder.write("api-keys", &keys)]
     })
     .await;

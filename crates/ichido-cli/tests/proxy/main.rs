@@ -1,6 +1,7 @@
 //! `ichido proxy` as a process, between real sockets.
 
 mod adapter;
+mod chain;
 mod client;
 mod folder;
 mod identity;

@@ -1,20 +1,17 @@
 //! What passes through: headers, bodies as they come, ids, hops, and HTTP/2.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use ichido_core::hops::Hops;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 
 use super::client::{Client, Request, send};
 use super::folder;
 use super::message::{Kind, Reader};
 use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::service::{Act, Gate, Service, answer};
 
 #[tokio::test]
 async fn fields_of_one_connection_end_at_the_proxy() {
@@ -147,17 +144,17 @@ async fn target_and_query_pass_as_they_came() {
 
 #[tokio::test]
 async fn an_answer_streams_before_it_is_whole() {
-    let gate = Arc::new(Notify::new());
+    let gate = Gate::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
-    let opened = Arc::clone(&gate);
+    let opened = gate.clone();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the proxy");
         let mut reader = Reader::new(&mut stream);
         reader.message(Kind::Request).await.expect("a request");
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n5\r\nfirst\r\n";
         stream.write_all(head.as_bytes()).await.expect("written");
-        opened.notified().await;
+        opened.opened().await;
         stream.write_all(b"6\r\nsecond\r\n0\r\n\r\n").await.expect("written");
     });
     let proxy = Proxy::start("bff", address, &[]);
@@ -170,7 +167,7 @@ async fn an_answer_streams_before_it_is_whole() {
         b"first",
         "while the service still holds the rest"
     );
-    gate.notify_one();
+    gate.open();
     assert_eq!(client.reader.chunk().await.expect("a chunk"), b"second");
     assert_eq!(client.reader.chunk().await.expect("a chunk"), b"");
 }
@@ -237,15 +234,15 @@ async fn an_answer_that_breaks_off_breaks_off_here_too() {
 
 #[tokio::test]
 async fn an_answer_that_stalls_is_cut() {
-    let never = Arc::new(Notify::new());
+    let never = Gate::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
-    let held = Arc::clone(&never);
+    let held = never.clone();
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.expect("the proxy");
         Reader::new(&mut stream).message(Kind::Request).await.expect("a request");
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc").await.expect("written");
-        held.notified().await;
+        held.opened().await;
     });
     let proxy = Proxy::start("bff", address, &["--body-idle-timeout", "50ms"]);
     let mut client = Client::connect(proxy.address).await;

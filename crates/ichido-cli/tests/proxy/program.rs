@@ -52,7 +52,9 @@ impl Proxy {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.as_ref().expect("it runs").id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &self.child.as_ref().expect("it runs").id().to_string()])
+            .status();
         assert!(sent.expect("kill runs").success());
     }
 

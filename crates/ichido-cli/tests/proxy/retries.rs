@@ -1,15 +1,12 @@
 //! When a hop sends again (SPEC C4), and what it says when it does not know.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 
 use super::client::{Request, send};
 use super::folder;
 use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::service::{Act, Gate, Service, answer};
 
 /// Fails as `act` says until the last try, which succeeds.
 async fn failing(times: usize, act: Act) -> Service {
@@ -147,8 +144,8 @@ async fn an_upstream_that_is_not_there_did_nothing() {
 
 #[tokio::test]
 async fn an_upstream_that_does_not_answer_in_time_may_have_done_it() {
-    let never = Arc::new(Notify::new());
-    let service = Service::start(move |_, _| Act::AnswerWhen(Arc::clone(&never), Vec::new())).await;
+    let never = Gate::default();
+    let service = Service::start(move |_, _| Act::AnswerWhen(never.clone(), Vec::new())).await;
     let proxy = Proxy::start(
         "gateway",
         service.address,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::message::{Kind, Message, Reader};
 
@@ -19,7 +19,21 @@ pub(crate) enum Act {
     /// These bytes, and then the connection is cut.
     Cut(Vec<u8>),
     /// The answer, once the gate is opened.
-    AnswerWhen(Arc<Notify>, Vec<u8>),
+    AnswerWhen(Gate, Vec<u8>),
+}
+
+/// Closed until a test opens it, and open from then on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) async fn opened(&self) {
+        self.0.subscribe().wait_for(|is_open| *is_open).await.expect("the gate outlives whoever waits");
+    }
 }
 
 impl Act {
@@ -117,7 +131,7 @@ async fn converse(
         let written = match script(&request, before) {
             Act::Answer(bytes) => write.write_all(&bytes).await,
             Act::AnswerWhen(gate, bytes) => {
-                gate.notified().await;
+                gate.opened().await;
                 write.write_all(&bytes).await
             }
             Act::Cut(bytes) => {
@@ -132,20 +146,32 @@ async fn converse(
     }
 }
 
-/// How often each key took effect.
+/// How often each action took effect.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Effects(Arc<Mutex<BTreeMap<String, usize>>>);
+pub(crate) struct Effects(Arc<watch::Sender<BTreeMap<String, usize>>>);
 
 impl Effects {
-    /// Applies once more under the key.
-    pub(crate) fn apply(&self, key: &str) -> usize {
-        let mut effects = self.0.lock().expect("no test panics inside");
-        let count = effects.entry(key.to_owned()).or_default();
-        *count += 1;
-        *count
+    /// Takes effect once more; answers how often it has.
+    pub(crate) fn apply(&self, action: &str) -> usize {
+        let mut count = 0;
+        self.0.send_modify(|effects| {
+            let of_action = effects.entry(action.to_owned()).or_default();
+            *of_action += 1;
+            count = *of_action;
+        });
+        count
     }
 
-    pub(crate) fn of(&self, key: &str) -> usize {
-        self.0.lock().expect("no test panics inside").get(key).copied().unwrap_or(0)
+    pub(crate) fn of(&self, action: &str) -> usize {
+        self.0.borrow().get(action).copied().unwrap_or(0)
+    }
+
+    /// Waits until an action has taken effect.
+    pub(crate) async fn until(&self, action: &str) {
+        self.0
+            .subscribe()
+            .wait_for(|effects| effects.contains_key(action))
+            .await
+            .expect("we hold the sender");
     }
 }

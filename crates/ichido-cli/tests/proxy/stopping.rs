@@ -1,27 +1,24 @@
 //! Stopping: what is in flight ends, and nothing new begins.
 
-use std::sync::Arc;
-
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 
 use super::client::{Client, Request};
 use super::program::Proxy;
-use super::service::{Act, Service, answer};
+use super::service::{Act, Gate, Service, answer};
 
 struct Held {
     service: Service,
-    gate: Arc<Notify>,
+    gate: Gate,
     proxy: Proxy,
     client: Client,
 }
 
 /// A request in flight that the service holds back, and an idle connection.
 async fn held(flags: &[&str]) -> Held {
-    let gate = Arc::new(Notify::new());
-    let opened = Arc::clone(&gate);
+    let gate = Gate::default();
+    let opened = gate.clone();
     let service =
-        Service::start(move |_, _| Act::AnswerWhen(Arc::clone(&opened), answer("200 OK", &[], "late"))).await;
+        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("200 OK", &[], "late"))).await;
     let proxy = Proxy::start("gateway", service.address, flags);
     let mut client = Client::connect(proxy.address).await;
     client.write(Request::post("/").key("k").body("x").bytes()).await;
@@ -42,7 +39,7 @@ async fn after_a_signal_the_request_in_flight_ends_and_new_connections_are_refus
         let mut held = held(&[]).await;
         held.proxy.signal(signal);
         until_refused(held.proxy.address).await;
-        held.gate.notify_one();
+        held.gate.open();
         let answer = held.client.answer().await;
         assert_eq!((answer.status(), answer.text()), (200, "late"));
         assert!(held.client.reader.is_at_end().await, "its connection is closed after it");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ichido_core::boundary::{BYTES_MAX, Boundary, Mode, Party};
+use ichido_core::boundary::{BYTES_MAX, Boundary, Mode, Name};
 
 use crate::faults::Faults;
 use crate::proxy::args::Args;
@@ -30,7 +30,9 @@ pub(super) fn read(args: &Args, faults: &mut Faults) -> Files {
     for path in &args.boundary {
         let Some(file) = read_one(path, faults) else { continue };
         let (name, place) = (file.name(), path.display().to_string());
-        if file.http.idempotency.mode == Some(Mode::Enabled) && party != Party::Adapter {
+        // A file speaks of its receiver's keys: at these two boundaries that is a hop.
+        let is_before_adapter = matches!(name, Name::BrowserToBff | Name::BffToGateway);
+        if file.http.idempotency.mode == Some(Mode::Enabled) && is_before_adapter {
             let pointer = file.place("/http/idempotency/mode");
             faults.add(
                 format!("{place}:{}", pointer.at),
