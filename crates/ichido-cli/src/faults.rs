@@ -6,16 +6,19 @@ use std::fmt;
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Fault {
     place: String,
     what: String,
 }
 
 impl Faults {
-    /// Adds one: where, and what is wrong and how to mend it.
+    /// Adds one: where, and what is wrong and how to mend it. What was said already is not said again.
     pub(crate) fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
-        self.0.push(Fault { place: place.into(), what: what.into() });
+        let fault = Fault { place: place.into(), what: what.into() };
+        if !self.0.contains(&fault) {
+            self.0.push(fault);
+        }
     }
 
     /// The value, or a finding and nothing.

@@ -40,6 +40,8 @@ pub(crate) struct AdapterRole {
     pub(crate) rules: Arc<Rules>,
     pub(crate) limits: Limits,
     pub(crate) forward: Arc<Forward>,
+    /// How much is under way.
+    pub(crate) keeper: Keeper,
     /// How long the service may take until its answer begins.
     pub(crate) within: Duration,
     /// In the order in which they are asked.
@@ -87,7 +89,7 @@ pub(crate) fn build(
         routes.push(Route { methods, pattern, guard });
     }
     let replayed_fields = settings.replayed_fields;
-    Ok(AdapterRole { rules, limits, forward, within, routes, replayed_fields })
+    Ok(AdapterRole { rules, limits, forward, keeper: keeper.clone(), within, routes, replayed_fields })
 }
 
 fn layer(name: &str, methods: &[Method], protection: Protection, keeper: &Keeper) -> Result<OnceLayer, Exit> {
@@ -155,6 +157,10 @@ impl AdapterRole {
             Some(Guard::None) | None => None,
         };
         let Arrived { call, body, .. } = self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
+        // Work goes on when its client hangs up, so that connections do not bound it.
+        if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
+            return Err(Problem::busy());
+        }
         let Some(mut service) = guarded else {
             let upload = Upload::streamed(Bytes::new(), body);
             return self.forward.once(&self.rules, &call, upload, self.within).await;

@@ -79,7 +79,7 @@ pub(crate) struct Passing {
     #[arg(long, value_name = "TIME")]
     pub(crate) try_timeout: Option<String>,
 
-    /// How long all tries may take [default: 30s]
+    /// bff, gateway: how long all tries may take [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
 
@@ -162,7 +162,7 @@ pub(crate) struct Adapter {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct Bounds {
-    /// Connections at once; more wait
+    /// Connections at once, and requests on all of them; more wait
     #[arg(long, value_name = "COUNT", default_value = "1024")]
     pub(crate) connections_max: String,
 

@@ -23,7 +23,7 @@ pub(crate) const CLOSING: Duration = Duration::from_secs(5);
 /// What an operator may choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The most connections at once. More wait in the system's queue.
+    /// The most connections at once, and the most requests on all of them. More wait: connections in the system's queue.
     pub(crate) connections_max: usize,
     /// How long a client may take to send a request's head, and how long a connection may be idle.
     pub(crate) head: Duration,

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use ichido_core::key::KeyError;
@@ -24,6 +24,8 @@ pub(crate) struct Problem {
     title: &'static str,
     detail: Cow<'static, str>,
     effect: Option<Effect>,
+    /// From when on asking again can help, in seconds.
+    retry_after: Option<u32>,
 }
 
 impl Problem {
@@ -33,7 +35,7 @@ impl Problem {
         title: &'static str,
         detail: Cow<'static, str>,
     ) -> Self {
-        Self { status, code: Cow::Borrowed(code), title, detail, effect: None }
+        Self { status, code: Cow::Borrowed(code), title, detail, effect: None, retry_after: None }
     }
 
     /// The same under another status and code, where a boundary file asks for them.
@@ -86,6 +88,15 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "operation_unknown", title, Cow::Borrowed(detail))
     }
 
+    /// As much is under way as may be, those included whose clients have gone.
+    pub(crate) fn busy() -> Self {
+        let detail = "as many requests are under way as this adapter takes at once; nothing was done; send the request again";
+        let title = "The adapter is busy";
+        let problem =
+            Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, Cow::Borrowed(detail));
+        Self { retry_after: Some(1), ..problem }
+    }
+
     /// No answer came; `effect` is what is known after all tries.
     pub(crate) fn of_failure(failure: Failure, effect: Effect) -> Self {
         let (status, code, title, what) = match failure {
@@ -121,6 +132,7 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(self.retry_after.map(|seconds| (RETRY_AFTER, HeaderValue::from(seconds))));
         response
     }
 }

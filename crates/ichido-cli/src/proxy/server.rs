@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -57,6 +57,8 @@ pub(crate) async fn serve<A: Answers>(
     detached: impl Future<Output = ()>,
 ) -> Ended {
     let places = Arc::new(Semaphore::new(limits.connections_max));
+    // HTTP/2 carries many requests on one connection; together they are no more than connections may be.
+    let requests = Arc::new(Semaphore::new(limits.connections_max));
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     loop {
@@ -72,7 +74,13 @@ pub(crate) async fn serve<A: Answers>(
         };
         match accepted {
             Ok((stream, _)) => {
-                let serving = serve_connection(stream, Arc::clone(&answers), limits, stopping.clone());
+                let serving = serve_connection(
+                    stream,
+                    Arc::clone(&answers),
+                    limits,
+                    Arc::clone(&requests),
+                    stopping.clone(),
+                );
                 connections.spawn(async move {
                     serving.await;
                     drop(place);
@@ -119,6 +127,7 @@ async fn serve_connection<A: Answers>(
     stream: TcpStream,
     answers: Arc<A>,
     limits: Limits,
+    requests: Arc<Semaphore>,
     mut stopping: watch::Receiver<bool>,
 ) {
     // Only a hint to the system: without it answers are a little later.
@@ -128,10 +137,13 @@ async fn serve_connection<A: Answers>(
     let busy = Arc::new(busy);
     let counted = Arc::clone(&busy);
     let service = service_fn(move |request| {
-        let (answers, busy) = (Arc::clone(&answers), Busy::begin(Arc::clone(&counted)));
+        let (answers, requests) = (Arc::clone(&answers), Arc::clone(&requests));
+        let mut busy = Busy::begin(Arc::clone(&counted));
         async move {
+            // It is never closed, so that there is always a place to wait for.
+            busy.place = requests.acquire_owned().await.ok();
             let response = answers.answer(request).await;
-            // An answer keeps its connection busy until its last byte is handed on.
+            // An answer keeps its connection busy, and its place, until its last byte is handed on.
             Ok::<_, Infallible>(response.map(|body| busy.hold(body)))
         }
     });
@@ -194,12 +206,15 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
 }
 
 /// Counts one request as in flight for as long as it lives.
-struct Busy(Arc<watch::Sender<usize>>);
+struct Busy {
+    count: Arc<watch::Sender<usize>>,
+    place: Option<OwnedSemaphorePermit>,
+}
 
 impl Busy {
     fn begin(count: Arc<watch::Sender<usize>>) -> Self {
         count.send_modify(|count| *count += 1);
-        Self(count)
+        Self { count, place: None }
     }
 
     fn hold(self, body: AnswerBody) -> held::Held {
@@ -209,7 +224,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count = count.saturating_sub(1));
+        self.count.send_modify(|count| *count = count.saturating_sub(1));
     }
 }
 

@@ -113,10 +113,15 @@ impl Upstream {
                 .await
                 .map_err(|_| Failure::Network(NetworkFault::Timeout))?,
         };
-        answered.map_err(|error| match lender.fault() {
-            Some(fault) => Failure::Upload(fault),
-            None => Failure::Network(fault_of(&error)),
-        })
+        match (answered, lender.fault()) {
+            // It would change the protocol, which nobody asked it to.
+            (Ok(answer), _) if answer.status().is_informational() => {
+                Err(Failure::Network(NetworkFault::AnswerCut))
+            }
+            (Ok(answer), _) => Ok(answer),
+            (Err(_), Some(fault)) => Err(Failure::Upload(fault)),
+            (Err(error), None) => Err(Failure::Network(fault_of(&error))),
+        }
     }
 
     fn request(&self, call: &Call, lent: Lent) -> Request<Lent> {

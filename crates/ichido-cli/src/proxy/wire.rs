@@ -80,7 +80,7 @@ impl AsyncRead for Wire {
             other => return other,
         }
         if let Err(Refused { good, fault }) = this.framing.take(&buf.filled()[before..]) {
-            tracing::warn!(%fault, "refused a connection whose requests could be cut apart in two ways");
+            tracing::info!(%fault, "refused a connection whose requests could be cut apart in two ways");
             buf.set_filled(before + good);
             // There is room for at least one byte: the refused one has just been taken out.
             hand_on(this.refused.insert(REFUSED), buf);

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::client::{Client, Request, send};
 use super::folder;
 use super::message::{Kind, Reader};
-use super::program::Proxy;
+use super::program::{Proxy, run};
 use super::service::{Act, Gate, Service, answer};
 
 /// Starts an adapter with one caller and the operations `POST /orders` and `POST /orders/{id}`.
@@ -432,4 +432,61 @@ async fn an_adapter_can_be_told_everything_by_its_files() {
     let key = IdempotencyKey::parse("k").expect("a key");
     let name = RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key };
     assert!(record.key_look_up(&name).await.expect("readable").is_some(), "under the file's name");
+}
+
+#[tokio::test]
+async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
+    let file = fresh_file();
+    let service = numbering().await;
+    let proxy = adapter(&service, &file.url, &[]);
+    let large = Request::post("/orders").key("k").body("x".repeat(1024 * 1024 + 1));
+    let refused = send(proxy.address, &large).await;
+    assert_eq!((refused.status(), refused.code().as_str()), (413, "body_too_large"));
+    let cut = "POST /orders HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n";
+    let mut client = Client::connect(proxy.address).await;
+    client.write(cut).await;
+    assert_eq!(client.answer().await.code(), "body_incomplete");
+    let store = Store::open(&file.url, 2).await.expect("the store");
+    assert!(store.key_look_up(&name("POST /orders", "k")).await.expect("readable").is_none());
+    assert_eq!(service.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn work_that_nobody_waits_for_is_bounded_too() {
+    let file = fresh_file();
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let service =
+        Service::start(move |_, _| Act::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))).await;
+    let proxy = adapter(&service, &file.url, &["--connections-max", "2"]);
+    for index in 0..2 {
+        let mut impatient = Client::connect(proxy.address).await;
+        impatient.write(order(&format!("k{index}")).bytes()).await;
+        service.until_seen(index + 1).await;
+    }
+    let busy = send(proxy.address, &order("k2")).await;
+    assert_eq!(
+        (busy.status(), busy.code().as_str(), busy.one("retry-after")),
+        (503, "adapter_busy", Some("1"))
+    );
+    gate.open();
+    // The keys of the two are settled by and by, and then there is room.
+    let mut answered = send(proxy.address, &order("k2")).await;
+    while answered.status() == 503 {
+        answered = send(proxy.address, &order("k2")).await;
+    }
+    assert_eq!(answered.status(), 201);
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
+    let service = numbering().await;
+    let url = "postgres://user:hunter2@127.0.0.1:1/none";
+    let upstream = format!("http://{}", service.address);
+    let flags =
+        ["proxy", "--role", "adapter", "--upstream", &upstream, "--listen", "127.0.0.1:0", "--store", url];
+    let flags = [&flags[..], &["--identity", "single:shop", "--operation", "POST /orders"]].concat();
+    let (code, _, err) = run(&flags);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("the store cannot be opened") && !err.contains("hunter2"), "{err}");
 }

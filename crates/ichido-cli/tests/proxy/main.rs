@@ -6,6 +6,7 @@ mod client;
 mod folder;
 mod identity;
 mod keys;
+mod ledger;
 mod message;
 mod passing;
 mod program;

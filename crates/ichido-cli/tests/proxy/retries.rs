@@ -1,7 +1,7 @@
 //! When a hop sends again (SPEC C4), and what it says when it does not know.
 
 use std::net::SocketAddr;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::client::{Request, send};
 use super::folder;
@@ -212,4 +212,33 @@ async fn a_kept_connection_that_closed_while_idle_costs_nobody_a_request() {
         assert!(times <= 1, "{target} was seen {times} times");
     }
     assert!(lost < 50, "some get through");
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
+    // A queue of one that nobody empties: further connections get no answer from the system.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("loopback");
+    let listener = socket.listen(1).expect("it listens");
+    let address = listener.local_addr().expect("an address");
+    let fill: Vec<_> = (0..16).map(|_| tokio::spawn(TcpStream::connect(address))).collect();
+    let proxy = Proxy::start("gateway", address, &["--connect-timeout", "100ms"]);
+    let mut answer = send(proxy.address, &Request::post("/").key("k").body("x")).await;
+    // The first calls may still find room in the queue, and then wait for an answer in vain.
+    while answer.code() != "upstream_unreachable" {
+        answer = send(proxy.address, &Request::post("/").key("k").body("x")).await;
+    }
+    assert_eq!((answer.status(), &answer.json()["effect"]), (504, &serde_json::json!("not_done")));
+    for waiting in fill {
+        waiting.abort();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_changes_the_protocol_is_no_answer() {
+    let switching = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n".to_vec();
+    let service = Service::start(move |_, _| Act::Answer(switching.clone())).await;
+    let proxy = Proxy::start("gateway", service.address, &[]);
+    let answer = send(proxy.address, &Request::get("/")).await;
+    assert_eq!((answer.status(), answer.code().as_str()), (502, "upstream_lost"));
 }

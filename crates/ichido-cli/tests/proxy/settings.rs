@@ -93,3 +93,125 @@ fn misuse_of_the_command_line_is_code_2_and_help_is_code_0() {
         assert!(out.contains(heading), "{out}");
     }
 }
+
+#[test]
+fn an_adapter_says_everything_that_it_misses() {
+    let adapter = |flags: &[&str]| {
+        let (code, _, err) =
+            run(&[&["proxy", "--role", "adapter", "--upstream", "http://127.0.0.1:1"], flags].concat());
+        assert_eq!(code, Some(2), "{err}");
+        err
+    };
+    let bare = adapter(&[]);
+    for place in ["--store", "--operation"] {
+        assert!(bare.contains(&format!("\n  {place}: ")), "{place} in {bare}");
+    }
+    let wrong = adapter(&[
+        "--store",
+        "sqlite:x",
+        "--operation",
+        "POST /a/{b}",
+        "--operation",
+        "GET /c",
+        "--operation",
+        "POST d",
+        "--operation",
+        "POST /a/{c}",
+        "--effect",
+        "magic",
+        "--class",
+        "big",
+        "--profile",
+        "ours",
+        "--ttl",
+        "1h",
+        "--lease",
+        "1ms",
+        "--identity",
+        "jwt:sub",
+        "--timeout",
+        "1s",
+        "--api-keys",
+        "keys",
+        "--service-key",
+        "mine",
+    ]);
+    for what in [
+        "GET changes nothing",
+        "\"d\" is no pattern",
+        "it takes the same requests",
+        "\"magic\" is none of",
+        "\"big\" is none of",
+        "\"ours\" is none of",
+        "at least 24 hours",
+        "the lease must be between",
+        "--jwt-algorithm: a JWT is verified",
+        "--jwt-key: a JWT is verified",
+        "--jwt-audience: a JWT is verified",
+        "--timeout: the adapter makes one try",
+        "--api-keys: no operation takes",
+        "--service-key: \"mine\" is none of",
+    ] {
+        assert!(wrong.contains(what), "{what} in {wrong}");
+    }
+}
+
+#[test]
+fn a_hop_is_not_given_what_only_the_adapter_has() {
+    let flags = ["--identity", "single:shop", "--operation", "POST /a", "--ttl", "24h"];
+    let (code, _, err) =
+        run(&[&["proxy", "--role", "gateway", "--upstream", "http://127.0.0.1:1"], &flags[..]].concat());
+    assert_eq!(code, Some(2));
+    for flag in ["--identity", "--operation", "--ttl"] {
+        assert!(err.contains(&format!("\n  {flag}: only the adapter completes idempotency")), "{err}");
+    }
+}
+
+#[test]
+fn keys_that_verify_nothing_are_refused() {
+    let folder = folder::fresh();
+    let (short, text) = (
+        folder.write("short", "too short\n"),
+        folder.write("text", "no key at all, though it is long enough"),
+    );
+    let api_keys = folder.write("api-keys", "# nobody\nplain alice\n");
+    let base = [
+        "proxy",
+        "--role",
+        "adapter",
+        "--upstream",
+        "http://127.0.0.1:1",
+        "--store",
+        "sqlite:x",
+        "--operation",
+        "POST /a",
+    ];
+    for (flags, what) in [
+        (
+            ["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "HS256", "--jwt-key", &short]
+                .as_slice(),
+            "HS256 needs at least 32",
+        ),
+        (
+            &["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "RS256", "--jwt-key", &text],
+            "no public key for RS256",
+        ),
+        (
+            &["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "ES256", "--jwt-key", &text],
+            "no public key for ES256",
+        ),
+        (
+            &["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "none", "--jwt-key", &text],
+            "none of HS256, RS256 and ES256",
+        ),
+        (&["--identity", "api-key:x-api-key", "--api-keys", &api_keys], "line 2 is not"),
+        (&["--identity", "api-key:x-api-key"], "known by their hashes"),
+        (&["--identity", "header:a b"], "is no header's name"),
+        (&["--identity", "cookie:a"], "is no source"),
+        (&[], "nothing says who asks"),
+    ] {
+        let (code, _, err) = run(&[&base, flags].concat());
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(what) && !err.contains("though it is long"), "{what} in {err}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::client::{Client, Request, send, send_bytes};
 use super::program::Proxy;
-use super::service::Service;
+use super::service::{Act, Service};
 
 /// Sends the bytes to a proxy and makes sure that the refusal is ours and nothing reached the service.
 async fn is_refused(bytes: &str) -> u16 {
@@ -184,4 +184,32 @@ async fn more_connections_than_allowed_wait_for_a_place() {
     drop(first);
     assert_eq!(second.answer().await.status(), 200);
     assert!(service.seen()[2].first.starts_with("GET /second"));
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_is_closed() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "50ms"]);
+    let mut client = Client::connect(proxy.address).await;
+    // The preface, empty settings, and the acknowledgement of the server's; and then the beginning of a head that never ends.
+    client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    client.write([0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await;
+    client.write([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]).await;
+    client.until_end().await;
+    assert_eq!(service.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_cut_off() {
+    let body = "x".repeat(64 * 1024 * 1024);
+    let service = Service::start(move |_, _| Act::ok(&body)).await;
+    let flags = ["--connections-max", "1", "--body-idle-timeout", "100ms"];
+    let proxy = Proxy::start("bff", service.address, &flags);
+    let mut deaf = Client::connect(proxy.address).await;
+    deaf.write(Request::get("/").bytes()).await;
+    service.until_seen(1).await;
+    // There is one place, and the deaf one has it until it is cut off.
+    let mut next = Client::connect(proxy.address).await;
+    next.write(Request::get("/").bytes()).await;
+    service.until_seen(2).await;
 }

@@ -64,13 +64,15 @@ pub(super) fn adapter(
     let promises = owner(&both).map(|file| (file, &file.http.idempotency.enabled));
     let mut identities = Identities::new(args, files);
     let mut operations = Vec::new();
-    for draft in drafts(args, files, rules, promises.map(|(_, promises)| promises), faults) {
+    let mut drafts = drafts(args, files, rules, promises.map(|(_, promises)| promises), faults);
+    sort(&mut drafts, faults);
+    let chosen_key = chosen_key(args, faults);
+    for draft in drafts {
         let key_need =
             if matches!(rules.key, KeyRule::Optional) { KeyNeed::Optional } else { KeyNeed::Required };
-        operations.extend(draft.finish(args, promises, key_need, &mut identities, faults));
+        operations.extend(draft.finish(args, promises, key_need, chosen_key, &mut identities, faults));
     }
     identities.check_flags(faults);
-    sort(&mut operations, faults);
     let store = args.adapter.store.clone();
     if store.is_none() {
         faults.add("--store", "the adapter keeps outcomes; say where: sqlite:FILE or postgres://…");
@@ -169,6 +171,7 @@ impl Draft<'_> {
         args: &Args,
         promises: Option<(&Boundary, &Enabled)>,
         key_need: KeyNeed,
+        chosen_key: Option<ServiceKey>,
         identities: &mut Identities<'_>,
         faults: &mut Faults,
     ) -> Option<OperationSettings> {
@@ -198,7 +201,7 @@ impl Draft<'_> {
         };
         let identity =
             identities.find(&place, written.and_then(|operation| operation.identity.as_ref()), faults)?;
-        let service_key = service_key(args, policy.mode, &identity, faults);
+        let service_key = chosen_key.unwrap_or_else(|| default_key(policy.mode, &identity));
         let protection =
             Protection { draft: policy, identity, form, request_bytes_max: bytes_max, service_key };
         Some(OperationSettings { name, methods, pattern, protection: Some(protection) })
@@ -252,22 +255,25 @@ fn unknown(found: &str, known: &str) -> String {
     format!("\"{found}\" is none of: {known}")
 }
 
-/// The client's key where all requests are one caller's, or nobody looks at it; else one of the caller's own (SPEC D7).
-fn service_key(
-    args: &Args,
-    mode: Option<EffectMode>,
-    identity: &Identity,
-    faults: &mut Faults,
-) -> ServiceKey {
+/// The key that the service gets, where the flags say.
+fn chosen_key(args: &Args, faults: &mut Faults) -> Option<ServiceKey> {
     match args.adapter.service_key.as_deref() {
-        Some("client") => ServiceKey::Clients,
-        Some("derived") => ServiceKey::Derived,
+        None => None,
+        Some("client") => Some(ServiceKey::Clients),
+        Some("derived") => Some(ServiceKey::Derived),
         Some(other) => {
             faults.add("--service-key", unknown(other, "client, derived"));
-            ServiceKey::Derived
+            None
         }
-        None if mode == Some(EffectMode::Keyed) && !identity.is_single() => ServiceKey::Derived,
-        None => ServiceKey::Clients,
+    }
+}
+
+/// The client's key where all requests are one caller's, or nobody looks at it; else one of the caller's own (SPEC D7).
+fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
+    if mode == Some(EffectMode::Keyed) && !identity.is_single() {
+        ServiceKey::Derived
+    } else {
+        ServiceKey::Clients
     }
 }
 
@@ -281,17 +287,18 @@ fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
 }
 
 /// In the order in which they are asked; no request may belong to two.
-fn sort(operations: &mut [OperationSettings], faults: &mut Faults) {
-    operations.sort_by(|one, other| one.pattern.precedes(&other.pattern));
-    for pair in operations.windows(2) {
+fn sort(drafts: &mut [Draft<'_>], faults: &mut Faults) {
+    drafts.sort_by(|one, other| one.pattern.precedes(&other.pattern));
+    for pair in drafts.windows(2) {
         let [one, other] = pair else { continue };
         let share = one.methods.iter().any(|method| other.methods.contains(method));
         if share && one.pattern.precedes(&other.pattern).is_eq() {
-            let what = format!("{} and {} take the same requests; keep one", one.name, other.name);
-            faults.add("operations", what);
+            faults.add(&one.place, format!("it takes the same requests as {}; keep one", other.name));
         }
-        if one.name == other.name {
-            faults.add("operations", format!("{} is given twice; keep one", one.name));
-        }
+    }
+    let mut names: Vec<&str> = drafts.iter().map(|draft| draft.name.as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        faults.add("operations", format!("{} is named twice; give each operation its own name", pair[0]));
     }
 }

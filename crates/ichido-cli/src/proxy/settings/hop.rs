@@ -146,9 +146,13 @@ fn in_all(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
 fn plan(args: &Args, written: Option<&Retry>, faults: &mut Faults) -> Option<RetryPlan> {
     let flags = &args.passing;
     if args.role == Role::Adapter {
-        let given = [("--attempts", flags.attempts.is_some()), ("--backoff", flags.backoff.is_some())];
+        let given = [
+            ("--attempts", flags.attempts.is_some()),
+            ("--backoff", flags.backoff.is_some()),
+            ("--timeout", flags.timeout.is_some()),
+        ];
         for (flag, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
-            let what = "the adapter repeats no call by itself; the next request under the same key does";
+            let what = "the adapter makes one try, bounded by --try-timeout; the next request under the same key makes another";
             faults.add(flag, what);
         }
         return None;

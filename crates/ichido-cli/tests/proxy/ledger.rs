@@ -1,0 +1,101 @@
+//! `ichido ledger`: what is unknown is shown to a person, who decides it (SPEC F2).
+
+use std::sync::Arc;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
+use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
+use ichido_store::testing::sqlite::fresh_file;
+
+use super::program::run;
+
+/// Puts an action of unknown outcome into the ledger.
+async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
+    let key = IdempotencyKey::parse(key).expect("a key");
+    let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key };
+    let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).expect("a policy"));
+    let claim = KeyClaim {
+        name: name.clone(),
+        fingerprint: Fingerprint::from_bytes([7; 32]),
+        request_digest: Digest::of_bytes(b"secret"),
+        policy,
+        hops: None,
+        trace: None,
+    };
+    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+        panic!("it is new")
+    };
+    store.key_settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.expect("held");
+}
+
+#[tokio::test]
+async fn the_unknown_are_listed_as_a_table_and_nothing_a_client_sent_steers_the_terminal() {
+    let file = fresh_file();
+    let (code, out, err) = run(&["ledger", "unknown", "--store", &file.url]);
+    assert_eq!((code, out.as_str()), (Some(0), "nothing is unknown\n"), "{err}");
+    let store = Store::open(&file.url, 2).await.expect("the store");
+    held(&store, "POST /orders", "alice", "k-1").await;
+    held(&store, "POST /orders/{id}", "bob\u{1b}[2J", "k-2").await;
+    let (code, out, _) = run(&["ledger", "--store", &file.url, "unknown"]);
+    assert_eq!(code, Some(0));
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 3, "{out}");
+    assert!(lines[0].starts_with("SINCE") && lines[0].ends_with("KEY"), "{out}");
+    assert!(lines[1].contains("POST /orders ") && lines[1].ends_with("k-1"), "the oldest first: {out}");
+    assert!(lines[2].contains("bob\\u{1b}[2J") && !out.contains('\u{1b}'), "{out}");
+    assert!(!out.contains("secret"));
+}
+
+#[tokio::test]
+async fn a_decision_names_one_action_whose_outcome_is_unknown() {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.expect("the store");
+    held(&store, "orders.create", "alice", "k-1").await;
+    let decide = |key: &str, identity: &str| {
+        let named =
+            ["--operation", "orders.create", "--identity", identity, "--key", key, "--store", &file.url];
+        run(&[&["ledger", "decide", "refused"], &named[..]].concat())
+    };
+    for (key, identity) in [("k-2", "alice"), ("k-1", "bob")] {
+        let (code, _, err) = decide(key, identity);
+        assert_eq!(code, Some(1));
+        assert!(err.contains("there is no record"), "{err}");
+    }
+    let (code, out, err) = decide("k-1", "alice");
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with("decided: it was refused"), "{out}");
+    let (code, _, err) = decide("k-1", "alice");
+    assert_eq!(code, Some(1));
+    assert!(err.contains("not unknown"), "{err}");
+}
+
+#[test]
+fn what_is_asked_of_it_must_make_sense() {
+    let (code, _, err) = run(&["ledger", "unknown"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("--store: say where outcomes are kept"), "{err}");
+    let named = [
+        "--operation",
+        "a",
+        "--identity",
+        "b",
+        "--key",
+        "not a key",
+        "--settles-within",
+        "soon",
+        "--store",
+        "sqlite:x",
+    ];
+    let (code, _, err) = run(&[&["ledger", "decide", "applied"], &named[..]].concat());
+    assert_eq!(code, Some(2));
+    assert!(
+        err.contains("2 problems") && err.contains("--key: ") && err.contains("--settles-within: "),
+        "{err}"
+    );
+    assert!(!err.contains("not a key\""), "the key is not repeated: {err}");
+    let (code, _, err) = run(&["ledger", "unknown", "--store", "mysql://x"]);
+    assert_eq!(code, Some(1), "{err}");
+}
