@@ -164,7 +164,7 @@ fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
     Some(parsed)
 }
 
-/// A count from 1 to [`COUNT_MAX`].
+/// A count from 1 to a million.
 fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
     const COUNT_MAX: u32 = 1_000_000;
     let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
