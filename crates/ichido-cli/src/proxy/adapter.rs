@@ -156,12 +156,14 @@ impl AdapterRole {
             }
             Some(Guard::None) | None => None,
         };
-        let Arrived { call, body, .. } = self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
+        let Arrived { mut call, body, .. } =
+            self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
         // Work goes on when its client hangs up, so that connections do not bound it.
         if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
             return Err(Problem::busy());
         }
         let Some(mut service) = guarded else {
+            self.rules.depart(&mut call);
             let upload = Upload::streamed(Bytes::new(), body);
             return self.forward.once(&self.rules, &call, upload, self.within).await;
         };
@@ -250,11 +252,17 @@ impl Handler {
         if let (ServiceKey::Derived, Some(claim)) = (self.service_key, head.extensions.get::<Claim>()) {
             replace_key(&mut headers, &claim.key_for(STEP));
         }
-        let call = Call { method: head.method, target, headers };
+        let mut call = Call { method: head.method, target, headers };
+        self.rules.depart(&mut call);
         match self.forward.send(&call, Upload::whole(bytes), self.within).await {
             Ok(answer) => {
                 let outcome = outcome_of(&answer);
                 let mut response = self.forward.passed(&self.rules, answer);
+                if self.service_key == ServiceKey::Derived {
+                    // A service that echoes it would show a key that the client never sent.
+                    response.headers_mut().remove(KEY);
+                    response.headers_mut().remove(X_KEY);
+                }
                 response.extensions_mut().insert(outcome);
                 response
             }

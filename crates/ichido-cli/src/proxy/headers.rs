@@ -42,8 +42,8 @@ const OF_ONE_HOP: [HeaderName; 9] = [
     PROXY_AUTHORIZATION,
 ];
 
-/// What every list of requests lets through: without the first three the chain breaks, without the last the body.
-const ALWAYS_IN_REQUESTS: [HeaderName; 4] = [KEY, X_KEY, HOPS, CONTENT_LENGTH];
+/// What every list of requests lets through: without the first four the chain breaks, without the last the body.
+const ALWAYS_IN_REQUESTS: [HeaderName; 5] = [KEY, X_KEY, HOPS, REQUEST_ID, CONTENT_LENGTH];
 /// What every list of answers lets through: what is said of the key, and how long the body is.
 const ALWAYS_IN_ANSWERS: [HeaderName; 7] =
     [KEY, X_KEY, STATUS, REPLAYED, REPLAYED_BY_STRIPE, RETRY_AFTER, CONTENT_LENGTH];
@@ -62,19 +62,23 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Takes out of a request what may not pass.
-    pub(crate) fn filter_request(&self, headers: &mut HeaderMap) {
+    /// Takes out of a request what may not come in.
+    pub(crate) fn filter_arriving(&self, headers: &mut HeaderMap) {
+        retain(headers, |name| self.files_pass(name, Crossing::Arriving));
+    }
+
+    /// Takes out of a request what may not go out. The flags speak of this: what comes in may still be looked at, to tell who
+    /// asks.
+    pub(crate) fn filter_leaving(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
-            let passes = |file: &Boundary, crossing| {
-                file.passes(self.party, crossing, Traffic::Requests, name.as_str())
-            };
-            ALWAYS_IN_REQUESTS.contains(name)
-                || (self.requests.passes(name.as_str())
-                    && self
-                        .files
-                        .iter()
-                        .all(|file| passes(file, Crossing::Arriving) && passes(file, Crossing::Leaving)))
+            let by_flags = ALWAYS_IN_REQUESTS.contains(name) || self.requests.passes(name.as_str());
+            by_flags && self.files_pass(name, Crossing::Leaving)
         });
+    }
+
+    fn files_pass(&self, name: &HeaderName, crossing: Crossing) -> bool {
+        let passes = |file: &Boundary| file.passes(self.party, crossing, Traffic::Requests, name.as_str());
+        ALWAYS_IN_REQUESTS.contains(name) || self.files.iter().all(passes)
     }
 
     /// Takes out of an answer what may not pass.
@@ -213,6 +217,11 @@ mod tests {
         }
     }
 
+    fn pass(lists: &Lists, headers: &mut HeaderMap) {
+        lists.filter_arriving(headers);
+        lists.filter_leaving(headers);
+    }
+
     #[test]
     fn a_list_lets_through_what_it_names_and_what_always_passes() {
         let lists = lists(None, Some(&["accept", "x-app-*"]), &["x-user-id"]);
@@ -224,7 +233,7 @@ mod tests {
             ("x-app-version", "7"),
             ("x-user-id", "7"),
         ]);
-        lists.filter_request(&mut fields);
+        pass(&lists, &mut fields);
         assert_eq!(names(&fields), ["accept", "ichido-hops", "idempotency-key", "x-app-version"]);
     }
 
@@ -237,7 +246,7 @@ mod tests {
         let lists = lists(Some(file), None, &[]);
         let mut request =
             headers(&[("accept", "*/*"), ("cookie", "a=b"), ("x-other", "1"), ("x-idempotency-key", "k")]);
-        lists.filter_request(&mut request);
+        pass(&lists, &mut request);
         assert_eq!(names(&request), ["accept", "x-idempotency-key"]);
         let mut answer = headers(&[
             ("etag", "1"),
@@ -254,7 +263,7 @@ mod tests {
         let lists = lists(None, None, &["X-User-Id"]);
         let mut fields =
             headers(&[("cookie", "a=b"), ("cookie", "c=d"), ("x-user-id", "7"), ("x-user-id", "8")]);
-        lists.filter_request(&mut fields);
+        pass(&lists, &mut fields);
         assert_eq!(names(&fields), ["cookie"]);
         assert_eq!(fields.get_all("cookie").iter().count(), 2, "repeats stay repeats");
     }

@@ -69,7 +69,8 @@ impl HopRole {
     }
 
     async fn pass_on(&self, arrived: Arrived) -> Result<Response<AnswerBody>, Problem> {
-        let Arrived { call, body, key } = arrived;
+        let Arrived { mut call, body, key } = arrived;
+        self.rules.depart(&mut call);
         let by = Instant::now() + self.patience.in_all;
         // What is certainly not repeated need not be kept.
         let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");

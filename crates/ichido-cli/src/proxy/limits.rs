@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// The most header fields of one request; one more is answered 431.
 pub(crate) const HEADERS_MAX: usize = 100;
+/// The most header fields of an answer. More than requests may have: an answer that is refused was still given.
+pub(crate) const ANSWER_HEADERS_MAX: usize = 256;
 /// The most bytes of a request's line and header fields together; one more is answered 431.
 pub(crate) const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The most requests at once on one HTTP/2 connection.

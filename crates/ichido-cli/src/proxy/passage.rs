@@ -129,7 +129,7 @@ impl Rules {
         let key = if is_guarded { self.key_of(&headers)? } else { None };
         let hops = self.hops(&headers, slip);
         headers.remove(http::header::HOST);
-        self.lists.filter_request(&mut headers);
+        self.lists.filter_arriving(&mut headers);
         if self.traceparent == Traceparent::Drop {
             headers.remove(TRACEPARENT);
             headers.remove(TRACESTATE);
@@ -155,6 +155,11 @@ impl Rules {
     fn hops(&self, headers: &HeaderMap, slip: &Slip) -> Hops {
         let before = if self.is_edge { Hops::default() } else { Hops::read(headers.get_all(HOPS)) };
         before.and(Hop { name: self.name.clone(), at: clock::now(), request_id: slip.request_id.clone() })
+    }
+
+    /// Takes out of a request what may not go out to the upstream.
+    pub(crate) fn depart(&self, call: &mut Call) {
+        self.lists.filter_leaving(&mut call.headers);
     }
 
     /// Takes out of an upstream's answer what may not pass.

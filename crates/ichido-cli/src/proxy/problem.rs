@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use ichido_core::key::KeyError;
@@ -24,8 +24,8 @@ pub(crate) struct Problem {
     title: &'static str,
     detail: Cow<'static, str>,
     effect: Option<Effect>,
-    /// From when on asking again can help, in seconds.
-    retry_after: Option<u32>,
+    /// A header field that goes with it.
+    field: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
 impl Problem {
@@ -35,7 +35,7 @@ impl Problem {
         title: &'static str,
         detail: Cow<'static, str>,
     ) -> Self {
-        Self { status, code: Cow::Borrowed(code), title, detail, effect: None, retry_after: None }
+        Self { status, code: Cow::Borrowed(code), title, detail, effect: None, field: None }
     }
 
     /// The same under another status and code, where a boundary file asks for them.
@@ -47,7 +47,10 @@ impl Problem {
     pub(crate) fn method(allowed: &[String]) -> Self {
         let detail = format!("requests of this method do not pass here; these do: {}", allowed.join(", "));
         let title = "The method does not pass";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", title, Cow::Owned(detail))
+        let problem =
+            Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", title, Cow::Owned(detail));
+        let allowed = HeaderValue::try_from(allowed.join(", ")).ok();
+        Self { field: allowed.map(|allowed| Box::new((ALLOW, allowed))), ..problem }
     }
 
     /// The request itself is wrong, whoever would get it.
@@ -94,7 +97,7 @@ impl Problem {
         let title = "The adapter is busy";
         let problem =
             Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, Cow::Borrowed(detail));
-        Self { retry_after: Some(1), ..problem }
+        Self { field: Some(Box::new((RETRY_AFTER, HeaderValue::from_static("1")))), ..problem }
     }
 
     /// No answer came; `effect` is what is known after all tries.
@@ -132,7 +135,7 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(self.retry_after.map(|seconds| (RETRY_AFTER, HeaderValue::from(seconds))));
+        headers.extend(self.field.map(|field| *field));
         response
     }
 }

@@ -17,7 +17,7 @@ use ichido_core::verdict::NetworkFault;
 use tokio::time::{Instant, timeout_at};
 
 use super::body::{BodyFault, Lender, Lent, Upload, lend};
-use super::limits::{Limits, UNUSED_CONNECTIONS_MAX, UPSTREAM_IDLE, UPSTREAM_IDLE_MAX};
+use super::limits::{ANSWER_HEADERS_MAX, Limits, UNUSED_CONNECTIONS_MAX, UPSTREAM_IDLE, UPSTREAM_IDLE_MAX};
 
 /// Where requests go.
 pub(crate) struct Upstream {
@@ -57,6 +57,7 @@ impl Upstream {
             .pool_max_idle_per_host(UPSTREAM_IDLE_MAX)
             .retry_canceled_requests(false)
             .set_host(true)
+            .http1_max_headers(ANSWER_HEADERS_MAX)
             .build(connector);
         Self { client, authority, upload_max: limits.body }
     }

@@ -490,3 +490,26 @@ async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
     assert_eq!(code, Some(1), "{err}");
     assert!(err.contains("the store cannot be opened") && !err.contains("hunter2"), "{err}");
 }
+
+#[tokio::test]
+async fn what_tells_who_asks_need_not_reach_the_service() {
+    let store = fresh_file();
+    let folder = folder::fresh();
+    let sending = folder.write(
+        "adapter.json",
+        r#"{"boundary": "adapter", "identity": {"source": "header", "name": "x-user-id"},
+            "headers": {"adapter_outbound": {"drop": ["x-user-id"]}},
+            "operations": {"orders.create": {"methods": ["POST"], "path": "/orders"}}}"#,
+    );
+    let service = numbering().await;
+    let flags = ["--store", &store.url, "--boundary", &sending, "--drop-headers", "authorization"];
+    let proxy = Proxy::start("adapter", service.address, &flags);
+    let request =
+        order("k").field("x-user-id", "alice").field("authorization", "Bearer secret").field("accept", "*/*");
+    assert_eq!(send(proxy.address, &request).await.status(), 201);
+    let seen = service.only();
+    assert_eq!(
+        (seen.one("x-user-id"), seen.one("authorization"), seen.one("accept")),
+        (None, None, Some("*/*"))
+    );
+}

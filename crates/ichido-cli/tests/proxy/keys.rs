@@ -164,7 +164,9 @@ async fn the_refusal_is_as_the_boundary_file_says() {
     let proxy = Proxy::start("bff", service.address, &["--boundary", &file]);
     let missing = send(proxy.address, &Request::post("/")).await;
     assert_eq!((missing.status(), missing.code().as_str()), (428, "KEY_REQUIRED"));
-    assert_eq!(send(proxy.address, &Request::new("PATCH", "/").key("k")).await.code(), "method_not_allowed");
+    let refused = send(proxy.address, &Request::new("PATCH", "/").key("k")).await;
+    assert_eq!((refused.status(), refused.code().as_str()), (405, "method_not_allowed"));
+    assert_eq!(refused.one("allow"), Some("GET, POST"));
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let request = Request::post("/").key("\"k\"").field("x-request-id", "mine").field("traceparent", trace);
     let passed = send(proxy.address, &request).await;
