@@ -111,11 +111,6 @@ struct Line {
 }
 
 impl Framing {
-    /// How many heads have come in whole; HTTP/2's preface counts as one.
-    pub(crate) fn heads(&self) -> u64 {
-        self.heads
-    }
-
     /// Takes the bytes that came next.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let mut index = 0;
@@ -311,7 +306,7 @@ mod tests {
         );
         let stream = format!("{stream}{}\r\n\r\n", "y".repeat(2_000));
         let framing = take(stream.as_bytes()).expect("nothing to refuse");
-        assert_eq!(framing.heads(), 3);
+        assert_eq!(framing.heads, 3);
         assert_eq!(framing.at, At::Head);
     }
 
@@ -368,7 +363,7 @@ mod tests {
     #[test]
     fn nothing_is_watched_after_the_preface_of_http2() {
         let framing = take(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\n").expect("frames are not ours");
-        assert_eq!(framing.heads(), 1);
+        assert_eq!(framing.heads, 1);
         let late =
             b"GET / HTTP/1.1\r\n\r\nPRI * HTTP/2.0\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n";
         assert!(take(late).is_err(), "only the very first line changes the protocol");

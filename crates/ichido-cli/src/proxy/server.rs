@@ -147,7 +147,7 @@ async fn serve_connection<A: Answers>(
             Ok::<_, Infallible>(response.map(|body| busy.hold(body)))
         }
     });
-    let io = TokioIo::new(Wire::new(stream, limits.head, limits.body_idle));
+    let io = TokioIo::new(Wire::new(stream, limits.body_idle));
     let builder = builder(&limits);
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut is_closing = false;
@@ -169,6 +169,8 @@ async fn serve_connection<A: Answers>(
                 close_at = Instant::now() + CLOSING;
                 connection.as_mut().graceful_shutdown();
             }
+            // hyper's header time-out begins once it knows the protocol, for whose bytes it waits for ever; on HTTP/2
+            // there is none.
             () = sleep_until(close_at), if is_idle => {
                 if is_closing {
                     return;

@@ -1,15 +1,12 @@
 //! A client's connection as hyper sees it: watched, and never waited for without end.
 //!
-//! Guarantee: no byte reaches the parser that [`Framing`] refuses; a client that does not send its first head in
-//! time, or does not take what is sent to it, is cut off.
-//!
-//! hyper's own header time-out begins once it knows the protocol, and it waits for the bytes that tell it so for
-//! ever; its writes have no time-out at all.
+//! Guarantee: no byte reaches the parser that [`Framing`] refuses, and a client that does not take what is sent to it
+//! is cut off: hyper's writes have no time-out of their own.
 
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -28,7 +25,6 @@ pub(crate) struct Wire {
     framing: Framing,
     /// What is left to hand on of [`REFUSED`], once something was.
     refused: Option<&'static [u8]>,
-    first_head_by: Pin<Box<Sleep>>,
     /// Since when a write makes no progress, as the moment at which that has gone on for too long.
     stalled: Option<Pin<Box<Sleep>>>,
     stall_max: Duration,
@@ -36,15 +32,8 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Begins to watch a connection.
-    pub(crate) fn new(stream: TcpStream, first_head_within: Duration, stall_max: Duration) -> Self {
-        Self {
-            stream,
-            framing: Framing::default(),
-            refused: None,
-            first_head_by: Box::pin(sleep(first_head_within)),
-            stalled: None,
-            stall_max,
-        }
+    pub(crate) fn new(stream: TcpStream, stall_max: Duration) -> Self {
+        Self { stream, framing: Framing::default(), refused: None, stalled: None, stall_max }
     }
 
     fn watched(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -72,13 +61,7 @@ impl AsyncRead for Wire {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        match Pin::new(&mut this.stream).poll_read(cx, buf) {
-            Poll::Ready(Ok(())) => {}
-            Poll::Pending if this.framing.heads() == 0 && this.first_head_by.as_mut().poll(cx).is_ready() => {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            other => return other,
-        }
+        ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
         if let Err(Refused { good, fault }) = this.framing.take(&buf.filled()[before..]) {
             tracing::info!(%fault, "refused a connection whose requests could be cut apart in two ways");
             buf.set_filled(before + good);

@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::client::HUNG;
 use super::message::{Kind, Message, Reader};
 
 /// What the service does about one request.
@@ -101,7 +102,9 @@ impl Service {
 
     /// Waits until it was asked so often.
     pub(crate) async fn until_seen(&self, count: usize) {
-        self.seen.clone().wait_for(|seen| count <= seen.len()).await.expect("it runs");
+        let mut seen = self.seen.clone();
+        let asked = tokio::time::timeout(HUNG, seen.wait_for(|seen| count <= seen.len())).await;
+        asked.expect("it is asked so often").expect("it runs");
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -168,10 +171,9 @@ impl Effects {
 
     /// Waits until an action has taken effect.
     pub(crate) async fn until(&self, action: &str) {
-        self.0
-            .subscribe()
-            .wait_for(|effects| effects.contains_key(action))
-            .await
-            .expect("we hold the sender");
+        let mut effects = self.0.subscribe();
+        let happened =
+            tokio::time::timeout(HUNG, effects.wait_for(|effects| effects.contains_key(action))).await;
+        happened.unwrap_or_else(|_| panic!("{action} takes effect")).expect("we hold the sender");
     }
 }
