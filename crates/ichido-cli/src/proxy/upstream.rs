@@ -119,7 +119,11 @@ impl Upstream {
             (Ok(answer), _) if answer.status().is_informational() => {
                 Err(Failure::Network(NetworkFault::AnswerCut))
             }
-            (Ok(answer), _) => Ok(answer),
+            (Ok(mut answer), _) => {
+                // The version is the connection's, and this one ends here.
+                *answer.version_mut() = Version::HTTP_11;
+                Ok(answer)
+            }
             (Err(_), Some(fault)) => Err(Failure::Upload(fault)),
             (Err(error), None) => Err(Failure::Network(fault_of(&error))),
         }

@@ -221,6 +221,18 @@ async fn answers_without_a_body_keep_their_length() {
 }
 
 #[tokio::test]
+async fn the_version_of_an_answer_is_that_of_its_own_connection() {
+    let service =
+        Service::start(|_, _| Act::Cut(b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec())).await;
+    let proxy = Proxy::start("gateway", service.address, &[]);
+    let mut client = Client::connect(proxy.address).await;
+    for _ in 0..2 {
+        let answer = client.send(&Request::get("/")).await;
+        assert_eq!((answer.first.as_str(), answer.text()), ("HTTP/1.1 200 OK", "ok"));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_breaks_off_breaks_off_here_too() {
     let service = Service::start(|_, _| {
         Act::Cut(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n".to_vec())
