@@ -1,9 +1,11 @@
 //! How fast Ichido is, measured as ratios in one run against the least SQL that could do the same work.
 
 mod floor;
+mod floor_sqlite;
 mod load;
 mod once;
 mod report;
+mod sqlite;
 mod store;
 
 use std::process::ExitCode;
@@ -12,10 +14,16 @@ use std::process::ExitCode;
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["store"] => store::run().await,
+        ["store"] => {
+            let mut lines = store::run().await;
+            lines.extend(sqlite::run().await);
+            report::print(&lines);
+        }
+        ["store", "postgres"] => report::print(&store::run().await),
+        ["store", "sqlite"] => report::print(&sqlite::run().await),
         ["once"] => once::run().await,
         _ => {
-            eprintln!("usage: cargo xtask bench store|once");
+            eprintln!("usage: cargo xtask bench store [postgres|sqlite], or bench once");
             return ExitCode::from(2);
         }
     }

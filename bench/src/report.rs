@@ -11,7 +11,7 @@ pub(crate) struct Line {
     pub(crate) target: f64,
 }
 
-pub(crate) fn print(lines: &[Line]) -> String {
+pub(crate) fn print(lines: &[Line]) {
     let mut text = String::from("| work | ours/s | floor/s | ratio | target |\n|---|---:|---:|---:|---:|\n");
     for line in lines {
         let ratio = line.ours / line.floor;
@@ -21,7 +21,6 @@ pub(crate) fn print(lines: &[Line]) -> String {
             .expect("a string takes everything");
     }
     print!("{text}");
-    text
 }
 
 /// How long something takes, and how many a second that is.

@@ -19,7 +19,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use crate::floor;
-use crate::report::{Line, Stopwatch, median, print};
+use crate::report::{Line, Stopwatch, median};
 
 const CALLERS: usize = 64;
 const ROUNDS: usize = 3;
@@ -27,7 +27,7 @@ const SECONDS: u32 = 4;
 const DRAIN: usize = 60_000;
 const OLD_SNAPSHOT_ROUNDS: usize = 16;
 
-pub(crate) async fn run() {
+pub(crate) async fn run() -> Vec<Line> {
     let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
     let cluster = Cluster::start(&settings).expect("a PostgreSQL server");
     let database = cluster.database().await.expect("a database");
@@ -46,7 +46,7 @@ pub(crate) async fn run() {
     lines.push(replay(&store, &pool, &url).await);
     lines.push(with_history(&store, &pool).await);
     lines.extend(with_an_old_snapshot(&store, &pool).await);
-    print(&lines);
+    lines
 }
 
 /// Claim and settle with a million finished messages behind it, beside the same on an empty store.
@@ -189,7 +189,7 @@ fn claim_of(key: &str) -> KeyClaim {
     }
 }
 
-async fn claim_and_settle(store: &Store, key: &str) {
+pub(crate) async fn claim_and_settle(store: &Store, key: &str) {
     let claim = claim_of(key);
     let name = claim.name.clone();
     let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
@@ -245,7 +245,7 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
 }
 
 /// Calls a second of 64 callers who each wait for their answer.
-async fn callers<F, W>(seconds: u32, work: F) -> f64
+pub(crate) async fn callers<F, W>(seconds: u32, work: F) -> f64
 where
     F: Fn() -> W + Clone + Send + 'static,
     W: Future<Output = ()> + Send,
@@ -276,7 +276,7 @@ fn queue() -> QueueName {
     QueueName::parse("orders").expect("a name")
 }
 
-fn message() -> NewMessage {
+pub(crate) fn message() -> NewMessage {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
     NewMessage {
         digest: Digest::from_bytes([7; 32]),

@@ -9,7 +9,9 @@ Usage: cargo xtask <chore>
 
   test                  everything CI checks: tools, format, clippy, tests, docs, deny, fuzz (compiled only)
   tidy                  the rules about the repository itself (also part of `test`)
-  bench store           the store's speed beside the least SQL for the same work (a release build, some minutes)
+  bench store [DATABASE]
+                        the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on
+                        both if not said (a release build, some minutes)
   bench once            an endpoint behind the layer beside the same one bare (a release build, some minutes)
   soak                  the crash tests in their long form: 500 kills for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
@@ -32,7 +34,10 @@ pub enum Chore {
     /// Check the rules about the repository itself.
     Tidy,
     /// Measure the store.
-    BenchStore,
+    BenchStore {
+        /// On this database alone.
+        database: Option<Database>,
+    },
     /// Measure the layer.
     BenchOnce,
     /// Kill for longer than CI has time for.
@@ -46,6 +51,25 @@ pub enum Chore {
     Help,
 }
 
+/// A database that the store runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// PostgreSQL.
+    Postgres,
+    /// SQLite.
+    Sqlite,
+}
+
+impl Database {
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Sqlite => "sqlite",
+        }
+    }
+}
+
 impl Chore {
     /// The chore that the words after `cargo xtask` ask for, or what is wrong with them.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
@@ -57,7 +81,16 @@ impl Chore {
             [] => Err("which chore?".to_owned()),
             ["test"] => Ok(Self::Test),
             ["tidy"] => Ok(Self::Tidy),
-            ["bench", "store"] => Ok(Self::BenchStore),
+            ["bench", "store"] => Ok(Self::BenchStore { database: None }),
+            ["bench", "store", word] => {
+                match [Database::Postgres, Database::Sqlite].iter().find(|database| database.word() == *word)
+                {
+                    Some(database) => Ok(Self::BenchStore { database: Some(*database) }),
+                    None => {
+                        Err(format!("`{word}` is no database that the store runs on: `postgres` or `sqlite`"))
+                    }
+                }
+            }
             ["bench", "once"] => Ok(Self::BenchOnce),
             ["bench", ..] => Err("`bench` measures one thing: `bench store` or `bench once`".to_owned()),
             ["soak"] => Ok(Self::Soak),
@@ -114,6 +147,11 @@ mod tests {
         assert_eq!(Chore::parse(&["tidy"]), Ok(Chore::Tidy));
         assert_eq!(Chore::parse(&["fuzz"]), Ok(Chore::Fuzz { seconds: 60 }));
         assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));
+        for database in [Database::Postgres, Database::Sqlite] {
+            let chore = Chore::BenchStore { database: Some(database) };
+            assert_eq!(Chore::parse(&["bench", "store", database.word()]), Ok(chore));
+        }
+        assert_eq!(Chore::parse(&["bench", "store"]), Ok(Chore::BenchStore { database: None }));
         assert_eq!(Chore::parse(&["help"]), Ok(Chore::Help));
         for word in WORDS {
             assert!(Chore::parse(&word.split(' ').collect::<Vec<_>>()).is_ok(), "{word}");
@@ -159,8 +197,10 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        let wrong: [&[&str]; 5] = [
+        let wrong: [&[&str]; 7] = [
             &[],
+            &["bench"],
+            &["bench", "store", "mysql"],
             &["tests"],
             &["test", "--fast"],
             &["fuzz", "--seconds", "soon"],

@@ -4,14 +4,16 @@
 
 use std::path::Path;
 
+use crate::chore::Database;
 use crate::line::Line;
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
 
-/// Measures the store beside its floors.
-pub fn bench_store(root: &Path) -> Result<(), String> {
-    Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "store"]).run(root)
+/// Measures the store beside its floors, on both databases or on one.
+pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
+    let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "store"]);
+    line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
 /// Measures an endpoint behind the layer beside the same one bare.

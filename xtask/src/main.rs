@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let outcome = match chore {
         Chore::Test => test::run(&root()),
         Chore::Tidy => tidy::run(&root()),
-        Chore::BenchStore => long::bench_store(&root()),
+        Chore::BenchStore { database } => long::bench_store(&root(), database),
         Chore::BenchOnce => long::bench_once(&root()),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),

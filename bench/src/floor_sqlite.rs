@@ -1,0 +1,149 @@
+//! SQLite's floors: a bare loop that writes the rows of the same work on one connection, one in a commit or 64.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::RecordName;
+use ichido_store::testing::sqlite::{File, fresh_file};
+use sqlx::query::Query;
+use sqlx::sqlite::{
+    Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous,
+};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
+use uuid::Uuid;
+
+use crate::report::Stopwatch;
+
+const NOW: i64 = 1_760_000_000_000_000;
+const BEGIN: &str = "BEGIN IMMEDIATE";
+const COMMIT: &str = "COMMIT";
+
+type Statement = Query<'static, Sqlite, SqliteArguments>;
+
+/// A fresh file, and the connection that writes it as the store's does.
+async fn fresh() -> (File, SqliteConnection) {
+    let file = fresh_file();
+    let options = SqliteConnectOptions::new()
+        .filename(file.path())
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full);
+    let mut connection = options.connect().await.expect("a file");
+    connection.execute(include_str!("../floor/sqlite.sql")).await.expect("the floor's tables");
+    (file, connection)
+}
+
+/// Messages a second, this many in each transaction: one statement for them, and one that makes them claimable.
+pub(crate) async fn enqueue(seconds: u32, group: usize) -> f64 {
+    let (_file, mut connection) = fresh().await;
+    let messages = rows(
+        "INSERT INTO floor_messages VALUES",
+        "(?, ?, ?, ?, ?, ?, ?, NULL, 2, 9, NULL, NULL, ?)",
+        "ON CONFLICT DO NOTHING",
+        group,
+    );
+    let ready = rows("INSERT INTO floor_ready VALUES", "(?, 2, ?)", "", group);
+    let (watch, mut done) = (Stopwatch::start(), 0);
+    while watch.elapsed() < Duration::from_secs(u64::from(seconds)) {
+        let ids: Vec<Uuid> = (0..group).map(|_| Uuid::now_v7()).collect();
+        let (mut message, mut place) = (query(&messages), query(&ready));
+        for id in &ids {
+            message = message
+                .bind(id)
+                .bind("orders")
+                .bind("alice")
+                .bind(Uuid::now_v7().to_string())
+                .bind([7_u8; 32].as_slice())
+                .bind("application/json")
+                .bind([b'x'; 200].as_slice())
+                .bind(NOW);
+            place = place.bind("orders").bind(id);
+        }
+        run(&mut connection, sqlx::query(BEGIN)).await;
+        assert_eq!(run(&mut connection, message).await, group);
+        assert_eq!(run(&mut connection, place).await, group);
+        run(&mut connection, sqlx::query(COMMIT)).await;
+        done += group;
+    }
+    watch.rate(done)
+}
+
+/// Claims with their settles a second: this many claims in a transaction, and then as many settles in another, one statement each.
+pub(crate) async fn ledger(seconds: u32, group: usize) -> f64 {
+    let (_file, mut connection) = fresh().await;
+    let claims = rows(
+        "INSERT INTO floor_ledger (name, operation, identity, key, fingerprint, request_digest, state, fence, claim_id, lease_until, \
+         created_at, claimed_at) VALUES",
+        "(?, ?, ?, ?, ?, ?, 'claimed', ?, ?, ?, ?, ?)",
+        "ON CONFLICT DO NOTHING",
+        group,
+    );
+    let settles = rows(
+        "WITH i (name, fence, body, completed_at, expires_at) AS (VALUES",
+        "(?, ?, ?, ?, ?)",
+        ") UPDATE floor_ledger AS l SET state = 'applied', lease_until = NULL, status = 201, headers = x'00', body = i.body, \
+         completed_at = i.completed_at, expires_at = i.expires_at FROM i WHERE l.name = i.name AND l.fence = i.fence AND l.state = 'claimed'",
+        group,
+    );
+    let (watch, mut done) = (Stopwatch::start(), 0);
+    let mut fence = 0_i64;
+    while watch.elapsed() < Duration::from_secs(u64::from(seconds)) {
+        let (mut claim, mut settle) = (query(&claims), query(&settles));
+        for name in (0..group).map(|_| name()) {
+            fence += 1;
+            claim = bind_claim(claim, &name, fence);
+            settle = settle
+                .bind(name.hash().as_slice())
+                .bind(fence)
+                .bind([b'x'; 200].as_slice())
+                .bind(NOW)
+                .bind(NOW + 259_200_000_000);
+        }
+        for statement in [claim, settle] {
+            run(&mut connection, sqlx::query(BEGIN)).await;
+            assert_eq!(run(&mut connection, statement).await, group);
+            run(&mut connection, sqlx::query(COMMIT)).await;
+        }
+        done += group;
+    }
+    watch.rate(done)
+}
+
+fn name() -> RecordName {
+    RecordName {
+        operation: "orders.create".into(),
+        identity: "alice".into(),
+        key: IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key"),
+    }
+}
+
+fn bind_claim(claim: Statement, name: &RecordName, fence: i64) -> Statement {
+    claim
+        .bind(name.hash().as_slice())
+        .bind(&name.operation)
+        .bind(&name.identity)
+        .bind(name.key.as_str())
+        .bind([7_u8; 32].as_slice())
+        .bind([7_u8; 32].as_slice())
+        .bind(fence)
+        .bind(Uuid::now_v7())
+        .bind(NOW + 30_000_000)
+        .bind(NOW)
+        .bind(NOW)
+}
+
+/// A statement with so many rows in its middle.
+fn rows(head: &str, row: &str, tail: &str, count: usize) -> Arc<str> {
+    format!("{head} {} {tail}", vec![row; count].join(", ")).into()
+}
+
+fn query(sql: &Arc<str>) -> Statement {
+    sqlx::query(AssertSqlSafe(Arc::clone(sql)))
+}
+
+/// Runs a statement; answers how many rows it wrote.
+async fn run(connection: &mut SqliteConnection, statement: Statement) -> usize {
+    let done = statement.execute(connection).await.expect("written");
+    usize::try_from(done.rows_affected()).expect("few")
+}

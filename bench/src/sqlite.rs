@@ -1,0 +1,64 @@
+//! The store on SQLite beside its floors, each run on a fresh file of its own.
+
+use ichido_store::Store;
+use ichido_store::testing::sqlite::fresh_file;
+use uuid::Uuid;
+
+use crate::floor_sqlite as floor;
+use crate::report::{Line, median};
+use crate::store::{callers, claim_and_settle, message};
+
+const ROUNDS: usize = 3;
+const SECONDS: u32 = 3;
+/// How many rows the floor writes in one transaction.
+const GROUP: usize = 64;
+
+pub(crate) async fn run() -> Vec<Line> {
+    let (mut ours, mut alone, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        alone.push(floor::ledger(SECONDS, 1).await);
+        grouped.push(floor::ledger(SECONDS, GROUP).await);
+        ours.push(ledger().await);
+    }
+    let mut lines = beside("ledger claim and settle on SQLite, 64 callers", ours, alone, grouped);
+    let (mut ours, mut alone, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        alone.push(floor::enqueue(SECONDS, 1).await);
+        grouped.push(floor::enqueue(SECONDS, GROUP).await);
+        ours.push(single().await);
+    }
+    lines.extend(beside("enqueue singly on SQLite, 64 callers", ours, alone, grouped));
+    lines
+}
+
+fn beside(work: &str, ours: Vec<f64>, alone: Vec<f64>, grouped: Vec<f64>) -> Vec<Line> {
+    let ours = median(ours);
+    let line =
+        |how: &str, floor, target| Line { work: format!("{work}, against {how}"), ours, floor, target };
+    vec![
+        line("a commit for each call", median(alone), 4.0),
+        line("a bare loop in groups of 64", median(grouped), 0.5),
+    ]
+}
+
+async fn ledger() -> f64 {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 4).await.expect("the store opens");
+    callers(SECONDS, move || {
+        let store = store.clone();
+        async move { claim_and_settle(&store, &Uuid::now_v7().to_string()).await }
+    })
+    .await
+}
+
+async fn single() -> f64 {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 4).await.expect("the store opens");
+    callers(SECONDS, move || {
+        let store = store.clone();
+        async move {
+            store.message_enqueue(message()).await.expect("enqueued");
+        }
+    })
+    .await
+}
