@@ -11,17 +11,18 @@ const AGAIN_WAIT: Duration = Duration::from_millis(50);
 
 /// Writes one batch and answers each of its jobs, in order.
 pub(crate) trait Write<J, R>: Send + Sync + 'static {
+    /// Whether a busy database is busy for every job alike, so that splitting a batch only waits as often as it has parts: SQLite has
+    /// one writer, PostgreSQL has locks on rows.
+    const BUSY_FOR_ALL: bool;
+
     /// Must be harmless to repeat: with `again` set, an earlier write of the same jobs may have been done though its answer
     /// was lost, and this one finds that out and answers for it. That is how a COMMIT of unknown fate is read back.
     fn write(&self, jobs: &[J], again: bool) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
-
-    /// Whether a busy database is busy for every job alike, so that splitting a batch only waits as often as it has parts.
-    fn busy_for_all(&self) -> bool;
 }
 
 /// Writes jobs; a batch that is refused is split in halves until the job to blame is alone.
-pub(crate) async fn write_all<J: Sync, R: Send>(
-    writer: &impl Write<J, R>,
+pub(crate) async fn write_all<J: Sync, R: Send, W: Write<J, R>>(
+    writer: &W,
     jobs: &[J],
 ) -> Vec<Result<R, StoreError>> {
     let mut results = Vec::with_capacity(jobs.len());
@@ -35,7 +36,7 @@ pub(crate) async fn write_all<J: Sync, R: Send>(
                 results.push(Err(error));
                 results.extend(part.iter().skip(1).map(|_| Err(away(lost))));
             }
-            Err(StoreError::Busy) if writer.busy_for_all() => {
+            Err(StoreError::Busy) if W::BUSY_FOR_ALL => {
                 results.extend(part.iter().map(|_| Err(StoreError::Busy)));
             }
             Err(error) if part.len() == 1 => results.push(Err(error)),

@@ -20,8 +20,8 @@ macro_rules! on {
 pub(crate) use on;
 
 pub(crate) enum Driver {
-    Postgres(Box<Postgres>),
-    Sqlite(Sqlite),
+    Postgres(Arc<Postgres>),
+    Sqlite(Arc<Sqlite>),
 }
 
 impl Driver {
@@ -32,9 +32,9 @@ impl Driver {
         skew: Arc<AtomicI64>,
     ) -> Result<Self, StoreError> {
         let driver = match url.split_once(':') {
-            Some(("sqlite", _)) => Self::Sqlite(Sqlite::connect(url, connections_max, skew).await?),
+            Some(("sqlite", _)) => Self::Sqlite(Arc::new(Sqlite::connect(url, connections_max, skew).await?)),
             Some(("postgres" | "postgresql", _)) => {
-                Self::Postgres(Box::new(Postgres::connect(url, connections_max, skew).await?))
+                Self::Postgres(Arc::new(Postgres::connect(url, connections_max, skew).await?))
             }
             _ => {
                 return Err(StoreError::Address(
@@ -52,10 +52,5 @@ impl Driver {
             Self::Postgres(postgres) => Wakes::everywhere(postgres.pool()).await,
             Self::Sqlite(_) => Wakes::here(),
         }
-    }
-
-    /// Whether being busy concerns the whole database: SQLite has one writer, PostgreSQL has locks on rows.
-    pub(crate) fn busy_for_all(&self) -> bool {
-        matches!(self, Self::Sqlite(_))
     }
 }

@@ -18,6 +18,7 @@
 
 mod alone;
 mod batch;
+mod batches;
 mod columns;
 mod driver;
 pub mod error;

@@ -1,16 +1,18 @@
 //! The SQLite driver: WAL with `synchronous=FULL`, one writer, every write transaction begun as `IMMEDIATE`, a pool of readers.
 //!
 //! A batch is one transaction, so the batchers in front make it a group commit. With a single writer nothing changes under a
-//! transaction's eyes: what it reads it may act on, and no row is locked. Batches go in as one JSON parameter for `json_each`;
-//! JSON carries no bytes, so payloads go beside it as one blob whose parts the rows name by place and length.
+//! transaction's eyes: what it reads it may act on, and no row is locked. Rows that are many go in as bound values, statement by
+//! statement of up to 64 (`values`); lists of names go in as one JSON parameter for `json_each`.
 
-pub(crate) mod enqueue;
+mod enqueue;
+mod group;
 mod json;
 mod ledger;
 mod own;
 mod read;
 mod step;
 mod upkeep;
+mod values;
 mod work;
 
 use std::borrow::Cow;
@@ -40,6 +42,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a caller waits for its turn with the one writer, or for a free reader.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// More than we have, so that each is prepared once for a connection.
+const STATEMENTS_MAX: usize = 256;
+
 /// How often opening is tried while another process turns the same new file into a WAL database: SQLite does not wait for that.
 const OPEN_TRIES: u32 = 40;
 const OPEN_WAIT: Duration = Duration::from_millis(25);
@@ -68,6 +73,7 @@ impl Sqlite {
             .filename(path)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
+            .statement_cache_capacity(STATEMENTS_MAX)
             // Stated on every connection: an answer must mean durable, and the power may go at any moment.
             .synchronous(SqliteSynchronous::Full);
         let writer = open(
@@ -165,6 +171,10 @@ impl Writing {
     /// Runs a statement whose only parameter is a batch.
     async fn run(&mut self, sql: &'static str, batch: String) -> Result<u64, StoreError> {
         Ok(sqlx::query(sql).bind(batch).execute(self.connection()).await?.rows_affected())
+    }
+
+    async fn rollback(self) -> Result<(), StoreError> {
+        Ok(self.transaction.rollback().await?)
     }
 
     async fn commit(mut self) -> Result<(), StoreError> {

@@ -11,14 +11,10 @@ use std::time::Duration;
 #[cfg(feature = "testing")]
 use sqlx::sqlite::SqlitePool;
 
-use crate::alone::Write;
-use crate::batch::{Batcher, Bounds};
-use crate::driver::{Driver, on};
+use crate::batches::Batches;
+use crate::driver::Driver;
 use crate::error::StoreError;
-use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, Numbered, Settlement, Stepped};
 use crate::postgres::Postgres;
-use crate::record::Attempt;
 use crate::wake::Wakes;
 
 /// The ledger and the outbox of one database. Cheap to clone; all clones are the same store, and it closes with the last.
@@ -29,10 +25,7 @@ use crate::wake::Wakes;
 pub struct Store {
     driver: Arc<Driver>,
     skew: Arc<AtomicI64>,
-    claims: Arc<Batcher<Attempt, KeyClaimed>>,
-    settles: Arc<Batcher<KeySettle, KeySettled>>,
-    messages: Arc<Batcher<Numbered, Enqueued>>,
-    settlements: Arc<Batcher<Settlement, Stepped>>,
+    batches: Arc<Batches>,
     wakes: Arc<Wakes>,
 }
 
@@ -66,17 +59,8 @@ impl Store {
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
         let skew = Arc::new(AtomicI64::new(0));
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
-        let bounds = Bounds::DEFAULT;
         let wakes = Arc::new(driver.wakes().await);
-        Ok(Self {
-            claims: Arc::new(Batcher::start(bounds, Arc::new(Claims(Arc::clone(&driver))))),
-            settles: Arc::new(Batcher::start(bounds, Arc::new(Settles(Arc::clone(&driver))))),
-            messages: Arc::new(Batcher::start(bounds, Arc::new(Messages(Arc::clone(&driver))))),
-            settlements: Arc::new(Batcher::start(bounds, Arc::new(Settlements(Arc::clone(&driver))))),
-            driver,
-            skew,
-            wakes,
-        })
+        Ok(Self { batches: Arc::new(Batches::start(&driver)), driver, skew, wakes })
     }
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.
@@ -123,53 +107,5 @@ impl Store {
                 Err(StoreError::Address("this store is on PostgreSQL: give it a PostgreSQL transaction"))
             }
         }
-    }
-}
-
-struct Claims(Arc<Driver>);
-
-impl Write<Attempt, KeyClaimed> for Claims {
-    async fn write(&self, jobs: &[Attempt], _again: bool) -> Result<Vec<KeyClaimed>, StoreError> {
-        on!(&*self.0, driver => driver.key_claim(jobs).await)
-    }
-
-    fn busy_for_all(&self) -> bool {
-        self.0.busy_for_all()
-    }
-}
-
-struct Settles(Arc<Driver>);
-
-impl Write<KeySettle, KeySettled> for Settles {
-    async fn write(&self, jobs: &[KeySettle], again: bool) -> Result<Vec<KeySettled>, StoreError> {
-        on!(&*self.0, driver => driver.key_settle(jobs, again).await)
-    }
-
-    fn busy_for_all(&self) -> bool {
-        self.0.busy_for_all()
-    }
-}
-
-struct Messages(Arc<Driver>);
-
-impl Write<Numbered, Enqueued> for Messages {
-    async fn write(&self, jobs: &[Numbered], _again: bool) -> Result<Vec<Enqueued>, StoreError> {
-        on!(&*self.0, driver => driver.enqueue(jobs).await)
-    }
-
-    fn busy_for_all(&self) -> bool {
-        self.0.busy_for_all()
-    }
-}
-
-struct Settlements(Arc<Driver>);
-
-impl Write<Settlement, Stepped> for Settlements {
-    async fn write(&self, jobs: &[Settlement], _again: bool) -> Result<Vec<Stepped>, StoreError> {
-        on!(&*self.0, driver => driver.settle(jobs).await)
-    }
-
-    fn busy_for_all(&self) -> bool {
-        self.0.busy_for_all()
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test did not expect ends it, helpers included")]
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt as _;
 use std::str::FromStr as _;
@@ -9,14 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::digest::Digest;
+use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName};
+use ichido_core::ledger::{Class, EffectMode, Phase, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeyClaim, KeyClaimed};
-use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, QueueName};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
+use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Stepped};
 use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::sqlite::{File, fresh_file};
 use sqlx::Row as _;
@@ -52,19 +55,47 @@ fn message(key: &str) -> NewMessage {
 }
 
 fn claim() -> KeyClaim {
+    claim_of("k1")
+}
+
+fn claim_of(key: &str) -> KeyClaim {
     let mode = Some(EffectMode::Keyed);
     let draft = PolicyDraft { mode, lease: Some(LEASE), ..PolicyDraft::of(Class::ExternalEffect) };
     KeyClaim {
         name: RecordName {
             operation: "orders.create".to_owned(),
             identity: "alice".to_owned(),
-            key: IdempotencyKey::parse("k1").unwrap(),
+            key: IdempotencyKey::parse(key).unwrap(),
         },
         fingerprint: Fingerprint::from_bytes([1; 32]),
         request_digest: Digest::of_bytes(b"request"),
         policy: Arc::new(Policy::build(draft).unwrap()),
         hops: None,
         trace: None,
+    }
+}
+
+async fn claimed(store: &Store, key: &str) -> Fence {
+    match store.key_claim(claim_of(key)).await.unwrap() {
+        KeyClaimed::Run { fence, .. } => fence,
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn keep(status: u16) -> KeyOutcome {
+    KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response: Response { status, headers: Vec::new(), body: Some(Vec::new()) },
+        result_digest: None,
+        message_id: None,
+        ttl: LEASE * 1_000,
+    }
+}
+
+/// Lets everybody who is ready come as far as they get: there is one thread.
+async fn all_wait() {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -218,4 +249,99 @@ async fn a_relative_path_and_one_with_slashes_both_name_a_file() {
         Store::open(&url, 1).await.unwrap();
     }
     assert!(file.path().exists());
+}
+
+#[tokio::test]
+async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    let mut fences = HashMap::new();
+    for key in ["first", "late", "kept", "twice", "released", "held"] {
+        fences.insert(key, claimed(&store, key).await);
+    }
+    let late = fences["late"];
+    let settled = store.key_settle(KeySettle {
+        name: claim_of("late").name,
+        fence: late,
+        outcome: KeyOutcome::Release,
+    });
+    assert_eq!(settled.await.unwrap(), KeySettled::Stands);
+    fences.insert("late", claimed(&store, "late").await);
+    // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
+    let open = Store::begin_immediate(&pool).await.unwrap();
+    let mut waiting = Vec::new();
+    for (key, fence, outcome) in [
+        ("first", fences["first"], keep(200)),
+        ("kept", fences["kept"], keep(201)),
+        ("late", late, keep(202)),
+        ("twice", fences["twice"], keep(203)),
+        ("twice", fences["twice"], keep(204)),
+        ("released", fences["released"], KeyOutcome::Release),
+        ("held", fences["held"], KeyOutcome::Hold),
+    ] {
+        let (store, settle) = (store.clone(), KeySettle { name: claim_of(key).name, fence, outcome });
+        waiting.push(tokio::spawn(async move { store.key_settle(settle).await }));
+        all_wait().await;
+    }
+    open.rollback().await.unwrap();
+    let mut answers = Vec::new();
+    for answer in waiting {
+        answers.push(answer.await.unwrap().unwrap());
+    }
+    let [stands, stale, again] = [KeySettled::Stands, KeySettled::Stale, KeySettled::AlreadySettled];
+    assert_eq!(answers, [stands, stands, stale, stands, again, stands, stands]);
+    let mut found = Vec::new();
+    for key in ["kept", "late", "twice", "released", "held"] {
+        let record = store.key_look_up(&claim_of(key).name).await.unwrap();
+        found.push(
+            record.map(|record| (record.record.phase, record.response.map(|response| response.status))),
+        );
+    }
+    assert!(matches!(found[0], Some((Phase::Settled { .. }, Some(201)))), "{found:?}");
+    assert!(matches!(found[1], Some((Phase::Claimed { .. }, None))), "{found:?}");
+    assert!(matches!(found[2], Some((Phase::Settled { .. }, Some(203)))), "{found:?}");
+    assert!(found[3].is_none(), "{found:?}");
+    assert!(matches!(found[4], Some((Phase::Unknown, None))), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    let refuse = "CREATE TRIGGER ichido_fail BEFORE INSERT ON ichido_messages WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
+    sqlx::query(refuse).execute(&pool).await.unwrap();
+    let fence = claimed(&store, "settled").await;
+    store.message_enqueue(message("sent")).await.unwrap();
+    let work = store.work_claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
+    // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
+    let open = Store::begin_immediate(&pool).await.unwrap();
+    let put = |key: &'static str| {
+        let store = store.clone();
+        tokio::spawn(async move { store.message_enqueue(message(key)).await })
+    };
+    let first = put("first");
+    all_wait().await;
+    let (good, bad) = (put("good"), put("bad"));
+    let claim = tokio::spawn({
+        let store = store.clone();
+        async move { store.key_claim(claim_of("claimed")).await }
+    });
+    let settle = tokio::spawn({
+        let (store, name) = (store.clone(), claim_of("settled").name);
+        async move { store.key_settle(KeySettle { name, fence, outcome: keep(200) }).await }
+    });
+    let send = tokio::spawn({
+        let store = store.clone();
+        let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
+        async move { store.work_settle(settlement).await }
+    });
+    all_wait().await;
+    open.rollback().await.unwrap();
+    for enqueued in [first, good] {
+        assert!(matches!(enqueued.await.unwrap(), Ok(Enqueued::New { .. })));
+    }
+    assert!(matches!(bad.await.unwrap(), Err(StoreError::Refused(_))));
+    assert!(matches!(claim.await.unwrap(), Ok(KeyClaimed::Run { .. })));
+    assert!(matches!(settle.await.unwrap(), Ok(KeySettled::Stands)));
+    assert!(matches!(send.await.unwrap(), Ok(Stepped::Now(State::Sent))));
 }

@@ -1,29 +1,18 @@
 //! Putting messages in, on SQLite: by the store, or inside the caller's own transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ichido_core::time::Timestamp;
 use serde_json::json;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
-use uuid::Uuid;
 
-use super::Sqlite;
-use super::json::{self, Payloads};
+use super::{Sqlite, json, values};
 use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::hex;
 use crate::message::{Enqueued, First, Numbered, answer};
 
 impl Sqlite {
-    pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
-        let mut writing = self.write().await?;
-        let now = writing.now;
-        let enqueued = enqueue_at(writing.connection(), messages, now).await?;
-        writing.commit().await?;
-        Ok(enqueued)
-    }
-
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
         let mut writing = self.write().await?;
@@ -42,7 +31,8 @@ impl Sqlite {
         messages: &[Numbered],
     ) -> Result<Vec<Enqueued>, StoreError> {
         let now = self.now(connection).await?;
-        enqueue_at(connection, messages, now).await
+        let messages: Vec<&Numbered> = messages.iter().collect();
+        enqueue_at(connection, &messages, now).await
     }
 
     /// The same for one message that is compared by content.
@@ -91,69 +81,54 @@ async fn enqueue_content(
             return Ok(Enqueued::SameContent { id: first.uuid("message_id")? });
         }
     }
-    let enqueued = enqueue_at(connection, std::slice::from_ref(message), now).await?;
+    let enqueued = enqueue_at(connection, &[message], now).await?;
     enqueued.into_iter().next().ok_or(StoreError::Busy)
 }
 
-/// Puts messages in: one statement, and one look for those whose key was used before. No rounds: in a write transaction
-/// nothing is swept away between the two.
-async fn enqueue_at(
+/// Puts messages in, and looks for those whose key was used before. No rounds: in a write transaction nothing is swept away
+/// between the two.
+pub(super) async fn enqueue_at(
     connection: &mut SqliteConnection,
-    messages: &[Numbered],
+    messages: &[&Numbered],
     now: Timestamp,
 ) -> Result<Vec<Enqueued>, StoreError> {
-    let added = insert(connection, messages, now).await?;
-    let rest: Vec<&Numbered> = messages.iter().filter(|(id, _)| !added.contains(id)).collect();
-    let mut found = if rest.is_empty() { HashMap::new() } else { find(connection, &rest).await? };
-    let mut position = 0;
-    let mut answers = Vec::with_capacity(messages.len());
-    for message in messages {
-        if added.contains(&message.0) {
-            answers.push(Enqueued::New { id: message.0 });
-        } else {
-            let first = found.remove(&position).ok_or(StoreError::Busy)?;
-            answers.push(answer(message, first));
-            position += 1;
-        }
+    if insert(connection, messages, now).await? == messages.len() {
+        return Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect());
     }
-    Ok(answers)
+    // Those that were put in just now are found as well, and known again by their id.
+    let found = find(connection, messages).await?;
+    let first = |position| found.get(&position).copied().ok_or(StoreError::Busy);
+    messages.iter().enumerate().map(|(position, message)| Ok(answer(message, first(position)?))).collect()
 }
 
+/// Inserts the messages whose key was not used before; answers how many those were.
 async fn insert(
     connection: &mut SqliteConnection,
-    messages: &[Numbered],
+    messages: &[&Numbered],
     now: Timestamp,
-) -> Result<HashSet<Uuid>, StoreError> {
-    let mut payloads = Payloads::new();
-    let rows: Vec<_> = messages
-        .iter()
-        .map(|(id, new)| {
-            let (request_at, request_len) = payloads.add(&new.request);
-            let due = (!new.delay.is_zero()).then(|| now.plus(new.delay).as_micros());
-            json!([
-                json::id(*id),
-                new.queue.as_str(),
-                new.identity,
-                new.key.as_str(),
-                hex(new.digest.as_bytes()),
-                new.content_type,
-                request_at,
-                request_len,
-                new.trace,
-                new.priority,
-                new.tries_allowed,
-                due,
-                new.made_from.map(json::id),
-            ])
-        })
-        .collect();
-    let added = sqlx::query(include_str!("sql/enqueue.sql"))
-        .bind(json::text(rows))
-        .bind(payloads.into_bytes())
-        .bind(now.as_micros())
-        .fetch_all(connection)
-        .await?;
-    added.iter().map(|row| Ok(row.uuid("id")?)).collect()
+) -> Result<usize, StoreError> {
+    let mut inserted = 0;
+    for part in values::parts(messages) {
+        let mut query = sqlx::query(values::repeated(include_str!("sql/enqueue.sql"), part.len()));
+        for (id, new) in part {
+            query = query
+                .bind(id)
+                .bind(new.queue.as_str())
+                .bind(&new.identity)
+                .bind(new.key.as_str())
+                .bind(new.digest.as_bytes().as_slice())
+                .bind(&new.content_type)
+                .bind(new.request.as_slice())
+                .bind(new.trace.as_deref())
+                .bind(new.priority)
+                .bind(new.tries_allowed.get())
+                .bind((!new.delay.is_zero()).then(|| now.plus(new.delay).as_micros()))
+                .bind(new.made_from)
+                .bind(now.as_micros());
+        }
+        inserted += query.execute(&mut *connection).await?.rows_affected();
+    }
+    Ok(usize::try_from(inserted).unwrap_or(usize::MAX))
 }
 
 /// The first messages under these keys, by position.

@@ -8,11 +8,9 @@ use ichido_core::ledger::{Phase, RecordName};
 use ichido_core::time::Timestamp;
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
-use uuid::Uuid;
 
-use super::json::{self, Payloads};
-use super::{Sqlite, Writing};
-use crate::columns::{Columns, number, small};
+use super::{Sqlite, Writing, json, values};
+use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::hex;
@@ -31,27 +29,42 @@ const LATER: Duration = Duration::from_hours(1);
 type Named = ([u8; 32], Fence);
 
 impl Sqlite {
-    pub(crate) async fn key_claim(&self, attempts: &[Attempt]) -> Result<Vec<KeyClaimed>, StoreError> {
-        let mut writing = self.write().await?;
-        let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
-        insert(&mut writing, attempts, &mut answers).await?;
-        for _ in 0..ROUNDS_MAX {
-            self.claim_rest(&mut writing, attempts, &mut answers).await?;
+    /// Claims keys; the caller commits and then calls [`Sqlite::key_claimed`].
+    pub(super) async fn key_claim(
+        &self,
+        writing: &mut Writing,
+        attempts: &[&Attempt],
+    ) -> Result<Vec<KeyClaimed>, StoreError> {
+        let before = writing.last;
+        let inserted = insert(writing, attempts).await?;
+        if inserted == attempts.len() {
+            let fences = (before..).skip(1).map(fence_from);
+            let run =
+                |fence: Result<Fence, sqlx::Error>| Ok(KeyClaimed::Run { fence: fence?, began: Began::New });
+            return fences.take(inserted).map(run).collect();
         }
-        writing.commit().await?;
-        for (attempt, answer) in attempts.iter().zip(&answers) {
-            if let Some(KeyClaimed::Run { fence, .. }) = answer {
-                self.own.hold(*fence, attempt.claim.policy.lease());
-            }
+        // Some were there before. Those that were not are found as well, and known again by their claim's id.
+        let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
+        for _ in 0..ROUNDS_MAX {
+            self.claim_rest(writing, attempts, &mut answers).await?;
         }
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
     }
 
-    /// What was not inserted is there already: the core decides what that means.
+    /// Remembers the claims of this process, once they are committed.
+    pub(super) fn key_claimed(&self, attempts: &[&Attempt], answers: &[KeyClaimed]) {
+        for (attempt, answer) in attempts.iter().zip(answers) {
+            if let KeyClaimed::Run { fence, .. } = answer {
+                self.own.hold(*fence, attempt.claim.policy.lease());
+            }
+        }
+    }
+
+    /// What is there decides: the core says what it means for each claim.
     async fn claim_rest(
         &self,
         writing: &mut Writing,
-        attempts: &[Attempt],
+        attempts: &[&Attempt],
         answers: &mut [Option<KeyClaimed>],
     ) -> Result<(), StoreError> {
         let open: Vec<usize> = (0..attempts.len()).filter(|index| answers[*index].is_none()).collect();
@@ -66,7 +79,7 @@ impl Sqlite {
         }
         for (index, name) in open.into_iter().zip(names) {
             if let Some(found) = found.get(&name) {
-                answers[index] = claim_found(writing, &attempts[index], &name, found).await?;
+                answers[index] = claim_found(writing, attempts[index], &name, found).await?;
             }
         }
         Ok(())
@@ -84,43 +97,38 @@ impl Sqlite {
         }
     }
 
-    /// All of a batch stands or none of it: an answer is never given for half of it.
-    pub(crate) async fn key_settle(
+    /// Begins a transaction by settling keys; the caller commits it and then calls [`Sqlite::key_settled`]. All of a batch stands or
+    /// none of it: an answer is never given for half of it.
+    pub(super) async fn key_settle(
         &self,
-        settles: &[KeySettle],
+        settles: &[&KeySettle],
         again: bool,
-    ) -> Result<Vec<KeySettled>, StoreError> {
+    ) -> Result<(Writing, Vec<KeySettled>), StoreError> {
         let mut writing = self.write().await?;
-        let named: Vec<([u8; 32], &KeySettle)> =
-            settles.iter().map(|settle| (settle.name.hash(), settle)).collect();
-        let mut answers = vec![None; settles.len()];
-        loop {
-            // One settle of a name at a time, in the order they came, so that each is answered for itself.
-            let mut taken = HashSet::new();
-            let round: Vec<usize> = (0..named.len())
-                .filter(|index| answers[*index].is_none() && taken.insert(named[*index].0))
-                .collect();
-            if round.is_empty() {
-                break;
-            }
-            let rows: Vec<_> = round.iter().map(|index| named[*index]).collect();
-            let now = writing.now;
-            let stands = settle_round(writing.connection(), now, &rows).await?;
-            for index in round {
-                let (name, settle) = named[index];
-                answers[index] = Some(if stands.contains(&name) {
-                    KeySettled::Stands
-                } else {
-                    let found = find_many(writing.connection(), &[name], now).await?;
-                    not_settled(settle, found.get(&name), again)
-                });
-            }
+        if settle_together(&mut writing, settles).await? {
+            return Ok((writing, vec![KeySettled::Stands; settles.len()]));
         }
-        writing.commit().await?;
+        // One of them came too late, and nobody knows which: each by itself, in the order in which they came.
+        writing.rollback().await?;
+        let mut writing = self.write().await?;
+        let mut answers = Vec::with_capacity(settles.len());
+        for settle in settles {
+            let (name, now) = (settle.name.hash(), writing.now);
+            answers.push(if settle_alone(writing.connection(), now, &name, settle).await? {
+                KeySettled::Stands
+            } else {
+                let found = find_many(writing.connection(), &[name], now).await?;
+                not_settled(settle, found.get(&name), again)
+            });
+        }
+        Ok((writing, answers))
+    }
+
+    /// Forgets claims of this process that are settled, once that is committed.
+    pub(super) fn key_settled(&self, settles: &[&KeySettle]) {
         for settle in settles {
             self.own.release(settle.fence);
         }
-        Ok(answers.into_iter().flatten().collect())
     }
 
     /// Prolongs claims; answers which of them still stand.
@@ -183,8 +191,8 @@ impl Sqlite {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         let now = self.now(connection).await?;
-        let stands = settle_round(connection, now, &[(settle.name.hash(), settle)]).await?;
-        Ok(if stands.len() == 1 { KeySettled::Stands } else { KeySettled::Stale })
+        let stands = settle_alone(connection, now, &settle.name.hash(), settle).await?;
+        Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
     }
 
     /// A claim was settled in a transaction of the caller's, which is committed.
@@ -220,46 +228,37 @@ impl Sqlite {
     }
 }
 
-async fn insert(
-    writing: &mut Writing,
-    attempts: &[Attempt],
-    answers: &mut [Option<KeyClaimed>],
-) -> Result<(), StoreError> {
+/// Inserts the claims of names that are not there; answers how many those were.
+async fn insert(writing: &mut Writing, attempts: &[&Attempt]) -> Result<usize, StoreError> {
     let now = writing.now;
-    let rows = attempts.iter().map(|Attempt { claim, claim_id }| {
-        json!([
-            hex(&claim.name.hash()),
-            claim.name.operation,
-            claim.name.identity,
-            claim.name.key.as_str(),
-            hex(claim.fingerprint.as_bytes()),
-            hex(claim.request_digest.as_bytes()),
-            json::id(*claim_id),
-            now.plus(claim.policy.lease()).as_micros(),
-            claim.hops,
-            claim.trace,
-        ])
-    });
-    let inserted = sqlx::query(include_str!("sql/key_claim.sql"))
-        .bind(json::text(rows))
-        .bind(writing.last)
-        .bind(now.as_micros())
-        .fetch_all(writing.connection())
-        .await?;
-    if inserted.is_empty() {
-        // No fence was used; a batch of nothing but repetitions writes nothing.
-        return Ok(());
+    let mut fence = writing.last;
+    let mut inserted = 0;
+    for part in values::parts(attempts) {
+        let mut query = sqlx::query(values::repeated(include_str!("sql/key_claim.sql"), part.len()));
+        for Attempt { claim, claim_id } in part {
+            fence = fence.saturating_add(1);
+            query = query
+                .bind(claim.name.hash().as_slice())
+                .bind(&claim.name.operation)
+                .bind(&claim.name.identity)
+                .bind(claim.name.key.as_str())
+                .bind(claim.fingerprint.as_bytes().as_slice())
+                .bind(claim.request_digest.as_bytes().as_slice())
+                .bind(fence)
+                .bind(claim_id)
+                .bind(now.plus(claim.policy.lease()).as_micros())
+                .bind(now.as_micros())
+                .bind(now.as_micros())
+                .bind(claim.hops.as_deref())
+                .bind(claim.trace.as_deref());
+        }
+        inserted += query.execute(writing.connection()).await?.rows_affected();
     }
-    writing.draw(attempts.len());
-    let won: HashMap<Uuid, Fence> = inserted
-        .iter()
-        .map(|row| Ok((row.uuid("claim_id")?, row.fence()?)))
-        .collect::<Result<_, sqlx::Error>>()?;
-    for (attempt, answer) in attempts.iter().zip(answers) {
-        *answer =
-            won.get(&attempt.claim_id).map(|fence| KeyClaimed::Run { fence: *fence, began: Began::New });
+    if 0 < inserted {
+        // Those of names that were there stay unused. A batch of nothing but repetitions draws none, and writes nothing.
+        writing.draw(attempts.len());
     }
-    Ok(())
+    Ok(usize::try_from(inserted).unwrap_or(usize::MAX))
 }
 
 async fn claim_found(
@@ -300,77 +299,75 @@ async fn claim_found(
     })
 }
 
-/// Settles records of different names; answers which of them it changed.
-async fn settle_round(
-    connection: &mut SqliteConnection,
-    now: Timestamp,
-    rows: &[([u8; 32], &KeySettle)],
-) -> Result<HashSet<[u8; 32]>, StoreError> {
-    let mut stands = settle_keep(connection, now, rows).await?;
-    for (outcome, sql) in [
-        (KeyOutcome::Release, include_str!("sql/key_release.sql")),
-        (KeyOutcome::Hold, include_str!("sql/key_hold.sql")),
-    ] {
-        stands.extend(settle_without(connection, rows, &outcome, sql).await?);
-    }
-    Ok(stands)
-}
-
-async fn settle_keep(
-    connection: &mut SqliteConnection,
-    now: Timestamp,
-    settles: &[([u8; 32], &KeySettle)],
-) -> Result<HashSet<[u8; 32]>, StoreError> {
-    let mut payloads = Payloads::new();
-    let mut rows = Vec::new();
-    for (name, settle) in settles {
-        if let KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } = &settle.outcome {
-            let (headers_at, headers_len) = payloads.add(&headers::encode(&response.headers));
-            let (body_at, body_len) = payloads.add_or_none(response.body.as_deref());
-            rows.push(json!([
-                hex(name),
-                number(settle.fence),
-                settled_name(*settled),
-                small(response.status),
-                headers_at,
-                headers_len,
-                body_at,
-                body_len,
-                result_digest.map(|digest| hex(digest.as_bytes())),
-                message_id.map(json::id),
-                now.plus(*ttl).as_micros(),
-            ]));
+/// Settles many records; answers whether all of them were there to be settled. If not, the transaction is of no use any more.
+async fn settle_together(writing: &mut Writing, settles: &[&KeySettle]) -> Result<bool, StoreError> {
+    let mut names = HashSet::with_capacity(settles.len());
+    let mut kept = Vec::with_capacity(settles.len());
+    for settle in settles {
+        let name = settle.name.hash();
+        if !names.insert(name) {
+            // Two about one record are told apart by their order.
+            return Ok(false);
+        }
+        match &settle.outcome {
+            KeyOutcome::Keep { .. } => kept.push((name, *settle)),
+            KeyOutcome::Release | KeyOutcome::Hold => {
+                let now = writing.now;
+                if !settle_alone(writing.connection(), now, &name, settle).await? {
+                    return Ok(false);
+                }
+            }
         }
     }
-    if rows.is_empty() {
-        return Ok(HashSet::new());
+    for part in values::parts(&kept) {
+        let now = writing.now;
+        if keep(writing.connection(), now, part).await? < part.len() {
+            return Ok(false);
+        }
     }
-    let kept = sqlx::query(include_str!("sql/key_settle.sql"))
-        .bind(json::text(rows))
-        .bind(payloads.into_bytes())
-        .bind(now.as_micros())
-        .fetch_all(connection)
-        .await?;
-    kept.iter().map(name_of).collect()
+    Ok(true)
 }
 
-async fn settle_without(
+/// Settles one record; answers whether it was there to be settled.
+async fn settle_alone(
     connection: &mut SqliteConnection,
+    now: Timestamp,
+    name: &[u8; 32],
+    settle: &KeySettle,
+) -> Result<bool, StoreError> {
+    let sql = match &settle.outcome {
+        KeyOutcome::Keep { .. } => return Ok(keep(connection, now, &[(*name, settle)]).await? == 1),
+        KeyOutcome::Release => include_str!("sql/key_release.sql"),
+        KeyOutcome::Hold => include_str!("sql/key_hold.sql"),
+    };
+    let query = sqlx::query(sql).bind(name.as_slice()).bind(number(settle.fence));
+    Ok(query.execute(connection).await?.rows_affected() == 1)
+}
+
+/// Keeps outcomes of different names; answers how many records were there to be settled.
+async fn keep(
+    connection: &mut SqliteConnection,
+    now: Timestamp,
     settles: &[([u8; 32], &KeySettle)],
-    outcome: &KeyOutcome,
-    sql: &'static str,
-) -> Result<HashSet<[u8; 32]>, StoreError> {
-    let same = std::mem::discriminant(outcome);
-    let rows: Vec<_> = settles
-        .iter()
-        .filter(|(_, settle)| std::mem::discriminant(&settle.outcome) == same)
-        .map(|(name, settle)| json!([hex(name), number(settle.fence)]))
-        .collect();
-    if rows.is_empty() {
-        return Ok(HashSet::new());
+) -> Result<usize, StoreError> {
+    let mut query = sqlx::query(values::repeated(include_str!("sql/key_settle.sql"), settles.len()));
+    for (name, settle) in settles {
+        if let KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } = &settle.outcome {
+            query = query
+                .bind(name.as_slice())
+                .bind(number(settle.fence))
+                .bind(settled_name(*settled))
+                .bind(small(response.status))
+                .bind(headers::encode(&response.headers))
+                .bind(response.body.as_deref())
+                .bind(result_digest.map(|digest| digest.as_bytes().to_vec()))
+                .bind(*message_id)
+                .bind(now.as_micros())
+                .bind(now.plus(*ttl).as_micros());
+        }
     }
-    let done = sqlx::query(sql).bind(json::text(rows)).fetch_all(connection).await?;
-    done.iter().map(name_of).collect()
+    let kept = query.execute(connection).await?.rows_affected();
+    Ok(usize::try_from(kept).unwrap_or(usize::MAX))
 }
 
 async fn find_many(

@@ -48,9 +48,13 @@ impl Sqlite {
         Ok(work)
     }
 
-    /// Writes what came of messages. All of a batch stands or none of it, and a report that comes again, as after a lost answer,
-    /// is answered as the first time.
-    pub(crate) async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Stepped>, StoreError> {
+    /// Writes what came of messages; the caller commits and then calls [`Sqlite::reported`]. All of a batch stands or none of it, and
+    /// a report that comes again, as after a lost answer, is answered as the first time.
+    pub(super) async fn settle<'a>(
+        &self,
+        writing: &mut Writing,
+        settlements: &[&'a Settlement],
+    ) -> Result<Reports<'a>, StoreError> {
         let mut answers = vec![Stepped::NoSuchMessage; settlements.len()];
         let mut endings = Vec::with_capacity(settlements.len());
         for (index, settlement) in settlements.iter().enumerate() {
@@ -61,9 +65,11 @@ impl Sqlite {
         }
         // Of two reports about one claim a success is heard first.
         endings.sort_by_key(|ending| ending.last() != State::Sent);
-        let mut writing = self.write().await?;
-        let held = holders(&mut writing, &endings).await?;
-        let mut ends = ends(&mut writing, &endings).await?;
+        if endings.is_empty() {
+            return Ok(Reports { answers, endings, over: Vec::new() });
+        }
+        let held = holders(writing, &endings).await?;
+        let mut ends = ends(writing, &endings).await?;
         let mut moves = Moves::default();
         let mut late = Vec::new();
         for ending in &endings {
@@ -83,19 +89,23 @@ impl Sqlite {
                 _ => late.push(ending),
             }
         }
-        apply(&mut writing, &moves).await?;
+        apply(writing, &moves).await?;
         let over = self.held.over(endings.iter().filter(|ending| held.contains_key(&ending.fence)));
-        lease_over(&mut writing, over.iter().copied()).await?;
+        lease_over(writing, over.iter().copied()).await?;
         for ending in late {
             let before = ends.get(&ending.pair());
-            answers[ending.index] = settle_late(&mut writing, ending, before).await?;
+            answers[ending.index] = settle_late(writing, ending, before).await?;
         }
-        writing.commit().await?;
-        self.held.let_go(&endings);
-        for fence in over {
+        Ok(Reports { answers, endings, over })
+    }
+
+    /// Lets go of what has ended, once that is committed.
+    pub(super) fn reported(&self, reports: Reports<'_>) -> Vec<Stepped> {
+        self.held.let_go(&reports.endings);
+        for fence in reports.over {
             self.own.release(fence);
         }
-        Ok(answers)
+        reports.answers
     }
 
     /// Marks that these calls are about to begin; answers which of them may.
@@ -128,6 +138,14 @@ impl Sqlite {
         }
         Ok(fences.iter().map(|fence| renewed.contains(fence)).collect())
     }
+}
+
+/// Reports that are written and not yet committed.
+pub(super) struct Reports<'a> {
+    answers: Vec<Stepped>,
+    endings: Vec<Ending<'a>>,
+    /// Claims that hold nothing any more.
+    over: Vec<Fence>,
 }
 
 async fn pick_suspect(

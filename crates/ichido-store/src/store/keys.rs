@@ -31,7 +31,7 @@ impl Store {
             + claim.name.identity.len()
             + claim.hops.as_ref().map_or(0, String::len)
             + 400;
-        self.claims.submit(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await
+        self.batches.claim(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await
     }
 
     /// Reports what came of a claim; the example is at [`crate::ledger`].
@@ -44,7 +44,7 @@ impl Store {
             KeyOutcome::Release | KeyOutcome::Hold => 100,
         };
         let topic = Topic::key(&settle.name);
-        let settled = self.settles.submit(settle, bytes).await?;
+        let settled = self.batches.settle(settle, bytes).await?;
         if settled == KeySettled::Stands {
             self.wakes.wake(topic);
         }

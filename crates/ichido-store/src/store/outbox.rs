@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
@@ -12,7 +12,7 @@ use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePool};
 use sqlx::{PgConnection, Transaction};
 use uuid::Uuid;
 
-use super::{Messages, Settlements, Store};
+use super::Store;
 use crate::alone::write_all;
 use crate::batch::Bounds;
 use crate::driver::on;
@@ -38,7 +38,7 @@ impl Store {
             on!(&*self.driver, driver => driver.enqueue_same_content(numbered).await)?
         } else {
             let bytes = message.request.len() + 500;
-            self.messages.submit((Uuid::now_v7(), message), bytes).await?
+            self.batches.message((Uuid::now_v7(), message), bytes).await?
         };
         if let (Some(queue), Enqueued::New { .. }) = (claimable, enqueued) {
             self.queue_wake(&queue);
@@ -61,12 +61,11 @@ impl Store {
                 }
             });
         }
-        let writer = Messages(Arc::clone(&self.driver));
         let queues: BTreeSet<&QueueName> =
             plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
         let mut written = Vec::with_capacity(plain.len());
         for part in Bounds::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
-            written.extend(write_all(&writer, part).await);
+            written.extend(on!(&*self.driver, driver => write_all(&**driver, part).await));
         }
         for queue in queues {
             self.queue_wake(queue);
@@ -224,7 +223,7 @@ impl Store {
         let settlement = Settlement { note: fitting(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
         let queue = settlement.queue.clone();
-        let stepped = self.settlements.submit(settlement, bytes).await?;
+        let stepped = self.batches.settlement(settlement, bytes).await?;
         if matches!(stepped, Stepped::Now(State::Queued { .. })) {
             self.queue_wake(&queue);
         }
@@ -237,12 +236,11 @@ impl Store {
             .into_iter()
             .map(|settlement| Settlement { note: fitting(settlement.note), ..settlement })
             .collect();
-        let writer = Settlements(Arc::clone(&self.driver));
         let mut stepped = Vec::with_capacity(settlements.len());
         let bytes_of =
             |settlement: &Settlement| settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
         for part in Bounds::DEFAULT.parts(&settlements, bytes_of) {
-            stepped.extend(write_all(&writer, part).await);
+            stepped.extend(on!(&*self.driver, driver => write_all(&**driver, part).await));
         }
         let back: BTreeSet<&QueueName> = settlements
             .iter()

@@ -1,0 +1,68 @@
+//! Statements that write many rows. In its file such a statement has one row, on a line of its own; here that line is repeated.
+//!
+//! Values that are bound need nothing around them. As JSON they would be read anew for each column, which took a third of the
+//! writer's time.
+
+use sqlx::AssertSqlSafe;
+
+/// The most rows of one statement. A larger batch is several statements of its transaction.
+const ROWS_MAX: usize = 64;
+
+/// The parts of a batch, each as long as a power of two: few lengths, so that the statement of each stays prepared.
+pub(super) fn parts<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let length = ROWS_MAX.min(1 << rest.len().checked_ilog2()?);
+        let (part, after) = rest.split_at(length);
+        rest = after;
+        Some(part)
+    })
+}
+
+/// The statement for so many rows.
+pub(super) fn repeated(sql: &'static str, rows: usize) -> AssertSqlSafe<String> {
+    let (head, row, tail) = around_row(sql);
+    let rows = vec![row; rows].join(",\n");
+    AssertSqlSafe([head, &rows, tail].concat())
+}
+
+/// What stands before the row, the row, and what comes after it.
+fn around_row(sql: &str) -> (&str, &str, &str) {
+    let begin = sql.find("\n(?").map_or(0, |newline| newline + 1);
+    let (head, from_row) = sql.split_at(begin);
+    let (row, tail) = from_row.split_at(from_row.find('\n').unwrap_or(from_row.len()));
+    (head, row, tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_falls_into_powers_of_two() {
+        let lengths = |rows: usize| parts(&vec![0; rows]).map(<[_]>::len).collect::<Vec<_>>();
+        assert!(lengths(0).is_empty());
+        assert_eq!(lengths(1), [1]);
+        assert_eq!(lengths(45), [32, 8, 4, 1]);
+        assert_eq!(lengths(64), [64]);
+        assert_eq!(lengths(200), [64, 64, 64, 8]);
+    }
+
+    #[test]
+    fn each_statement_has_one_row_to_repeat() {
+        for sql in [
+            include_str!("sql/enqueue.sql"),
+            include_str!("sql/key_claim.sql"),
+            include_str!("sql/key_settle.sql"),
+        ] {
+            let (head, row, tail) = around_row(sql);
+            assert!(head.ends_with("VALUES\n"), "{head}");
+            assert!(row.starts_with("(?") && row.ends_with(')'), "{row}");
+            assert!(!tail.contains('?'), "{tail}");
+            assert_eq!(repeated(sql, 1).0, sql);
+            let three = repeated(sql, 3).0;
+            assert_eq!(three.matches('?').count(), 3 * row.matches('?').count());
+            assert_eq!(three.matches("),\n(").count(), 2);
+        }
+    }
+}
