@@ -159,10 +159,6 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     plan(&mut connection, include_str!("../src/postgres/sql/key_unknown.sql"), unknown)
         .await
         .goes_by("ledger_unknown");
-    let one = "'\\x00', 1, 'applied', 200::smallint, '\\x01', NULL, NULL, NULL, 1, 0";
-    plan(&mut connection, include_str!("../src/postgres/sql/key_settle_in.sql"), one)
-        .await
-        .goes_by("ledger_pkey");
     let rescue = plan(&mut connection, include_str!("../src/postgres/sql/rescue_lock.sql"), "0").await;
     assert!(!scans(&serde_json::from_str(&rescue.text).expect("a plan"), "messages"));
     let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";

@@ -8,8 +8,8 @@ use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 
-/// What a person reviews: tables with their columns, constraints, indexes, views and sequences, one line each.
-const POSTGRES_DUMP: [&str; 5] = [
+/// What a person reviews: tables with their columns, constraints, indexes, views, sequences and functions.
+const POSTGRES_DUMP: [&str; 6] = [
     "SELECT format('table %s: %s %s%s%s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), \
          CASE WHEN a.attcollation <> 0 AND a.attcollation <> t.typcollation THEN ' COLLATE \"C\"' ELSE '' END, \
          CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END || coalesce(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), '')) \
@@ -22,6 +22,7 @@ const POSTGRES_DUMP: [&str; 5] = [
     "SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'ichido' ORDER BY indexname",
     "SELECT format('view %s: %s', viewname, definition) FROM pg_views WHERE schemaname = 'ichido' ORDER BY viewname",
     "SELECT format('sequence %s: %s cache %s', sequencename, data_type, cache_size) FROM pg_sequences WHERE schemaname = 'ichido' ORDER BY sequencename",
+    "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'ichido'::regnamespace ORDER BY proname",
 ];
 
 /// Compares with the reviewed file; `ICHIDO_BLESS=1` writes it anew, to be reviewed.

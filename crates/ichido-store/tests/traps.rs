@@ -1,11 +1,16 @@
 //! The traps of batching on PostgreSQL, each with a test that fails without its mend.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
 use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, QueueName};
 use ichido_store::testing::postgres::fresh_database;
 use sqlx::{Connection as _, PgConnection, Row as _};
@@ -103,5 +108,53 @@ async fn every_connection_waits_for_the_disk() {
             assert_eq!(row.get::<&str, _>(0), "on", "{setting}");
         }
         connections.push(connection);
+    }
+}
+
+/// A caller's connection keeps its plans from when the ledger was known to be small, and reading it whole was the cheapest way. What
+/// settles there must not.
+#[tokio::test]
+async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
+    /// From the sixth time on a statement's plan is kept.
+    const TIMES: usize = 12;
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut theirs = PgConnection::connect(&database.url).await.expect("connected");
+    for number in 0..TIMES {
+        let name = RecordName {
+            operation: "orders.create".to_owned(),
+            identity: "alice".to_owned(),
+            key: IdempotencyKey::parse(&format!("k{number}")).expect("a key"),
+        };
+        let policy = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::of(Class::Mutate) };
+        let claim = KeyClaim {
+            name: name.clone(),
+            fingerprint: Fingerprint::from_bytes([1; 32]),
+            request_digest: Digest::of_bytes(b"10 EUR"),
+            policy: Arc::new(Policy::build(policy).expect("a policy")),
+            hops: None,
+            trace: None,
+        };
+        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+            panic!("not run")
+        };
+        let outcome = KeyOutcome::Keep {
+            settled: Settled::Applied,
+            response: Response { status: 200, headers: Vec::new(), body: Some(Vec::new()) },
+            result_digest: None,
+            message_id: None,
+            ttl: Duration::from_hours(72),
+        };
+        let mut open = theirs.begin().await.expect("begun");
+        let settle = KeySettle { name, fence, outcome };
+        let settled = store.key_settle_in_postgres(&mut open, &settle).await.expect("settled");
+        assert_eq!(settled, KeySettled::Stands);
+        let scans =
+            "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'ichido.ledger'::regclass";
+        let row = sqlx::query(scans).fetch_one(&mut *open).await.expect("counted");
+        assert_eq!(row.get::<i64, _>(0), 0, "read whole, the time numbered {number}");
+        assert!(0 < row.get::<i64, _>(1), "by its index");
+        open.commit().await.expect("committed");
+        sqlx::query("ANALYZE ichido.ledger").execute(&mut theirs).await.expect("its size is known");
     }
 }

@@ -37,6 +37,29 @@ CREATE TABLE ichido.ledger (
 CREATE INDEX ledger_expiry ON ichido.ledger (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX ledger_unknown ON ichido.ledger (created_at, name) WHERE state = 'unknown';
 
+-- One outcome within a caller's own transaction: it must touch one row, or the caller rolls back.
+--
+-- A function, because the connection is the caller's. Its plans are kept from when the ledger was small, and then reading it
+-- whole was the cheapest way; here that is switched off, for this statement alone. And an answer must mean durable: a
+-- transaction that would commit without waiting for the disk is told to wait; one that waits for more keeps that.
+CREATE FUNCTION ichido.key_settle(
+    of_name bytea, of_fence bigint, to_state text, to_status smallint, to_headers bytea, to_body bytea, to_digest bytea,
+    to_message uuid, ttl bigint, skew bigint
+) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+    now_at CONSTANT timestamptz := clock_timestamp() + skew * interval '1 microsecond';
+BEGIN
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    UPDATE ichido.ledger l
+    SET state = to_state, lease_until = NULL, status = to_status, headers = to_headers, body = to_body, result_digest = to_digest,
+        message_id = to_message, completed_at = now_at, expires_at = now_at + ttl * interval '1 microsecond'
+    WHERE l.name = of_name AND l.fence = of_fence AND l.state IN ('claimed', 'unknown');
+    RETURN FOUND;
+END
+$$;
+
 -- What was asked for: written once, never updated.
 CREATE TABLE ichido.messages (
     id            uuid        NOT NULL PRIMARY KEY, -- UUIDv7: new rows go to the end of the index.

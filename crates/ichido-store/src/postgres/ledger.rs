@@ -233,7 +233,11 @@ impl Postgres {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         let (name, fence) = (settle.name.hash(), number(settle.fence));
-        let query = match &settle.outcome {
+        let without = async |connection: &mut PgConnection, sql: &'static str| {
+            let query = sqlx::query(sql).bind(vec![name.to_vec()]).bind(vec![fence]);
+            query.execute(connection).await.map(|done| done.rows_affected() == 1)
+        };
+        let stands = match &settle.outcome {
             KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } => {
                 sqlx::query(include_str!("sql/key_settle_in.sql"))
                     .bind(name.to_vec())
@@ -246,16 +250,14 @@ impl Postgres {
                     .bind(*message_id)
                     .bind(micros(*ttl))
                     .bind(self.skew())
+                    .fetch_one(connection)
+                    .await?
+                    .try_get("stands")?
             }
-            KeyOutcome::Release => {
-                sqlx::query(include_str!("sql/key_release.sql")).bind(vec![name.to_vec()]).bind(vec![fence])
-            }
-            KeyOutcome::Hold => {
-                sqlx::query(include_str!("sql/key_hold.sql")).bind(vec![name.to_vec()]).bind(vec![fence])
-            }
+            KeyOutcome::Release => without(connection, include_str!("sql/key_release.sql")).await?,
+            KeyOutcome::Hold => without(connection, include_str!("sql/key_hold.sql")).await?,
         };
-        let changed = query.execute(connection).await?.rows_affected();
-        Ok(if changed == 1 { KeySettled::Stands } else { KeySettled::Stale })
+        Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
     }
 
     async fn settle_without(
