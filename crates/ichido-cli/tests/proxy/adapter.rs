@@ -12,7 +12,7 @@ use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 use tokio::net::TcpListener;
 
-use super::client::{Client, Request, send};
+use super::client::{Client, HUNG, Request, send};
 use super::folder;
 use super::message::{Kind, Reader};
 use super::program::{Proxy, run};
@@ -295,7 +295,12 @@ async fn a_service_that_is_still_at_it_is_no_outcome() {
 #[tokio::test]
 async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     let file = fresh_file();
-    let service = numbering().await;
+    // It echoes the key it was given, as many do.
+    let service = Service::start(|request, _| {
+        let key = request.one("idempotency-key").expect("a key");
+        Act::Answer(answer("201 Created", &[("idempotency-key", key)], "made"))
+    })
+    .await;
     let flags = [
         "--store",
         &file.url,
@@ -308,7 +313,12 @@ async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     ];
     let proxy = Proxy::start("adapter", service.address, &flags);
     for user in ["alice", "bob"] {
-        assert_eq!(send(proxy.address, &order("k").field("x-user-id", user)).await.status(), 201);
+        let made = send(proxy.address, &order("k").field("x-user-id", user)).await;
+        assert_eq!(
+            (made.status(), made.one("idempotency-key")),
+            (201, None),
+            "a key that the client never sent"
+        );
     }
     let seen = service.seen();
     let keys =
@@ -318,7 +328,8 @@ async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
     // One caller, or a service that scopes keys by itself, gets the client's own.
     let flags = [&flags[..], &["--service-key", "client"]].concat();
     let proxy = Proxy::start("adapter", service.address, &flags);
-    assert_eq!(send(proxy.address, &order("\"k2\"").field("x-user-id", "alice")).await.status(), 201);
+    let made = send(proxy.address, &order("\"k2\"").field("x-user-id", "alice")).await;
+    assert_eq!((made.status(), made.one("idempotency-key")), (201, Some("\"k2\"")));
     assert_eq!(service.seen()[2].one("idempotency-key"), Some("\"k2\""));
 }
 
@@ -378,9 +389,12 @@ async fn expired_keys_are_forgotten_in_the_background() {
         assert!(matches!(found.record.phase, Phase::Settled { .. }));
         let service = numbering().await;
         let _proxy = adapter(&service, url, &[]);
-        while store.key_look_up(&name).await.expect("readable").is_some() {
-            tokio::task::yield_now().await;
-        }
+        let forgotten = async {
+            while store.key_look_up(&name).await.expect("readable").is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(HUNG, forgotten).await.expect("it is forgotten");
     }
 }
 

@@ -7,7 +7,7 @@ use ichido_core::hops::Hops;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::client::{Client, Request, send};
+use super::client::{Client, HUNG, Request, send};
 use super::folder;
 use super::message::{Kind, Reader};
 use super::program::Proxy;
@@ -353,4 +353,32 @@ fn http2_bytes(name: &str, value: &str) -> Vec<u8> {
     bytes.extend([0, 0, u8::try_from(block.len()).expect("short"), 1, 0x5, 0, 0, 0, 1]); // HEADERS, END_STREAM, END_HEADERS
     bytes.extend(block);
     bytes
+}
+
+#[tokio::test]
+async fn trailers_do_not_pass_by_the_lists() {
+    let trailing = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-secret\r\n\r\n2\r\nok\r\n0\r\nx-secret: 1\r\n\r\n";
+    let service = Service::start(move |_, _| Act::Answer(trailing.as_bytes().to_vec())).await;
+    let proxy = Proxy::start("bff", service.address, &["--allow-answer-headers", "content-type"]);
+    let mut sender = http2(proxy.address).await;
+    let request = http::Request::get(format!("http://{}/", proxy.address)).header("te", "trailers");
+    let answer =
+        sender.send_request(request.body(Full::default()).expect("a request")).await.expect("an answer");
+    assert_eq!(answer.headers().get("trailer"), None);
+    let body = answer.into_body().collect().await.expect("a body");
+    assert_eq!(body.trailers(), None);
+    assert_eq!(body.to_bytes(), "ok");
+}
+
+#[tokio::test]
+async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &["--head-timeout", "100ms"]);
+    let stream = TcpStream::connect(proxy.address).await.expect("somebody listens");
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    // The sender is kept, so that the client has no reason of its own to close; it answers every ping.
+    let (_sender, connection): (hyper::client::conn::http2::SendRequest<Full<Bytes>>, _) =
+        handshake.expect("HTTP/2");
+    let ended = tokio::time::timeout(HUNG, connection).await;
+    assert!(ended.is_ok(), "the proxy closes it");
 }
