@@ -241,3 +241,33 @@ impl Body for Lent {
         self.loan.state().upload.as_ref().map_or_else(SizeHint::new, Body::size_hint)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_upload_can_be_had_back_until_something_was_taken_from_it() {
+        let (lender, lent) = lend(Upload::whole(Bytes::from_static(b"abc")));
+        assert_eq!(lent.size_hint().exact(), Some(3));
+        drop(lent);
+        let back = lender.take_back().expect("nothing was taken");
+        let (mut lender, lent) = lend(back);
+        assert_eq!(lent.collect().await.expect("whole").to_bytes(), "abc");
+        lender.sent().await;
+        assert!(lender.take_back().is_none(), "it is on the wire");
+        assert_eq!(lender.fault(), None);
+    }
+
+    #[tokio::test]
+    async fn an_upload_that_was_had_back_is_cut_short_for_the_borrower() {
+        let (lender, lent) = lend(Upload::whole(Bytes::from_static(b"abc")));
+        assert!(lender.take_back().is_some());
+        assert_eq!(lent.collect().await.err(), Some(BodyFault::Cut));
+        let (mut lender, lent) = lend(Upload::whole(Bytes::new()));
+        assert!(lent.is_end_stream());
+        lender.sent().await;
+    }
+}
