@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{History, State, Why};
+use ichido_core::lifecycle::{Event, History, State, Why};
 use uuid::Uuid;
 
 use crate::message::{Settlement, Work};
@@ -38,7 +38,7 @@ impl Held {
     }
 
     /// Remembers that these messages have ended, or have gone with their claim.
-    pub(crate) fn let_go(&self, endings: &[Ending<'_>]) {
+    pub(crate) fn let_go<'a>(&self, endings: impl Iterator<Item = &'a Ending<'a>>) {
         let mut held = lock(&self.0);
         for ending in endings {
             if let Some(ids) = held.get_mut(&ending.fence) {
@@ -86,6 +86,11 @@ impl<'a> Ending<'a> {
 
     pub(crate) fn last(&self) -> State {
         self.states.1.unwrap_or(self.states.0)
+    }
+
+    /// Whether the holder says that it never began the call, which a mark can contradict.
+    pub(crate) fn is_given_back(&self) -> bool {
+        matches!(self.settlement.event, Event::GivenBack { .. })
     }
 
     /// Which message under which claim.

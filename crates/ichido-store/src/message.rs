@@ -346,7 +346,7 @@ pub struct Work {
     /// The claim.
     pub fence: Fence,
     /// Whether the beginning of its call was marked when it was claimed. [`Store::work_begin`](crate::Store::work_begin) does not
-    /// change it here: once the call has begun, do not report [`Event::GivenBack`].
+    /// change it here; the store goes by the mark and refuses [`Event::GivenBack`] once it is made.
     pub begun: Begun,
     /// What has been tried, this try included.
     pub history: History,

@@ -134,22 +134,21 @@ impl Postgres {
         // By message, so that two batches about the same ones do not meet crosswise.
         sent.sort_by_key(Ending::pair);
         others.sort_by_key(Ending::pair);
-        let mut stands = self.settle_sent(&sent).await?;
-        stands.extend(self.settle_others(&others).await?);
+        let mut settled = self.settle_sent(&sent).await?;
+        settled.extend(self.settle_others(&others).await?);
         for ending in sent.iter().chain(&others) {
-            answers[ending.index] = Some(if stands.contains(&ending.index) {
-                Stepped::Now(ending.last())
-            } else {
-                self.settle_late(ending).await?
+            answers[ending.index] = Some(match settled.get(&ending.index) {
+                Some(stepped) => *stepped,
+                None => self.settle_late(ending).await?,
             });
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
     }
 
-    /// Writes the successes; answers which of them stand.
-    async fn settle_sent(&self, endings: &[Ending<'_>]) -> Result<HashSet<usize>, StoreError> {
+    /// Writes the successes; answers those that stand, by index.
+    async fn settle_sent(&self, endings: &[Ending<'_>]) -> Result<HashMap<usize, Stepped>, StoreError> {
         if endings.is_empty() {
-            return Ok(HashSet::new());
+            return Ok(HashMap::new());
         }
         let these = || endings.iter();
         let notes = || these().map(|ending| &ending.settlement.note);
@@ -173,15 +172,16 @@ impl Postgres {
             .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>())
             .fetch_all(self.pool())
             .await?;
-        self.held.let_go(endings);
-        let stands: HashSet<(Uuid, Fence)> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
-        Ok(these().filter(|ending| stands.contains(&ending.pair())).map(|ending| ending.index).collect())
+        self.held.let_go(these());
+        let stands = of_messages(&rows)?;
+        let stands = these().filter(|ending| stands.contains(&ending.pair()));
+        Ok(stands.map(|ending| (ending.index, Stepped::Now(ending.last()))).collect())
     }
 
-    /// Writes the failures and what was given back; answers which of them stand.
-    async fn settle_others(&self, endings: &[Ending<'_>]) -> Result<HashSet<usize>, StoreError> {
+    /// Writes the failures and what was given back; answers what stands and what its mark contradicts, by index.
+    async fn settle_others(&self, endings: &[Ending<'_>]) -> Result<HashMap<usize, Stepped>, StoreError> {
         if endings.is_empty() {
-            return Ok(HashSet::new());
+            return Ok(HashMap::new());
         }
         for _ in 0..ROUNDS_MAX {
             match self.settle_unended(endings).await {
@@ -193,7 +193,7 @@ impl Postgres {
         Err(StoreError::Busy)
     }
 
-    async fn settle_unended(&self, endings: &[Ending<'_>]) -> Result<HashSet<usize>, StoreError> {
+    async fn settle_unended(&self, endings: &[Ending<'_>]) -> Result<HashMap<usize, Stepped>, StoreError> {
         let mut transaction = self.pool().begin().await?;
         let rows = sqlx::query(include_str!("sql/lease_hold.sql"))
             .bind(fences(endings))
@@ -205,27 +205,39 @@ impl Postgres {
             .map(|row| Ok((row.fence()?, (row.uuid("node")?, row.moment("now")?))))
             .collect::<Result<_, sqlx::Error>>()?;
         let mut ended: HashSet<(Uuid, Fence)> = ends(&mut transaction, endings).await?.into_keys().collect();
+        let back = endings.iter().filter(|ending| {
+            ending.is_given_back() && held.contains_key(&ending.fence) && !ended.contains(&ending.pair())
+        });
+        let never_begun = never_begin(&mut transaction, back).await?;
         let mut moves = Moves::default();
-        let mut stands = HashSet::new();
+        let mut settled = HashMap::new();
         for ending in endings {
             let Some((node, now)) = held.get(&ending.fence) else { continue };
-            if ended.insert(ending.pair()) {
+            if ended.contains(&ending.pair()) {
+                continue;
+            }
+            if ending.is_given_back() && !never_begun.contains(&ending.pair()) {
+                settled.insert(ending.index, Stepped::Refused(Why::MayHaveBegun));
+            } else {
                 let claimed_at = Some(ending.settlement.claimed_at);
                 let stamp = Stamp { fence: Some(ending.fence), claimed_at, node: Some(*node), now: *now };
                 let Settlement { state, event, note, .. } = ending.settlement;
                 moves.add(&ending.moving(), *state, *event, ending.states, note, stamp);
-                stands.insert(ending.index);
+                ended.insert(ending.pair());
+                settled.insert(ending.index, Stepped::Now(ending.last()));
             }
         }
         apply(&mut transaction, &moves, self.skew()).await?;
-        let over = self.held.over(endings.iter().filter(|ending| held.contains_key(&ending.fence)));
+        // What was refused is still held.
+        let let_go = || endings.iter().filter(|ending| !is_refused(settled.get(&ending.index)));
+        let over = self.held.over(let_go().filter(|ending| held.contains_key(&ending.fence)));
         sqlx::query(include_str!("sql/lease_over.sql"))
             .bind(over.into_iter().map(number).collect::<Vec<_>>())
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        self.held.let_go(endings);
-        Ok(stands)
+        self.held.let_go(let_go());
+        Ok(settled)
     }
 
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
@@ -247,13 +259,25 @@ impl Postgres {
 
     /// Marks that these calls are about to begin; answers which of them may.
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/begin_mark.sql"))
-            .bind(calls.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-            .bind(calls.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
+        let mut may = self.marks(include_str!("sql/begin_mark.sql"), calls).await?;
+        if may.len() < calls.len() {
+            may.extend(self.marks(include_str!("sql/begin_find.sql"), calls).await?);
+        }
+        Ok(calls.iter().map(|call| may.contains(call)).collect())
+    }
+
+    async fn marks(
+        &self,
+        sql: &'static str,
+        calls: &[(Uuid, Fence)],
+    ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
+        let sorted: BTreeSet<(Uuid, Fence)> = calls.iter().copied().collect();
+        let rows = sqlx::query(sql)
+            .bind(sorted.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+            .bind(sorted.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
             .fetch_all(self.pool())
             .await?;
-        let marked: HashSet<(Uuid, Fence)> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
-        Ok(calls.iter().map(|call| marked.contains(call)).collect())
+        of_messages(&rows)
     }
 
     /// Prolongs claims; answers which of them still stand.
@@ -276,6 +300,21 @@ fn fences(endings: &[Ending<'_>]) -> Vec<i64> {
     fences.into_iter().collect()
 }
 
+/// Of messages that are given back, those whose call was not marked as begun; it can begin no more.
+async fn never_begin<'a>(
+    connection: &mut PgConnection,
+    back: impl Iterator<Item = &'a Ending<'a>>,
+) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
+    let (ids, fences): (Vec<Uuid>, Vec<i64>) =
+        back.map(|ending| (ending.settlement.id, number(ending.fence))).unzip();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows =
+        sqlx::query(include_str!("sql/begin_never.sql")).bind(ids).bind(fences).fetch_all(connection).await?;
+    of_messages(&rows)
+}
+
 /// How messages ended under their claims, where they have: the event and the state it led to.
 async fn ends(
     connection: &mut PgConnection,
@@ -291,6 +330,14 @@ async fn ends(
 
 fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {
     Ok((row.uuid("message_id")?, row.fence()?))
+}
+
+fn of_messages(rows: &[PgRow]) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
+    rows.iter().map(of_message).collect()
+}
+
+fn is_refused(stepped: Option<&Stepped>) -> bool {
+    matches!(stepped, Some(Stepped::Refused(_)))
 }
 
 pub(super) fn count(number: u32) -> i32 {

@@ -70,10 +70,17 @@ impl Sqlite {
         }
         let held = holders(writing, &endings).await?;
         let mut ends = ends(writing, &endings).await?;
+        let begun = begun(writing, &endings).await?;
         let mut moves = Moves::default();
         let mut late = Vec::new();
+        let mut kept = HashSet::new();
         for ending in &endings {
             match held.get(&ending.fence) {
+                // The mark decides, whatever the holder remembers.
+                Some(_) if !ends.contains_key(&ending.pair()) && begun.contains(&ending.pair()) => {
+                    answers[ending.index] = Stepped::Refused(Why::MayHaveBegun);
+                    kept.insert(ending.index);
+                }
                 Some(node) if !ends.contains_key(&ending.pair()) => {
                     let Settlement { state, event, note, claimed_at, .. } = ending.settlement;
                     let stamp = Stamp {
@@ -90,18 +97,20 @@ impl Sqlite {
             }
         }
         apply(writing, &moves).await?;
-        let over = self.held.over(endings.iter().filter(|ending| held.contains_key(&ending.fence)));
+        let let_go = |ending: &&Ending<'_>| held.contains_key(&ending.fence) && !kept.contains(&ending.index);
+        let over = self.held.over(endings.iter().filter(let_go));
         lease_over(writing, over.iter().copied()).await?;
         for ending in late {
             let before = ends.get(&ending.pair());
             answers[ending.index] = settle_late(writing, ending, before).await?;
         }
+        endings.retain(|ending| !kept.contains(&ending.index));
         Ok(Reports { answers, endings, over })
     }
 
     /// Lets go of what has ended, once that is committed.
     pub(super) fn reported(&self, reports: Reports<'_>) -> Vec<Stepped> {
-        self.held.let_go(&reports.endings);
+        self.held.let_go(reports.endings.iter());
         for fence in reports.over {
             self.own.release(fence);
         }
@@ -230,6 +239,21 @@ async fn ends(
         .fetch_all(writing.connection())
         .await?;
     rows.iter().map(|row| Ok((of_message(row)?, end(row)?))).collect()
+}
+
+/// Of messages that are given back, those whose call is marked as begun.
+async fn begun(writing: &mut Writing, endings: &[Ending<'_>]) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
+    let back = endings.iter().filter(|ending| ending.is_given_back());
+    let pairs: Vec<_> =
+        back.map(|ending| json!([json::id(ending.settlement.id), number(ending.fence)])).collect();
+    if pairs.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows = sqlx::query(include_str!("sql/begin_find.sql"))
+        .bind(json::text(pairs))
+        .fetch_all(writing.connection())
+        .await?;
+    rows.iter().map(of_message).collect()
 }
 
 /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.

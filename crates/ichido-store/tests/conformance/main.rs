@@ -7,6 +7,7 @@
 
 mod fixture;
 mod ledger;
+mod marks;
 mod operator;
 mod outbox;
 mod races;

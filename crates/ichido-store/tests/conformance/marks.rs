@@ -1,0 +1,72 @@
+//! The mark before an irreversible call: what may have begun is never sent again as if it had not (SPEC D12, F2).
+
+use ichido_core::lifecycle::{Begun, State, Why};
+use ichido_core::retry::Guarantee;
+use ichido_store::message::{Note, Settlement, Stepped};
+
+use crate::both_databases;
+use crate::fixture::{AFTER_LEASE, Fixture, given_back, only};
+
+both_databases! {
+    #[test]
+    async fn the_mark_decides_whatever_the_holder_remembers(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let mut work = only(fixture.claim_with_marks(1).await);
+        assert_eq!(fixture.store.work_begin(&[(work.id, work.fence)]).await.unwrap(), [true]);
+        for remembered in [Begun::NotYet, Begun::NotTracked, Begun::Yes] {
+            work.begun = remembered;
+            assert_eq!(fixture.settle(&work, given_back(&work)).await, Stepped::Refused(Why::MayHaveBegun));
+        }
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.assert_counts(&[("sending", 1)]).await;
+        // The claim still holds it, and the rescue knows that it may have been done.
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(Guarantee::Nothing).await, Some(1));
+        assert_eq!(fixture.status(id).await, "parked");
+    }
+
+    #[test]
+    async fn of_a_batch_that_is_given_back_what_has_begun_stays(fixture: Fixture) {
+        let all = fixture.enqueue_many(3).await;
+        let work = fixture.claim_with_marks(3).await;
+        fixture.store.work_begin(&[(work[1].id, work[1].fence)]).await.unwrap();
+        let back = work.iter().map(|work| Settlement::of(work, given_back(work), Note::default())).collect();
+        let answers = fixture.store.works_settle(back).await;
+        for (index, answer) in answers.into_iter().enumerate() {
+            match answer.unwrap() {
+                Stepped::Now(State::Queued { .. }) => assert_ne!(index, 1),
+                refused => assert_eq!((index, refused), (1, Stepped::Refused(Why::MayHaveBegun))),
+            }
+        }
+        assert_eq!(fixture.status(all[1]).await, "sending");
+        fixture.send(&work[1]).await;
+        fixture.assert_counts(&[("queued", 2), ("sent", 1)]).await;
+    }
+
+    #[test]
+    async fn a_call_does_not_begin_once_its_message_is_given_back(fixture: Fixture) {
+        fixture.enqueue_many(2).await;
+        let work = fixture.claim_with_marks(2).await;
+        let back = fixture.settle(&work[0], given_back(&work[0])).await;
+        let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
+        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, true]);
+        assert_eq!(fixture.settle(&work[0], given_back(&work[0])).await, back, "reported again, it stands");
+    }
+
+    #[test]
+    async fn of_a_call_and_its_giving_back_at_once_one_is_heard(fixture: Fixture) {
+        for round in 0..100 {
+            fixture.enqueue(&format!("k{round}")).await;
+            fixture.enqueue(&format!("n{round}")).await;
+            let work = fixture.claim_with_marks(2).await;
+            let (store, calls) = (fixture.store.clone(), [(work[0].id, work[0].fence)]);
+            let begun = tokio::spawn(async move { store.work_begin(&calls).await });
+            let back = fixture.settle(&work[0], given_back(&work[0])).await;
+            let begun = begun.await.unwrap().unwrap() == [true];
+            assert_eq!(begun, back == Stepped::Refused(Why::MayHaveBegun), "round {round}: {back:?}");
+            for left in if begun { work } else { [work, fixture.claim(10).await].concat().split_off(1) } {
+                fixture.send(&left).await;
+            }
+        }
+    }
+}
