@@ -54,8 +54,9 @@ fn corrupt(detail: &str) -> StoreError {
     StoreError::Corrupt { table: "ledger, messages or events", detail: detail.to_owned() }
 }
 
-/// A status as a column holds it. Whatever a receiver calls a status can be written down, and read again.
+/// A status as a column holds it.
 pub(crate) fn small(status: u16) -> i16 {
+    // One that does not fit was refused or left out before.
     i16::try_from(status).unwrap_or(i16::MAX)
 }
 

@@ -124,6 +124,7 @@ use ichido_core::ledger::{Policy, Record, RecordName, ResolveError, Settled};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
+use crate::check;
 use crate::error::StoreError;
 
 /// A request that wants to run under a key ([`Store::key_claim`](crate::Store::key_claim)).
@@ -143,8 +144,12 @@ pub struct KeyClaim {
     pub trace: Option<String>,
 }
 
-/// The bounds of what a record holds beside its response.
+/// The bounds of what a record holds.
 pub mod limits {
+    use std::ops::RangeInclusive;
+
+    /// The statuses that a response can have.
+    pub const STATUS: RangeInclusive<u16> = 100..=999;
     /// The longest account of a request's hops.
     pub const HOPS_BYTES_MAX: usize = 2048;
     /// The longest trace context.
@@ -156,27 +161,11 @@ pub mod limits {
 impl KeyClaim {
     /// Refuses what is out of bounds, or what no database could hold, before it meets others in a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let bounded = [
-            ("the hops", &self.hops, limits::HOPS_BYTES_MAX),
-            ("the trace", &self.trace, limits::TRACE_BYTES_MAX),
-        ];
-        for (what, text, most) in bounded {
-            let found = text.as_ref().map_or(0, String::len);
-            if most < found {
-                return Err(StoreError::TooLarge { what, found, most });
-            }
-        }
         let RecordName { operation, identity, .. } = &self.name;
-        let texts = [
-            ("the operation", Some(operation)),
-            ("the identity", Some(identity)),
-            ("the hops", self.hops.as_ref()),
-            ("the trace", self.trace.as_ref()),
-        ];
-        match texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.contains('\0'))) {
-            Some((what, _)) => Err(StoreError::NulInText { what }),
-            None => Ok(()),
-        }
+        check::no_nul("the operation", operation)?;
+        check::no_nul("the identity", identity)?;
+        check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
+        check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)
     }
 }
 
@@ -225,7 +214,7 @@ pub enum Began {
 /// An HTTP response as it is kept: header values are bytes, and repeats stay repeats, in order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Response {
-    /// The status.
+    /// The status: one of [`limits::STATUS`].
     pub status: u16,
     /// The header fields.
     pub headers: Vec<(String, Vec<u8>)>,
@@ -253,6 +242,15 @@ pub struct KeySettle {
     pub fence: Fence,
     /// What came of it.
     pub outcome: KeyOutcome,
+}
+
+impl KeySettle {
+    /// Refuses what could not be read back as it was written.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        let KeyOutcome::Keep { response, .. } = &self.outcome else { return Ok(()) };
+        let (least, most) = (*limits::STATUS.start(), *limits::STATUS.end());
+        check::number("the status", response.status.into(), least.into()..=most.into())
+    }
 }
 
 /// What came of a claim.

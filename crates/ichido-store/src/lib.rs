@@ -19,6 +19,7 @@
 mod alone;
 mod batch;
 mod batches;
+mod check;
 mod columns;
 mod driver;
 pub mod error;

@@ -117,6 +117,7 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
+use crate::check;
 use crate::error::StoreError;
 
 /// The bounds of a message.
@@ -131,6 +132,8 @@ pub mod limits {
     pub const TRACE_BYTES_MAX: usize = 1024;
     /// The largest request, in bytes.
     pub const REQUEST_BYTES_MAX: usize = 4 << 20;
+    /// The most tries that a message may be allowed. Both databases count further than this, so that no count ever overflows.
+    pub const TRIES_MAX: u32 = 1_000_000_000;
     /// The longest excerpt of an error that is kept, in bytes; the rest is cut off.
     pub const EXCERPT_BYTES_MAX: usize = 1024;
     /// The most messages that one claim takes.
@@ -183,7 +186,7 @@ pub struct NewMessage {
     pub trace: Option<String>,
     /// 0 is most urgent, 255 least; [`NewMessage::new`] says 2.
     pub priority: u8,
-    /// Tries allowed, the first one included; [`NewMessage::new`] says one.
+    /// Tries allowed, the first one included, at most [`limits::TRIES_MAX`]; [`NewMessage::new`] says one.
     pub tries_allowed: NonZeroU32,
     /// Not before this much later: it is queued at once, and claimable after [`Store::work_promote`](crate::Store::work_promote).
     pub delay: Duration,
@@ -225,27 +228,11 @@ impl NewMessage {
     }
 
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let trace = self.trace.as_deref().unwrap_or_default();
-        let texts = [
-            ("the identity", self.identity.as_str(), limits::IDENTITY_BYTES_MAX),
-            ("the content type", self.content_type.as_str(), limits::CONTENT_TYPE_BYTES_MAX),
-            ("the trace", trace, limits::TRACE_BYTES_MAX),
-        ];
-        let bounds = texts.map(|(what, text, most)| (what, text.len(), most));
-        for (what, found, most) in bounds.into_iter().chain([self.request_bound()]) {
-            if most < found {
-                return Err(StoreError::TooLarge { what, found, most });
-            }
-        }
-        // PostgreSQL's text holds no NUL; found out there, it would end the caller's transaction.
-        match texts.into_iter().find(|(_, text, _)| text.contains('\0')) {
-            Some((what, ..)) => Err(StoreError::NulInText { what }),
-            None => Ok(()),
-        }
-    }
-
-    fn request_bound(&self) -> (&'static str, usize, usize) {
-        ("the request", self.request.len(), limits::REQUEST_BYTES_MAX)
+        check::text("the identity", &self.identity, limits::IDENTITY_BYTES_MAX)?;
+        check::text("the content type", &self.content_type, limits::CONTENT_TYPE_BYTES_MAX)?;
+        check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)?;
+        check::bytes("the request", self.request.len(), limits::REQUEST_BYTES_MAX)?;
+        check::number("the number of tries allowed", self.tries_allowed.get(), 1..=limits::TRIES_MAX)
     }
 }
 
@@ -417,7 +404,7 @@ impl Settlement {
 pub struct Note {
     /// Why it failed.
     pub code: Option<ErrorCode>,
-    /// The status of the answer.
+    /// The status of the answer; left out where it is no number that both databases hold, which no status is.
     pub status: Option<u16>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,

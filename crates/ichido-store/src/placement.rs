@@ -112,7 +112,7 @@ impl Moves {
         note: &Note,
         stamp: Stamp,
     ) {
-        let history = history_of(to).or(history_of(from));
+        let history = history_of(to).or(history_of(from)).map(countable);
         self.events.push(EventRow {
             message_id: moving.id,
             fence: stamp.fence,
@@ -134,12 +134,12 @@ impl Moves {
         let moving = moving.clone();
         match state {
             State::Queued { due, history } if due <= now => {
-                self.ready.push(Placed { moving, history, place: () });
+                self.ready.push(Placed { moving, history: countable(history), place: () });
             }
             State::Queued { due, history } | State::Failed { due, history } => {
                 self.scheduled.push(Placed {
                     moving,
-                    history,
+                    history: countable(history),
                     place: Scheduled { state: state.name(), due },
                 });
             }
@@ -151,7 +151,7 @@ impl Moves {
                     error: note.excerpt.clone(),
                     since: None,
                 };
-                self.letters.push(Placed { moving, history, place });
+                self.letters.push(Placed { moving, history: countable(history), place });
             }
             // What is sent or cancelled is in no table but history; what is being sent is in its lease.
             State::Sent | State::Cancelled { .. } | State::Sending { .. } => (),
@@ -227,7 +227,14 @@ pub(crate) fn operate(state: State, event: Event, now: Timestamp) -> Result<(Sta
 /// A note that every database can hold: a settle must not fail for what a receiver said.
 pub(crate) fn fitting(note: Note) -> Note {
     let fit = |text: Option<String>| text.map(|text| excerpt(&text));
-    Note { receipt: fit(note.receipt), excerpt: fit(note.excerpt), actor: fit(note.actor), ..note }
+    let status = note.status.filter(|status| i16::try_from(*status).is_ok());
+    Note { status, receipt: fit(note.receipt), excerpt: fit(note.excerpt), actor: fit(note.actor), ..note }
+}
+
+/// Counts that every database can hold: a holder says what was tried before, and must not leave a row that nobody can read.
+fn countable(history: History) -> History {
+    let most = limits::TRIES_MAX;
+    History { tries: history.tries.min(most), deaths: history.deaths.min(most), ..history }
 }
 
 /// The beginning of a text, cut at a character.

@@ -39,6 +39,7 @@ impl Store {
     /// It is heard for as long as nobody else took the key over, even after its lease, and after the outcome was marked unknown.
     /// `ichido_core::ledger::settle` decides what to report, `resolve` in the case of an unknown outcome: neither is asked here.
     pub async fn key_settle(&self, settle: KeySettle) -> Result<KeySettled, StoreError> {
+        settle.check()?;
         let bytes = match &settle.outcome {
             KeyOutcome::Keep { response, .. } => response.body.as_ref().map_or(0, Vec::len) + 1_000,
             KeyOutcome::Release | KeyOutcome::Hold => 100,
@@ -58,6 +59,7 @@ impl Store {
         connection: &mut PgConnection,
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
+        settle.check()?;
         self.postgres()?.settle_in(connection, settle).await
     }
 
@@ -67,6 +69,7 @@ impl Store {
         connection: &mut SqliteConnection,
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
+        settle.check()?;
         self.sqlite()?.settle_in(connection, settle).await
     }
 
