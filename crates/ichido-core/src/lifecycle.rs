@@ -50,6 +50,8 @@ pub enum State {
         claimed_at: Timestamp,
         /// Whether the call has begun.
         begun: Begun,
+        /// Whether an earlier try is known to have done it, by an answer that came late: then it is sent, however this one ends.
+        proven: bool,
         /// What has been tried, this try included.
         history: History,
     },
@@ -155,7 +157,8 @@ pub enum Event {
     CameDue,
     /// The last try failed: no further one is allowed.
     Spent,
-    /// An answer to a claim that was lost, come late: it proves that the work was done.
+    /// An answer to a claim that was lost, come late: it proves that the work was done. A message that is being sent again is left
+    /// to its holder, and is sent when that try has ended.
     LateSuccess {
         /// The claim it belongs to. Fences are the store's, so the store vouches that it was this message's.
         fence: Fence,

@@ -84,6 +84,7 @@ impl World {
             add("lands", Some(World { travelling: None, effects: self.effects + 1, ..self }));
             add("vanishes", Some(World { travelling: None, ..self }));
         }
+        self.answered_late(&mut add);
         let found = if self.effects > 0 { Found::Done } else { Found::NotDone { due: at(self.now) } };
         add("reconciled", self.after(Event::Reconciled(found), |_| ()));
         if self.travelling.is_none() {
@@ -104,6 +105,16 @@ impl World {
             add("a second passes", Some(World { now: self.now + 1, ..self }));
         }
         worlds
+    }
+
+    /// An answer to the first claim, if what was done was not done by the present holder.
+    fn answered_late(self, add: &mut impl FnMut(&'static str, Option<World>)) {
+        let by_the_holder = matches!(self.state, State::Sending { .. }) && self.called;
+        let earlier = !by_the_holder || self.travelling.is_some();
+        if 0 < self.effects && earlier {
+            let fence = Fence::new(1).expect("a small number");
+            add("answered late", self.after(Event::LateSuccess { fence }, |_| ()));
+        }
     }
 
     /// What a worker that holds the message may do or suffer.

@@ -88,6 +88,18 @@ impl<'a> Ending<'a> {
         self.states.1.unwrap_or(self.states.0)
     }
 
+    /// The states where an earlier try is known to have done the work.
+    pub(crate) fn proven(&self) -> (State, Option<State>) {
+        let Settlement { state, event, claimed_at, .. } = self.settlement;
+        match *state {
+            State::Sending { fence, claimed_at: since, begun, history, .. } => {
+                let state = State::Sending { fence, claimed_at: since, begun, proven: true, history };
+                state.advance(*event, *claimed_at).unwrap_or(self.states)
+            }
+            _ => self.states,
+        }
+    }
+
     /// Whether the holder says that it never began the call, which a mark can contradict.
     pub(crate) fn is_given_back(&self) -> bool {
         matches!(self.settlement.event, Event::GivenBack { .. })
@@ -98,9 +110,16 @@ impl<'a> Ending<'a> {
         (self.settlement.id, self.fence)
     }
 
-    /// How the audit tells this end.
-    pub(crate) fn end(&self) -> End {
-        End { kind: kind(self.settlement.event).to_owned(), to: self.states.0.name().to_owned() }
+    /// What the same report came to before, if it was this one that ended the message under its claim.
+    pub(crate) fn again(&self, before: &End) -> Option<State> {
+        if before.kind != kind(self.settlement.event) {
+            return None;
+        }
+        match before.to.as_str() {
+            to if to == self.states.0.name() => Some(self.last()),
+            to if to == State::Sent.name() => Some(State::Sent),
+            _ => None,
+        }
     }
 
     pub(crate) fn moving(&self) -> Moving {
@@ -109,11 +128,26 @@ impl<'a> Ending<'a> {
     }
 }
 
+/// What is told of messages and their claims.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// How each ended under its claim, where it has.
+    pub(crate) ended: HashMap<(Uuid, Fence), End>,
+    /// Those of which an earlier try is known to have done the work.
+    pub(crate) proven: HashSet<Uuid>,
+}
+
 /// How a message ended under a claim: the event, and the state it led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) kind: String,
     pub(crate) to: String,
+}
+
+impl End {
+    pub(crate) fn new(event: Event, to: State) -> Self {
+        Self { kind: kind(event).to_owned(), to: to.name().to_owned() }
+    }
 }
 
 /// Takes a lock whose holder may have panicked: what it guards are caches, which stay usable.

@@ -359,6 +359,7 @@ impl Work {
             fence: self.fence,
             claimed_at: self.claimed_at,
             begun: self.begun,
+            proven: false,
             history: self.history,
         }
     }

@@ -82,6 +82,8 @@ pub(crate) struct LapsedMessage {
     pub(crate) id: Uuid,
     pub(crate) priority: u8,
     pub(crate) begun: Begun,
+    /// Whether an earlier try is known to have done it.
+    pub(crate) proven: bool,
     pub(crate) history: History,
 }
 
@@ -105,6 +107,7 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
             fence: lapsed.fence,
             claimed_at: lapsed.claimed_at,
             begun: message.begun,
+            proven: message.proven,
             history,
         };
         let event = Event::WorkerDied {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::columns::{Columns, fence_from};
 use crate::error::StoreError;
-use crate::held::End;
+use crate::held::{End, Ends};
 use crate::message::{ClaimTerms, Count, MessageRow, QueueName, Transition, Work};
 use crate::node::Node;
 use crate::placement::effect_from;
@@ -66,6 +66,7 @@ pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMe
         id: row.uuid("id")?,
         priority: priority(row)?,
         begun,
+        proven: row.truth("proven")?,
         history: History { tries: before.tries.saturating_add(1), ..before },
     })
 }
@@ -107,6 +108,7 @@ pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State
         fence: row.fence()?,
         claimed_at: row.moment("claimed_at")?,
         begun: Begun::NotTracked,
+        proven: false,
         // What was tried is asked of nobody here: an operator's event leads nowhere from this state.
         history: History::new(allowed(tries_allowed)?),
     })
@@ -116,9 +118,19 @@ fn allowed(tries: i32) -> Result<NonZeroU32, StoreError> {
     u32::try_from(tries).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no try is allowed"))
 }
 
-/// How a message ended under a claim.
-pub(crate) fn end(row: &impl Columns) -> Result<End, StoreError> {
-    Ok(End { kind: row.text("kind")?.to_owned(), to: row.text("to_state")?.to_owned() })
+/// How messages ended under their claims, and which of them are proven to be done.
+pub(crate) fn ends<C: Columns>(rows: &[C]) -> Result<Ends, StoreError> {
+    let mut ends = Ends::default();
+    for row in rows {
+        let id = row.uuid("message_id")?;
+        if row.truth("proof")? {
+            ends.proven.insert(id);
+        } else {
+            let end = End { kind: row.text("kind")?.to_owned(), to: row.text("to_state")?.to_owned() };
+            ends.ended.insert((id, row.fence()?), end);
+        }
+    }
+    Ok(ends)
 }
 
 /// A message as one row of the view.

@@ -84,8 +84,8 @@ impl State {
         let next = match self {
             State::Queued { due, history } => waiting(due, history, event, now),
             State::Failed { due, history } => failed(due, history, event, now),
-            State::Sending { fence, claimed_at, begun, history } => {
-                sending(Held { fence, claimed_at, begun, history }, event, now)
+            State::Sending { fence, claimed_at, begun, proven, history } => {
+                sending(Held { fence, claimed_at, begun, proven, history }, event, now)
             }
             State::Parked { history } => parked(history, event, now),
             State::Dead { effect, history } => dead(effect, history, event, now),
@@ -103,7 +103,8 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
         Event::Claimed { .. } if !history.may_try_again() => Err(NoTryLeft),
         Event::Claimed { fence, .. } if Some(fence) <= history.last_fence => Err(StaleFence),
         Event::Claimed { fence, begun } => {
-            Ok(State::Sending { fence, claimed_at: now, begun, history: history.claimed(fence) })
+            let history = history.claimed(fence);
+            Ok(State::Sending { fence, claimed_at: now, begun, proven: false, history })
         }
         // Fewer tries may be allowed now than when it was put in.
         Event::Spent if history.may_try_again() => Err(TryLeft),
@@ -149,11 +150,12 @@ struct Held {
     fence: Fence,
     claimed_at: Timestamp,
     begun: Begun,
+    proven: bool,
     history: History,
 }
 
 fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
-    let Held { fence: current, claimed_at, begun, history } = held;
+    let Held { fence: current, claimed_at, begun, proven, history } = held;
     match event {
         Event::Began { fence }
         | Event::Succeeded { fence }
@@ -164,8 +166,15 @@ fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
         {
             Err(StaleFence)
         }
-        Event::Began { .. } => Ok(State::Sending { fence: current, claimed_at, begun: Begun::Yes, history }),
+        Event::Began { .. } if proven => Err(WasDone),
+        Event::Began { .. } => {
+            Ok(State::Sending { fence: current, claimed_at, begun: Begun::Yes, proven, history })
+        }
         Event::Succeeded { .. } => Ok(State::Sent),
+        // An earlier try did it, so there is nothing to send again, whatever this one says.
+        Event::Failed { .. } | Event::GivenBack { .. } | Event::WorkerDied { .. } if proven => {
+            Ok(State::Sent)
+        }
         Event::Failed { failure, effect, safety, travels_until, .. } => {
             after_failure(held, failure, effect, safety, travels_until)
         }
@@ -175,8 +184,10 @@ fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
         Event::WorkerDied { alone, safety, due, travels_until, .. } => {
             Ok(after_death(held, Death { alone, safety, due, travels_until }, now))
         }
-        // Another claim, or an answer to an earlier one, meets a message that is being sent: it is kept as
-        // evidence by the caller, and changes nothing here.
+        // The holder is not disturbed: its own success is as good, and only without it does the proof count.
+        Event::LateSuccess { fence } if fence < current => {
+            Ok(State::Sending { fence: current, claimed_at, begun, proven: true, history })
+        }
         Event::Claimed { .. } | Event::LateSuccess { .. } => Err(StaleFence),
         Event::CameDue
         | Event::Spent

@@ -299,12 +299,39 @@ fn a_late_answer_resolves_a_parked_message_and_stops_a_resend() {
     assert_eq!(after(&[claimed(1), died(1, false, Safety::Keyed), late]), State::Sent);
     assert_eq!(after(&[claimed(1), again(1, Effect::Unknown), late]), State::Sent);
     let resending = after(&[claimed(1), died(1, false, Safety::Keyed), claimed(2)]);
-    assert_eq!(refusal(resending, late), Why::StaleFence, "too late: it is being sent again");
+    assert_eq!(
+        refusal(resending, Event::LateSuccess { fence: fence(2) }),
+        Why::StaleFence,
+        "not an earlier try"
+    );
     let never_claimed = Event::LateSuccess { fence: fence(9) };
     assert_eq!(refusal(after(&[claimed(1), in_doubt(1)]), never_claimed), Why::StaleFence);
     assert_eq!(refusal(State::queued(NOW, allowed(1)), late), Why::StaleFence);
     let dead = after(&[claimed(1), for_good(1, Effect::Unknown), late]);
     assert!(matches!(dead, State::Dead { effect: Effect::Done, .. }), "known, and still dead");
+}
+
+#[test]
+fn a_late_answer_during_a_resend_counts_when_that_try_has_ended() {
+    let resent =
+        [claimed(1), died(1, false, Safety::Keyed), claimed(2), Event::LateSuccess { fence: fence(1) }];
+    let proven = after(&resent);
+    assert!(matches!(proven, State::Sending { proven: true, .. }), "its holder is not disturbed");
+    assert_eq!(refusal(proven, Event::Began { fence: fence(2) }), Why::WasDone);
+    let back = Event::GivenBack { fence: fence(2), due: SOON };
+    let succeeded = Event::Succeeded { fence: fence(2) };
+    for end in [
+        again(2, Effect::NotDone),
+        again(2, Effect::Unknown),
+        for_good(2, Effect::NotDone),
+        in_doubt(2),
+        back,
+        died(2, true, Safety::Keyed),
+        succeeded,
+    ] {
+        assert_eq!(proven.step(end, THEN), Ok(State::Sent), "{end:?}");
+    }
+    assert_eq!(refusal(proven, again(1, Effect::NotDone)), Why::StaleFence);
 }
 
 #[test]

@@ -167,7 +167,7 @@ CREATE INDEX letters_newest ON ichido.letters (state, queue, since DESC, message
 CREATE TABLE ichido.events (
     message_id    uuid        NOT NULL,
     fence         bigint      NOT NULL,
-    step          smallint    NOT NULL, -- 1 for the second transition of one event (failed, then dead).
+    step          smallint    NOT NULL, -- 1 for the second transition of one event (failed, then dead), 2 for a success that came late.
     claimed_at    timestamptz,
     at            timestamptz NOT NULL,
     from_state    text        NOT NULL,

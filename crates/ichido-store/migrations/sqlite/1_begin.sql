@@ -158,7 +158,7 @@ CREATE INDEX ichido_letters_newest_of_all ON ichido_letters (state, since DESC, 
 CREATE TABLE ichido_events (
     message_id    BLOB    NOT NULL,
     fence         INTEGER NOT NULL,
-    step          INTEGER NOT NULL, -- 1 for the second transition of one event (failed, then dead).
+    step          INTEGER NOT NULL, -- 1 for the second transition of one event (failed, then dead), 2 for a success that came late.
     claimed_at    INTEGER,
     at            INTEGER NOT NULL,
     from_state    TEXT    NOT NULL,

@@ -1,6 +1,7 @@
 //! Operators' steps and the rescue, on PostgreSQL: lock, ask the lifecycle, write.
 
-use ichido_core::lifecycle::{Event, State};
+use ichido_core::fence::Fence;
+use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use sqlx::{PgConnection, Row as _};
@@ -51,6 +52,15 @@ impl Postgres {
                 }
             };
             let next = states.1.unwrap_or(states.0);
+            if let (State::Sending { fence: holder, .. }, Event::LateSuccess { fence }) = (next, event) {
+                if self.keep_proof(&mut transaction, (id, fence), holder, note).await? {
+                    transaction.commit().await?;
+                    // The message is somebody else's, whose try goes on.
+                    return Ok((Stepped::Refused(Why::StaleFence), None));
+                }
+                transaction.rollback().await?;
+                continue;
+            }
             let mut moves = Moves::default();
             let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
             moves.add(&moving, state, event, states, note, stamp);
@@ -65,6 +75,38 @@ impl Postgres {
             return Ok((Stepped::Now(next), (!moves.ready.is_empty()).then_some(moving.queue)));
         }
         Err(StoreError::Busy)
+    }
+
+    /// Keeps a late success of a message that somebody else holds; `false` when that one's try has ended meanwhile.
+    async fn keep_proof(
+        &self,
+        connection: &mut PgConnection,
+        (id, fence): (Uuid, Fence),
+        holder: Fence,
+        note: &Note,
+    ) -> Result<bool, StoreError> {
+        // In a statement of its own, so that the next one sees every end that came before it.
+        let lease = sqlx::query(include_str!("sql/lease_lock.sql"))
+            .bind(number(holder))
+            .fetch_optional(&mut *connection)
+            .await?;
+        if lease.is_none() {
+            return Ok(false);
+        }
+        let row = sqlx::query(include_str!("sql/proof_add.sql"))
+            .bind(id)
+            .bind(number(fence))
+            .bind(number(holder))
+            .bind(self.skew())
+            .bind(note.code.map(ErrorCode::as_str))
+            .bind(note.status.map(small))
+            .bind(note.result_digest.map(|digest| digest.as_bytes().to_vec()))
+            .bind(note.receipt.as_deref())
+            .bind(note.excerpt.as_deref())
+            .bind(note.actor.as_deref())
+            .fetch_one(connection)
+            .await?;
+        Ok(!row.truth("ended")?)
     }
 
     /// Takes the row that holds a message out of its table.

@@ -19,11 +19,11 @@ use super::moment::Moment;
 use super::step::apply;
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
-use crate::held::{End, Ending, lock};
+use crate::held::{Ending, Ends, lock};
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::micros;
 use crate::placement::{Moves, Stamp};
-use crate::rows::{end, work};
+use crate::rows::{self, work};
 
 /// How often reports are looked at again when others about the same messages get ahead.
 const ROUNDS_MAX: usize = 8;
@@ -204,10 +204,12 @@ impl Postgres {
             .iter()
             .map(|row| Ok((row.fence()?, (row.uuid("node")?, row.moment("now")?))))
             .collect::<Result<_, sqlx::Error>>()?;
-        let mut ended: HashSet<(Uuid, Fence)> = ends(&mut transaction, endings).await?.into_keys().collect();
+        let Ends { ended, proven } = ends(&mut transaction, endings).await?;
+        let mut ended: HashSet<(Uuid, Fence)> = ended.into_keys().collect();
         let back = endings.iter().filter(|ending| {
             ending.is_given_back() && held.contains_key(&ending.fence) && !ended.contains(&ending.pair())
         });
+        let is_proven = |ending: &Ending<'_>| proven.contains(&ending.settlement.id);
         let never_begun = never_begin(&mut transaction, back).await?;
         let mut moves = Moves::default();
         let mut settled = HashMap::new();
@@ -216,15 +218,16 @@ impl Postgres {
             if ended.contains(&ending.pair()) {
                 continue;
             }
-            if ending.is_given_back() && !never_begun.contains(&ending.pair()) {
+            if ending.is_given_back() && !never_begun.contains(&ending.pair()) && !is_proven(ending) {
                 settled.insert(ending.index, Stepped::Refused(Why::MayHaveBegun));
             } else {
                 let claimed_at = Some(ending.settlement.claimed_at);
                 let stamp = Stamp { fence: Some(ending.fence), claimed_at, node: Some(*node), now: *now };
                 let Settlement { state, event, note, .. } = ending.settlement;
-                moves.add(&ending.moving(), *state, *event, ending.states, note, stamp);
+                let states = if is_proven(ending) { ending.proven() } else { ending.states };
+                moves.add(&ending.moving(), *state, *event, states, note, stamp);
                 ended.insert(ending.pair());
-                settled.insert(ending.index, Stepped::Now(ending.last()));
+                settled.insert(ending.index, Stepped::Now(states.1.unwrap_or(states.0)));
             }
         }
         apply(&mut transaction, &moves, self.skew()).await?;
@@ -243,11 +246,11 @@ impl Postgres {
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
     async fn settle_late(&self, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        let before = ends(&mut connection, std::slice::from_ref(ending)).await?.remove(&ending.pair());
+        let before = ends(&mut connection, std::slice::from_ref(ending)).await?.ended.remove(&ending.pair());
         drop(connection);
         let Settlement { id, event, note, .. } = ending.settlement;
-        if before == Some(ending.end()) {
-            return Ok(Stepped::Now(ending.last()));
+        if let Some(state) = before.and_then(|before| ending.again(&before)) {
+            return Ok(Stepped::Now(state));
         }
         match event {
             Event::Succeeded { fence } => {
@@ -315,17 +318,14 @@ async fn never_begin<'a>(
     of_messages(&rows)
 }
 
-/// How messages ended under their claims, where they have: the event and the state it led to.
-async fn ends(
-    connection: &mut PgConnection,
-    endings: &[Ending<'_>],
-) -> Result<HashMap<(Uuid, Fence), End>, StoreError> {
+/// How messages ended under their claims, where they have.
+async fn ends(connection: &mut PgConnection, endings: &[Ending<'_>]) -> Result<Ends, StoreError> {
     let rows = sqlx::query(include_str!("sql/event_find.sql"))
         .bind(endings.iter().map(|ending| ending.settlement.id).collect::<Vec<_>>())
         .bind(endings.iter().map(|ending| number(ending.fence)).collect::<Vec<_>>())
         .fetch_all(connection)
         .await?;
-    rows.iter().map(|row| Ok((of_message(row)?, end(row)?))).collect()
+    rows::ends(&rows)
 }
 
 fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {

@@ -1,6 +1,6 @@
 //! Operators' steps and the rescue, on SQLite: read, ask the lifecycle, write, in one transaction of the single writer.
 
-use ichido_core::lifecycle::{Event, State};
+use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use serde_json::{Value, json};
@@ -30,9 +30,7 @@ impl Sqlite {
     ) -> Result<(Stepped, Option<QueueName>), StoreError> {
         let mut writing = self.write().await?;
         let stepped = step(&mut writing, id, event, note).await?;
-        if matches!(stepped, (Stepped::Now(_), _)) {
-            writing.commit().await?;
-        }
+        writing.commit().await?;
         Ok(stepped)
     }
 
@@ -87,11 +85,18 @@ pub(super) async fn step(
 ) -> Result<(Stepped, Option<QueueName>), StoreError> {
     sqlx::query("SAVEPOINT ichido_step").execute(writing.connection()).await?;
     let (mut stepped, mut queue) = (Stepped::NoSuchMessage, None);
+    let mut kept = false;
     if let Some(Taken { state, moving, since }) = take(writing, id).await? {
         let now = writing.now;
         let event = event(now);
         stepped = match operate(state, event, now) {
             Err(why) => Stepped::Refused(why),
+            Ok((State::Sending { .. }, _)) => {
+                keep_proof(writing, id, event, note).await?;
+                kept = true;
+                // The message is somebody else's, whose try goes on.
+                Stepped::Refused(Why::StaleFence)
+            }
             Ok(states) => {
                 let next = states.1.unwrap_or(states.0);
                 let mut moves = Moves::default();
@@ -107,12 +112,31 @@ pub(super) async fn step(
             }
         };
     }
-    if !matches!(stepped, Stepped::Now(_)) {
+    if !kept && !matches!(stepped, Stepped::Now(_)) {
         // The rows that were taken come back.
         sqlx::query("ROLLBACK TO ichido_step").execute(writing.connection()).await?;
     }
     sqlx::query("RELEASE ichido_step").execute(writing.connection()).await?;
     Ok((stepped, queue))
+}
+
+/// Keeps a late success of a message that somebody else holds.
+async fn keep_proof(writing: &mut Writing, id: Uuid, event: Event, note: &Note) -> Result<(), StoreError> {
+    let Event::LateSuccess { fence } = event else { return Ok(()) };
+    let now = writing.now.as_micros();
+    sqlx::query(include_str!("sql/proof_add.sql"))
+        .bind(id)
+        .bind(number(fence))
+        .bind(now)
+        .bind(note.code.map(ErrorCode::as_str))
+        .bind(note.status.map(small))
+        .bind(note.result_digest.map(|digest| digest.as_bytes().to_vec()))
+        .bind(note.receipt.as_deref())
+        .bind(note.excerpt.as_deref())
+        .bind(note.actor.as_deref())
+        .execute(writing.connection())
+        .await?;
+    Ok(())
 }
 
 /// A message taken out of its table.

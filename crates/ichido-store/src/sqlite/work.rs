@@ -15,10 +15,10 @@ use super::step::{apply, count_add, step};
 use super::{Sqlite, Writing};
 use crate::columns::{Columns, fence_from, number};
 use crate::error::StoreError;
-use crate::held::{End, Ending};
+use crate::held::{End, Ending, Ends};
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::placement::{Moves, Stamp};
-use crate::rows::{end, work};
+use crate::rows::{self, work};
 
 impl Sqlite {
     /// Takes up to `count` messages, or one suspect alone.
@@ -69,7 +69,7 @@ impl Sqlite {
             return Ok(Reports { answers, endings, over: Vec::new() });
         }
         let held = holders(writing, &endings).await?;
-        let mut ends = ends(writing, &endings).await?;
+        let Ends { mut ended, proven } = ends(writing, &endings).await?;
         let begun = begun(writing, &endings).await?;
         let mut moves = Moves::default();
         let mut late = Vec::new();
@@ -77,11 +77,15 @@ impl Sqlite {
         for ending in &endings {
             match held.get(&ending.fence) {
                 // The mark decides, whatever the holder remembers.
-                Some(_) if !ends.contains_key(&ending.pair()) && begun.contains(&ending.pair()) => {
+                Some(_)
+                    if !ended.contains_key(&ending.pair())
+                        && begun.contains(&ending.pair())
+                        && !proven.contains(&ending.settlement.id) =>
+                {
                     answers[ending.index] = Stepped::Refused(Why::MayHaveBegun);
                     kept.insert(ending.index);
                 }
-                Some(node) if !ends.contains_key(&ending.pair()) => {
+                Some(node) if !ended.contains_key(&ending.pair()) => {
                     let Settlement { state, event, note, claimed_at, .. } = ending.settlement;
                     let stamp = Stamp {
                         fence: Some(ending.fence),
@@ -89,9 +93,11 @@ impl Sqlite {
                         node: Some(*node),
                         now: writing.now,
                     };
-                    moves.add(&ending.moving(), *state, *event, ending.states, note, stamp);
-                    ends.insert(ending.pair(), ending.end());
-                    answers[ending.index] = Stepped::Now(ending.last());
+                    let is_proven = proven.contains(&ending.settlement.id);
+                    let states = if is_proven { ending.proven() } else { ending.states };
+                    moves.add(&ending.moving(), *state, *event, states, note, stamp);
+                    ended.insert(ending.pair(), End::new(*event, states.0));
+                    answers[ending.index] = Stepped::Now(states.1.unwrap_or(states.0));
                 }
                 _ => late.push(ending),
             }
@@ -101,7 +107,7 @@ impl Sqlite {
         let over = self.held.over(endings.iter().filter(let_go));
         lease_over(writing, over.iter().copied()).await?;
         for ending in late {
-            let before = ends.get(&ending.pair());
+            let before = ended.get(&ending.pair());
             answers[ending.index] = settle_late(writing, ending, before).await?;
         }
         endings.retain(|ending| !kept.contains(&ending.index));
@@ -229,16 +235,13 @@ async fn holders(writing: &mut Writing, endings: &[Ending<'_>]) -> Result<HashMa
 }
 
 /// How messages ended under their claims, where they have.
-async fn ends(
-    writing: &mut Writing,
-    endings: &[Ending<'_>],
-) -> Result<HashMap<(Uuid, Fence), End>, StoreError> {
+async fn ends(writing: &mut Writing, endings: &[Ending<'_>]) -> Result<Ends, StoreError> {
     let pairs = endings.iter().map(|ending| json!([json::id(ending.settlement.id), number(ending.fence)]));
     let rows = sqlx::query(include_str!("sql/event_find.sql"))
         .bind(json::text(pairs))
         .fetch_all(writing.connection())
         .await?;
-    rows.iter().map(|row| Ok((of_message(row)?, end(row)?))).collect()
+    rows::ends(&rows)
 }
 
 /// Of messages that are given back, those whose call is marked as begun.
@@ -262,8 +265,8 @@ async fn settle_late(
     ending: &Ending<'_>,
     before: Option<&End>,
 ) -> Result<Stepped, StoreError> {
-    if before == Some(&ending.end()) {
-        return Ok(Stepped::Now(ending.last()));
+    if let Some(state) = before.and_then(|before| ending.again(before)) {
+        return Ok(Stepped::Now(state));
     }
     let Settlement { id, event, note, .. } = ending.settlement;
     match event {

@@ -209,7 +209,8 @@ impl Store {
         on!(&*self.driver, driver => driver.claim(queue, count, terms).await)
     }
 
-    /// Marks that these calls are about to begin; answers which of them may. For claims with [`ClaimTerms::marks`]; the example is
+    /// Marks that these calls are about to begin; answers which of them may: not where the claim was lost, and not where an earlier
+    /// try has meanwhile proven to have done it, which a report of any kind then settles. For claims with [`ClaimTerms::marks`]; the example is
     /// at [`crate::rescue`].
     pub async fn work_begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.driver, driver => driver.begin(calls).await)
@@ -218,7 +219,8 @@ impl Store {
     /// Reports what came of a message; the example is at [`crate::message`].
     ///
     /// A report that comes after the claim was lost is refused, unless it is a success: that one is kept as proof, and the message
-    /// is sent. The same success reported twice stands twice.
+    /// is sent. Where somebody else is sending it again by then, the success is refused as well, but its proof is kept: however that
+    /// try ends, the message is sent. The same success reported twice stands twice.
     pub async fn work_settle(&self, settlement: Settlement) -> Result<Stepped, StoreError> {
         let settlement = Settlement { note: fitting(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
 mod bounds;
+mod evidence;
 mod fixture;
 mod ledger;
 mod marks;

@@ -2,7 +2,8 @@
 SELECT m.id, m.priority, m.tries_allowed,
        coalesce(e.tries, 0) AS tries, coalesce(e.deaths, 0) AS deaths, e.doubt_since, e.travels_until,
        $3::boolean AS suspect, $2::bigint AS last_fence,
-       EXISTS (SELECT 1 FROM ichido.begun b WHERE b.fence = $2 AND b.message_id = m.id) AS begun
+       EXISTS (SELECT 1 FROM ichido.begun b WHERE b.fence = $2 AND b.message_id = m.id) AS begun,
+       EXISTS (SELECT 1 FROM ichido.events p WHERE p.message_id = m.id AND p.step = 2) AS proven
 FROM unnest($1::uuid[]) AS i (id)
 JOIN ichido.messages m ON m.id = i.id
 LEFT JOIN LATERAL (SELECT * FROM ichido.events WHERE message_id = m.id ORDER BY fence DESC, step DESC LIMIT 1) e ON true

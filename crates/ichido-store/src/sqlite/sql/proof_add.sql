@@ -1,0 +1,10 @@
+-- A success whose claim was lost, while another claim holds the message: kept under the claim that it belongs to, beside its end,
+-- and looked for when the present try ends. The counts are those of that end, since the last event before a try tells what was tried.
+INSERT INTO ichido_events
+    (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect,
+     code, status, result_digest, receipt, excerpt, node, actor)
+SELECT e.message_id, e.fence, 2, ?3, 'sending', 'sending', 'late_success',
+       e.tries, e.deaths, e.doubt_since, e.travels_until, 'done', ?4, ?5, ?6, ?7, ?8, e.node, ?9
+FROM ichido_events e
+WHERE e.message_id = ?1 AND e.fence = ?2 AND e.step = 0 AND e.claimed_at IS NOT NULL
+ON CONFLICT (message_id, fence, step) DO NOTHING
