@@ -1,6 +1,8 @@
 -- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
 -- a rare state among millions of finished messages is not looked for among those.
-SELECT m.*
+SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
+       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.trace, m.made_from,
+       m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (
         SELECT message_id FROM ichido.ready WHERE $2 = 'queued' AND ($1::text IS NULL OR queue = $1)
@@ -13,7 +15,9 @@ FROM (
     WHERE $8::uuid IS NULL OR message_id < $8
     ORDER BY message_id DESC) AS live
 CROSS JOIN LATERAL (
-    SELECT * FROM ichido.message
+    SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, tries, tries_allowed,
+           next_attempt, last_error, last_error_text, effect, priority, trace, made_from, created_at, updated_at
+    FROM ichido.message
     WHERE id = live.message_id
       AND status = $2
       AND ($3::text IS NULL OR identity = $3)

@@ -6,5 +6,5 @@ SELECT m.id, m.priority, m.tries_allowed,
        EXISTS (SELECT 1 FROM ichido.events p WHERE p.message_id = m.id AND p.step = 2) AS proven
 FROM unnest($1::uuid[]) AS i (id)
 JOIN ichido.messages m ON m.id = i.id
-LEFT JOIN LATERAL (SELECT * FROM ichido.events WHERE message_id = m.id ORDER BY fence DESC, step DESC LIMIT 1) e ON true
+LEFT JOIN LATERAL (SELECT tries, deaths, doubt_since, travels_until FROM ichido.events WHERE message_id = m.id ORDER BY fence DESC, step DESC LIMIT 1) e ON true
 WHERE NOT EXISTS (SELECT 1 FROM ichido.events x WHERE x.message_id = i.id AND x.fence = $2)

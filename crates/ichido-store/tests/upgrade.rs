@@ -1,0 +1,97 @@
+//! A node of the next release adds to the schema while this one runs: statements that are prepared already go on.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Event, Failure};
+use ichido_core::retry::Safety;
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::message::{
+    ClaimTerms, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
+};
+use ichido_store::testing::{postgres, sqlite};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
+use uuid::Uuid;
+
+/// sqlx prepares a statement the first time; PostgreSQL keeps its plan from the sixth time on.
+const TIMES: usize = 8;
+
+fn message(key: &str) -> NewMessage {
+    let queue = QueueName::parse("orders").expect("a name");
+    NewMessage::new(queue, "alice", IdempotencyKey::parse(key).expect("a key"), key.as_bytes().to_vec())
+}
+
+/// Puts a message in and lets it die, so that it is in every listing.
+async fn die(store: &Store, key: &str) -> Uuid {
+    let put = store.message_enqueue(message(key)).await.expect("put in");
+    let Enqueued::New { id } = put else { panic!("{put:?}") };
+    let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_secs(30), marks: false };
+    let work =
+        store.work_claim(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
+    let (fence, failure, effect) = (work.fence, Failure::ForGood, Effect::NotDone);
+    let event =
+        Event::Failed { fence, failure, effect, safety: Safety::Keyed, travels_until: work.claimed_at };
+    store.work_settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
+    id
+}
+
+/// Reads everything that can be read.
+async fn look(store: &Store, id: Uuid) {
+    for _ in 0..TIMES {
+        assert!(store.message_get(id).await.expect("read").is_some());
+        assert_eq!(store.message_transitions(id).await.expect("read").len(), 2);
+        let dead = MessageFilter { status: Some("dead".to_owned()), ..MessageFilter::default() };
+        for filter in [MessageFilter::default(), dead] {
+            assert!(!store.message_list(&filter, 10).await.expect("read").is_empty());
+        }
+        assert!(!store.letter_list(LetterState::Dead, None, None, 10).await.expect("read").is_empty());
+        let queue = message("k").queue;
+        assert!(
+            !store.letter_list(LetterState::Dead, Some(&queue), None, 10).await.expect("read").is_empty()
+        );
+        assert!(!store.queue_counts().await.expect("read").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_column_added_by_the_next_release_does_not_stop_this_one_on_postgres() {
+    let database = postgres::fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let id = die(&store, "before").await;
+    look(&store, id).await;
+    let mut next = PgConnection::connect(&database.url).await.expect("connected");
+    let tables =
+        "SELECT tablename::text FROM pg_tables WHERE schemaname = 'ichido' AND tablename <> 'migrations'";
+    for row in next.fetch_all(tables).await.expect("the tables") {
+        let table: &str = row.get(0);
+        let add = format!("ALTER TABLE ichido.{table} ADD COLUMN added text DEFAULT 'x'");
+        next.execute(AssertSqlSafe(add)).await.expect("a column more");
+    }
+    let view = next.fetch_one("SELECT pg_get_viewdef('ichido.message'::regclass)").await.expect("the view");
+    let wider = view.get::<&str, _>(0).replace("AS updated_at", "AS updated_at, m.added");
+    assert!(wider.contains("m.added"), "{wider}");
+    let wider = format!("CREATE OR REPLACE VIEW ichido.message AS {wider}");
+    next.execute(AssertSqlSafe(wider)).await.expect("a wider view");
+    look(&store, id).await;
+    let after = die(&store, "after").await;
+    look(&store, after).await;
+}
+
+#[tokio::test]
+async fn a_column_added_by_the_next_release_does_not_stop_this_one_on_sqlite() {
+    let file = sqlite::fresh_file();
+    let store = Store::open(&file.url, 2).await.expect("the store opens");
+    let id = die(&store, "before").await;
+    look(&store, id).await;
+    let mut next = SqliteConnection::connect(&file.url).await.expect("connected");
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'ichido%' AND name <> 'ichido_migrations'";
+    for row in next.fetch_all(tables).await.expect("the tables") {
+        let add = format!("ALTER TABLE {} ADD COLUMN added TEXT DEFAULT 'x'", row.get::<&str, _>(0));
+        next.execute(AssertSqlSafe(add)).await.expect("a column more");
+    }
+    look(&store, id).await;
+    let after = die(&store, "after").await;
+    look(&store, after).await;
+}
