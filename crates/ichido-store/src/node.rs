@@ -27,6 +27,7 @@
 //! assert!(store.caretaker_claim(node, Duration::from_secs(30)).await?);
 //! assert!(!store.caretaker_claim(other, Duration::from_secs(30)).await?, "one at a time");
 //! while store.key_sweep(PART).await? == u64::from(PART) {}
+//! while store.content_sweep(PART).await? == u64::from(PART) {}
 //! while store.queue_counts_fold(PART).await? == u64::from(PART) {}
 //! let kept_for = 90 * 24 * 3_600 * 1_000_000;
 //! let now = Timestamp::from(SystemTime::now());

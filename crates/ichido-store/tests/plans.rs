@@ -30,7 +30,7 @@ async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
     for statement in statements {
         connection.execute(AssertSqlSafe(statement)).await.expect("history");
     }
-    for table in ["messages", "events", "ledger", "ready", "leases", "letters", "scheduled"] {
+    for table in ["messages", "events", "ledger", "ready", "leases", "letters", "scheduled", "contents"] {
         connection.execute(AssertSqlSafe(format!("VACUUM ANALYZE ichido.{table}"))).await.expect("vacuumed");
     }
 }
@@ -45,6 +45,9 @@ async fn add_present(connection: &mut PgConnection) {
         ),
         format!(
             "INSERT INTO ichido.ready (queue, priority, message_id) SELECT 'orders', 2, {id} FROM generate_series(1, 900) n"
+        ),
+        format!(
+            "INSERT INTO ichido.contents (queue, identity, content, message_id, until) SELECT 'orders', 'alice', sha256(convert_to('c' || n, 'UTF8')), {id}, now() + n * interval '1 s' FROM generate_series(1, 10000) n"
         ),
         format!(
             "INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths) SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM generate_series(901, 950) n"
@@ -159,6 +162,13 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     plan(&mut connection, include_str!("../src/postgres/sql/key_unknown.sql"), unknown)
         .await
         .goes_by("ledger_unknown");
+    let one = "'\\x00', 1, 'applied', 200::smallint, '\\x01', NULL, NULL, NULL, 1, 0";
+    plan(&mut connection, include_str!("../src/postgres/sql/key_settle_in.sql"), one)
+        .await
+        .goes_by("ledger_pkey");
+    let contents =
+        plan(&mut connection, include_str!("../src/postgres/sql/content_sweep.sql"), "100, 0").await;
+    contents.goes_by("contents_until");
     let rescue = plan(&mut connection, include_str!("../src/postgres/sql/rescue_lock.sql"), "0").await;
     assert!(!scans(&serde_json::from_str(&rescue.text).expect("a plan"), "messages"));
     let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";

@@ -112,7 +112,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 19] {
+fn statements() -> [Expected; 20] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -126,6 +126,10 @@ fn statements() -> [Expected; 19] {
         "key_expired" by ["USING INDEX ichido_ledger_expiry (expires_at<?)", "SEARCH e USING PRIMARY KEY (message_id=?)"];
         "key_forget" by ["INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_later" by ["INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
+        "content_sweep" by [
+            "INDEX ichido_contents_until (until<?)",
+            "ichido_contents USING PRIMARY KEY (queue=? AND identity=? AND content=?)",
+        ];
         // The rescue.
         "rescue_find" by ["USING INDEX ichido_leases_lapse (lease_until<?)"];
         "rescue_left" by [

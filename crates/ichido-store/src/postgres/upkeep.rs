@@ -72,6 +72,16 @@ impl Postgres {
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
+    /// Forgets contents whose window is over.
+    pub(crate) async fn sweep_contents(&self, limit: u32) -> Result<u64, StoreError> {
+        let row = sqlx::query(include_str!("sql/content_sweep.sql"))
+            .bind(i64::from(limit))
+            .bind(self.skew())
+            .fetch_one(self.pool())
+            .await?;
+        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+    }
+
     pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
         let row = sqlx::query(include_str!("sql/pace_read.sql"))
             .bind(destination)

@@ -112,6 +112,19 @@ impl Sqlite {
         Ok(gone)
     }
 
+    /// Forgets contents whose window is over.
+    pub(crate) async fn sweep_contents(&self, limit: u32) -> Result<u64, StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now.as_micros();
+        let swept = sqlx::query(include_str!("sql/content_sweep.sql"))
+            .bind(now)
+            .bind(i64::from(limit))
+            .execute(writing.connection())
+            .await?;
+        writing.commit().await?;
+        Ok(swept.rows_affected())
+    }
+
     pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
         let row = sqlx::query(include_str!("sql/pace_read.sql"))
             .bind(destination)

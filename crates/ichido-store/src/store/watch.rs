@@ -69,6 +69,12 @@ impl Store {
         on!(&*self.driver, driver => driver.forget(finished_before, limit).await)
     }
 
+    /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its
+    /// window on, swept or not: this only gives the room back.
+    pub async fn content_sweep(&self, limit: u32) -> Result<u64, StoreError> {
+        on!(&*self.driver, driver => driver.sweep_contents(limit).await)
+    }
+
     /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are, and are read
     /// quicker. On SQLite there is nothing to fold.
     pub async fn queue_counts_fold(&self, limit: u32) -> Result<u64, StoreError> {

@@ -278,6 +278,43 @@ both_databases! {
     }
 
     #[test]
+    async fn a_content_is_swept_when_its_window_is_over_and_equal_content_is_new_then(fixture: Fixture) {
+        let first = new_id(fixture.put(press("k1")).await);
+        fixture.pass(WINDOW);
+        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 1);
+        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 0, "it is gone");
+        let second = new_id(fixture.put(press("k2")).await);
+        assert_ne!(first, second);
+        assert_eq!(fixture.put(press("k3")).await, Enqueued::SameContent { id: second });
+        assert_eq!(fixture.put(press("k1")).await, Enqueued::Same { id: first }, "the message stays");
+    }
+
+    #[test]
+    async fn a_content_is_kept_until_its_window_is_over(fixture: Fixture) {
+        let first = new_id(fixture.put(press("k1")).await);
+        fixture.pass(WINDOW / 2);
+        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 0);
+        assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
+        // Taken over by a later one, it lives as long as that.
+        fixture.pass(WINDOW / 2);
+        let second = new_id(fixture.put(press("k3")).await);
+        fixture.pass(WINDOW / 2);
+        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 0);
+        assert_eq!(fixture.put(press("k4")).await, Enqueued::SameContent { id: second });
+    }
+
+    #[test]
+    async fn no_more_contents_are_swept_than_asked_for(fixture: Fixture) {
+        for identity in ["alice", "bob", "carol"] {
+            new_id(fixture.put(NewMessage { identity: identity.to_owned(), ..press("k1") }).await);
+        }
+        fixture.pass(WINDOW);
+        assert_eq!(fixture.store.content_sweep(2).await.unwrap(), 2);
+        assert_eq!(fixture.store.content_sweep(2).await.unwrap(), 1);
+        assert_eq!(fixture.store.content_sweep(2).await.unwrap(), 0);
+    }
+
+    #[test]
     async fn equal_content_of_another_identity_or_queue_is_new(fixture: Fixture) {
         fixture.put(press("k1")).await;
         new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..press("k2") }).await);

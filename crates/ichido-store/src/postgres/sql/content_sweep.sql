@@ -1,0 +1,16 @@
+-- Forgets contents whose window is over, a bounded number at a time. One that is taken over just now is locked, or no longer over.
+WITH now AS (SELECT clock_timestamp() + $2 * interval '1 microsecond' AS at),
+over AS (
+    SELECT c.queue, c.identity, c.content
+    FROM ichido.contents c
+    WHERE c.until <= (SELECT at FROM now)
+    ORDER BY c.until
+    LIMIT $1
+    FOR UPDATE SKIP LOCKED
+),
+gone AS (
+    DELETE FROM ichido.contents c USING over
+    WHERE c.queue = over.queue AND c.identity = over.identity AND c.content = over.content
+    RETURNING 1
+)
+SELECT count(*) FROM gone
