@@ -10,6 +10,11 @@ pub(crate) fn text(what: &'static str, text: &str, bytes_max: usize) -> Result<(
     no_nul(what, text)
 }
 
+/// The same of a text that must say something.
+pub(crate) fn name(what: &'static str, name: &str, bytes_max: usize) -> Result<(), StoreError> {
+    if name.is_empty() { Err(StoreError::Empty { what }) } else { text(what, name, bytes_max) }
+}
+
 /// Not more bytes than this.
 pub(crate) fn bytes(what: &'static str, found: usize, most: usize) -> Result<(), StoreError> {
     if found <= most { Ok(()) } else { Err(StoreError::TooLarge { what, found, most }) }

@@ -10,7 +10,7 @@
 //! | [`Busy`](StoreError::Busy) | no | the same again, after a short wait |
 //! | [`Unavailable`](StoreError::Unavailable) | no | the same again later; when opening, look at the cause first |
 //! | [`Unknown`](StoreError::Unknown) | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
-//! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address) | no | mend what was passed in |
+//! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address) | no | mend what was passed in |
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
 
@@ -79,6 +79,12 @@ pub enum StoreError {
         least: u32,
         /// The most that is allowed.
         most: u32,
+    },
+    /// A name that names nothing.
+    #[error("{what} is empty; give it at least one character")]
+    Empty {
+        /// Which text.
+        what: &'static str,
     },
     /// A text that PostgreSQL could not hold; refused on SQLite too, so that both take the same.
     #[error("{what} has a NUL character, which PostgreSQL's text cannot hold; leave it out")]

@@ -124,13 +124,15 @@ use ichido_core::ledger::{Policy, Record, RecordName, ResolveError, Settled};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
+use crate::bounded;
 use crate::check;
 use crate::error::StoreError;
 
 /// A request that wants to run under a key ([`Store::key_claim`](crate::Store::key_claim)).
 #[derive(Clone, Debug)]
 pub struct KeyClaim {
-    /// Operation, identity and key.
+    /// Operation, identity and key. Neither of the first two may be empty, or longer than [`limits::OPERATION_BYTES_MAX`] and
+    /// [`limits::IDENTITY_BYTES_MAX`].
     pub name: RecordName,
     /// What admission compares.
     pub fingerprint: Fingerprint,
@@ -148,6 +150,10 @@ pub struct KeyClaim {
 pub mod limits {
     use std::ops::RangeInclusive;
 
+    /// The longest name of an operation.
+    pub const OPERATION_BYTES_MAX: usize = 256;
+    /// The longest name of an identity.
+    pub const IDENTITY_BYTES_MAX: usize = 256;
     /// The statuses that a response can have.
     pub const STATUS: RangeInclusive<u16> = 100..=999;
     /// The longest account of a request's hops.
@@ -162,8 +168,8 @@ impl KeyClaim {
     /// Refuses what is out of bounds, or what no database could hold, before it meets others in a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let RecordName { operation, identity, .. } = &self.name;
-        check::no_nul("the operation", operation)?;
-        check::no_nul("the identity", identity)?;
+        check::name("the operation", operation, limits::OPERATION_BYTES_MAX)?;
+        check::name("the identity", identity, limits::IDENTITY_BYTES_MAX)?;
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)
     }
@@ -250,6 +256,14 @@ impl KeySettle {
         let KeyOutcome::Keep { response, .. } = &self.outcome else { return Ok(()) };
         let (least, most) = (*limits::STATUS.start(), *limits::STATUS.end());
         check::number("the status", response.status.into(), least.into()..=most.into())
+    }
+
+    /// With a time to live that both databases hold alike.
+    pub(crate) fn bounded(mut self) -> Self {
+        if let KeyOutcome::Keep { ttl, .. } = &mut self.outcome {
+            *ttl = bounded(*ttl);
+        }
+        self
     }
 }
 

@@ -42,9 +42,18 @@ mod wake;
 
 pub use store::Store;
 
+/// The longest delay, window, lease or time to live: a hundred years. More is taken as this, alike on both databases: PostgreSQL
+/// counts an interval's microseconds as a floating-point number, which is exact this far, and no clock gets beyond what a column holds.
+const DURATION_MAX: std::time::Duration = std::time::Duration::from_hours(100 * 366 * 24);
+
+/// A duration that every database can hold.
+fn bounded(duration: std::time::Duration) -> std::time::Duration {
+    duration.min(DURATION_MAX)
+}
+
 /// A duration as the statements take it.
 fn micros(duration: std::time::Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+    i64::try_from(bounded(duration).as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Bytes as hexadecimal digits.

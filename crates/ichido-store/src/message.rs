@@ -117,6 +117,7 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
+use crate::bounded;
 use crate::check;
 use crate::error::StoreError;
 
@@ -192,8 +193,7 @@ pub struct NewMessage {
     pub delay: Duration,
     /// The dead message that it was made from (SPEC D17).
     pub made_from: Option<Uuid>,
-    /// Equal content within a window is the same action whatever its key (SPEC A7). Not looked at by
-    /// [`Store::messages_enqueue_in_postgres`](crate::Store::messages_enqueue_in_postgres) and its twin on SQLite.
+    /// Equal content within a window is the same action whatever its key (SPEC A7).
     pub same_content: Option<SameContent>,
 }
 
@@ -227,7 +227,14 @@ impl NewMessage {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    /// Refuses what is out of bounds, or what no database could hold, before it meets others in a batch.
+    pub(crate) fn checked(self) -> Result<Self, StoreError> {
+        self.check()?;
+        let same_content = self.same_content.map(|same| SameContent { window: bounded(same.window), ..same });
+        Ok(Self { delay: bounded(self.delay), same_content, ..self })
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
         check::text("the identity", &self.identity, limits::IDENTITY_BYTES_MAX)?;
         check::text("the content type", &self.content_type, limits::CONTENT_TYPE_BYTES_MAX)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)?;

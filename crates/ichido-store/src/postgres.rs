@@ -75,7 +75,7 @@ impl Postgres {
             ]);
         let pool = PgPoolOptions::new()
             // One more, to listen for the wake-ups of other nodes.
-            .max_connections(connections_max.saturating_add(1))
+            .max_connections(connections_max.max(1).saturating_add(1))
             .acquire_timeout(ACQUIRE_TIMEOUT)
             // Asking a connection whether it lives costs as much as a small write; one that was used a moment ago is taken at its word.
             .test_before_acquire(false)

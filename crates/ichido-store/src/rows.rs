@@ -237,6 +237,14 @@ pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
     })
 }
 
+/// The id above every message that was put in before a moment: what ended before it was put in before it, too.
+pub(crate) fn last_id(moment: Timestamp) -> Uuid {
+    /// An id tells its moment by 48 bits.
+    const MILLIS_MAX: u64 = (1 << 48) - 1;
+    let millis = u64::try_from(moment.as_millis()).unwrap_or(0).min(MILLIS_MAX);
+    uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid()
+}
+
 /// The queue that a column names.
 pub(crate) fn queue_name(name: &str) -> Result<QueueName, StoreError> {
     QueueName::parse(name).ok_or_else(|| corrupt("a queue's name is none"))

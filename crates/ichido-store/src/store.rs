@@ -14,6 +14,7 @@ use sqlx::sqlite::SqlitePool;
 use crate::batches::Batches;
 use crate::driver::Driver;
 use crate::error::StoreError;
+use crate::micros;
 use crate::postgres::Postgres;
 use crate::wake::Wakes;
 
@@ -36,9 +37,9 @@ impl Store {
     /// Must be called within a tokio runtime, which the store's own tasks then run on.
     ///
     /// - **SQLite**: the path is taken as it is written, without parameters and without `%` escapes, and its folder must be there.
-    ///   `connections_max` bounds the readers; there is one writer.
-    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` should be at
-    ///   least 1; one more connection listens for other nodes. TLS is not built in: `sslmode=require` is an error, and without an
+    ///   `connections_max` bounds the readers, of which there is at least one; there is one writer.
+    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` is taken
+    ///   as at least 1; one more connection listens for other nodes. TLS is not built in: `sslmode=require` is an error, and without an
     ///   `sslmode` all travels in the clear. A server that does not answer is given up on after 5 seconds.
     ///
     /// ```
@@ -65,8 +66,7 @@ impl Store {
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.
     pub fn skew_by(&self, ahead: Duration) {
-        let micros = i64::try_from(ahead.as_micros()).unwrap_or(i64::MAX);
-        self.skew.fetch_add(micros, Ordering::Relaxed);
+        self.skew.fetch_add(micros(ahead), Ordering::Relaxed);
     }
 
     /// How far the store's clock was moved. Whoever measures a lease by a clock of its own adds it.

@@ -9,6 +9,9 @@ use sqlx::{Decode, Encode, Postgres, Type};
 /// 2000-01-01, where PostgreSQL counts from, in microseconds since 1970.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 
+/// The beginning of 4713 BC, before which PostgreSQL has no moments, in microseconds from there. Its last one is beyond ours.
+const POSTGRES_FIRST_MICROS: i64 = -211_813_488_000_000_000;
+
 /// A [`Timestamp`] in a column or a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment(pub(crate) Timestamp);
@@ -27,7 +30,8 @@ impl PgHasArrayType for Moment {
 
 impl Encode<'_, Postgres> for Moment {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        let micros = self.0.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS);
+        // A moment before all of PostgreSQL's time is before everything that is stored.
+        let micros = self.0.as_micros().saturating_sub(POSTGRES_EPOCH_MICROS).max(POSTGRES_FIRST_MICROS);
         buffer.extend_from_slice(&micros.to_be_bytes());
         Ok(IsNull::No)
     }

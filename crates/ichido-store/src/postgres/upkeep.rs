@@ -13,7 +13,7 @@ use crate::held::lock;
 use crate::message::QueueName;
 use crate::micros;
 use crate::node::{Node, SharedPace};
-use crate::rows::node;
+use crate::rows::{last_id, node};
 
 impl Postgres {
     /// Makes what has come due claimable; answers which queues got something.
@@ -60,9 +60,7 @@ impl Postgres {
 
     /// Forgets messages that were finished before a moment.
     pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        // A message is older than its end, so its id is below the id of that moment.
-        let millis = u64::try_from(finished_before.as_millis()).unwrap_or(0);
-        let bound = uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid();
+        let bound = last_id(finished_before);
         let row = sqlx::query(include_str!("sql/retention.sql"))
             .bind(bound)
             .bind(Moment(finished_before))

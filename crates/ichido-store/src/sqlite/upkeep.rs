@@ -13,7 +13,7 @@ use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::node::{Node, SharedPace};
-use crate::rows::{node, queue_name};
+use crate::rows::{last_id, node, queue_name};
 
 impl Sqlite {
     /// Makes what has come due claimable; answers which queues got something.
@@ -85,9 +85,7 @@ impl Sqlite {
     /// Forgets messages that were finished before a moment.
     pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        // A message is older than its end, so its id is below the id of that moment.
-        let millis = u64::try_from(finished_before.as_millis()).unwrap_or(0);
-        let bound = uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid();
+        let bound = last_id(finished_before);
         let rows = sqlx::query(include_str!("sql/retention_find.sql"))
             .bind(bound)
             .bind(finished_before.as_micros())

@@ -10,6 +10,7 @@ use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Store;
+use crate::bounded;
 use crate::driver::{Driver, on};
 use crate::error::StoreError;
 use crate::ledger::{
@@ -45,7 +46,7 @@ impl Store {
             KeyOutcome::Release | KeyOutcome::Hold => 100,
         };
         let topic = Topic::key(&settle.name);
-        let settled = self.batches.settle(settle, bytes).await?;
+        let settled = self.batches.settle(settle.bounded(), bytes).await?;
         if settled == KeySettled::Stands {
             self.wakes.wake(topic);
         }
@@ -60,7 +61,7 @@ impl Store {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         settle.check()?;
-        self.postgres()?.settle_in(connection, settle).await
+        self.postgres()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
     /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`].
@@ -70,7 +71,7 @@ impl Store {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         settle.check()?;
-        self.sqlite()?.settle_in(connection, settle).await
+        self.sqlite()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
     /// Wakes those who wait for a key: to be called after the commit of a transaction that settled it.
@@ -96,7 +97,9 @@ impl Store {
 
     /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
     pub async fn key_renew(&self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
-        on!(&*self.driver, driver => driver.key_renew(claims).await)
+        let claims: Vec<_> =
+            claims.iter().map(|(name, fence, lease)| (name.clone(), *fence, bounded(*lease))).collect();
+        on!(&*self.driver, driver => driver.key_renew(&claims).await)
     }
 
     /// What is stored under a key; an expired record is there until it is swept.

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::alone::write_all;
 use crate::batch::Bounds;
+use crate::bounded;
 use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::{
@@ -31,7 +32,7 @@ impl Store {
     /// To put it in together with your own rows, see [`Store::message_enqueue_in_postgres`] and
     /// [`Store::message_enqueue_in_sqlite`].
     pub async fn message_enqueue(&self, message: NewMessage) -> Result<Enqueued, StoreError> {
-        message.check()?;
+        let message = message.checked()?;
         let claimable = message.delay.is_zero().then(|| message.queue.clone());
         let enqueued = if message.same_content.is_some() {
             let numbered = (Uuid::now_v7(), message);
@@ -52,10 +53,10 @@ impl Store {
         let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
         let mut plain = Vec::with_capacity(messages.len());
         for message in messages {
-            answers.push(match message.check() {
+            answers.push(match message.checked() {
                 Err(error) => Some(Err(error)),
-                Ok(()) if message.same_content.is_some() => Some(self.message_enqueue(message).await),
-                Ok(()) => {
+                Ok(message) if message.same_content.is_some() => Some(self.message_enqueue(message).await),
+                Ok(message) => {
                     plain.push((Uuid::now_v7(), message));
                     None
                 }
@@ -110,18 +111,27 @@ impl Store {
         connection: &mut PgConnection,
         message: NewMessage,
     ) -> Result<Enqueued, StoreError> {
-        message.check()?;
+        let message = message.checked()?;
         self.postgres()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
     }
 
     /// The same as [`Store::message_enqueue_in_postgres`] for many messages, answered in the order they were given; all that are
-    /// new are put in or none is. None is compared by content: `same_content` is not looked at.
+    /// new are put in or none is. With any that is compared by content they go in one after another: slower, and after an error only
+    /// a rollback takes back what went before.
     pub async fn messages_enqueue_in_postgres(
         &self,
         connection: &mut PgConnection,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, StoreError> {
-        self.postgres()?.enqueue_in(connection, &numbered(messages)?).await
+        let (postgres, messages) = (self.postgres()?, numbered(messages)?);
+        if !any_by_content(&messages) {
+            return postgres.enqueue_in(connection, &messages).await;
+        }
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in &messages {
+            answers.push(postgres.enqueue_content(connection, message).await?);
+        }
+        Ok(answers)
     }
 
     /// Puts a message in within the caller's open SQLite transaction: both commit, or neither (SPEC D4). Call
@@ -159,18 +169,27 @@ impl Store {
         connection: &mut SqliteConnection,
         message: NewMessage,
     ) -> Result<Enqueued, StoreError> {
-        message.check()?;
+        let message = message.checked()?;
         self.sqlite()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
     }
 
     /// The same as [`Store::message_enqueue_in_sqlite`] for many messages, answered in the order they were given; all that are
-    /// new are put in or none is. None is compared by content: `same_content` is not looked at.
+    /// new are put in or none is. With any that is compared by content they go in one after another: slower, and after an error only
+    /// a rollback takes back what went before.
     pub async fn messages_enqueue_in_sqlite(
         &self,
         connection: &mut SqliteConnection,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, StoreError> {
-        self.sqlite()?.enqueue_in(connection, &numbered(messages)?).await
+        let (sqlite, messages) = (self.sqlite()?, numbered(messages)?);
+        if !any_by_content(&messages) {
+            return sqlite.enqueue_in(connection, &messages).await;
+        }
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in &messages {
+            answers.push(sqlite.enqueue_content(connection, message).await?);
+        }
+        Ok(answers)
     }
 
     /// Begins a transaction on the caller's own pool that may read and then write. SQLite's plain `BEGIN` takes its lock with the
@@ -206,6 +225,7 @@ impl Store {
         count: NonZeroU32,
         terms: ClaimTerms,
     ) -> Result<Vec<Work>, StoreError> {
+        let terms = ClaimTerms { lease: bounded(terms.lease), ..terms };
         on!(&*self.driver, driver => driver.claim(queue, count, terms).await)
     }
 
@@ -259,7 +279,7 @@ impl Store {
     /// Prolongs claims of messages by so much from now; answers which of them still stand, in the order they were given. Messages
     /// of one [`Store::work_claim`] share a fence: name it once.
     pub async fn work_renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        on!(&*self.driver, driver => driver.renew(fences, lease).await)
+        on!(&*self.driver, driver => driver.renew(fences, bounded(lease)).await)
     }
 
     /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed. Call it again until it does;
@@ -310,6 +330,10 @@ impl Store {
 }
 
 fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
-    let number = |message: NewMessage| message.check().map(|()| (Uuid::now_v7(), message));
+    let number = |message: NewMessage| Ok((Uuid::now_v7(), message.checked()?));
     messages.into_iter().map(number).collect()
+}
+
+fn any_by_content(messages: &[Numbered]) -> bool {
+    messages.iter().any(|(_, new)| new.same_content.is_some())
 }

@@ -6,6 +6,8 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::Store;
+use crate::bounded;
+use crate::check;
 use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
@@ -24,6 +26,7 @@ impl Store {
         filter: &MessageFilter,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
+        check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
         on!(&*self.driver, driver => driver.messages(filter, limit).await)
     }
 
@@ -44,6 +47,7 @@ impl Store {
         paused: bool,
         by: Option<&str>,
     ) -> Result<(), StoreError> {
+        check::no_nul("the name of who pauses", by.unwrap_or_default())?;
         on!(&*self.driver, driver => driver.pause(queue, paused, by).await)?;
         if !paused {
             self.queue_wake(queue);
@@ -83,16 +87,19 @@ impl Store {
 
     /// A destination's pace; `None` when nobody has written one.
     pub async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
+        check::no_nul("the destination", destination)?;
         on!(&*self.driver, driver => driver.pace_read(destination).await)
     }
 
     /// Writes a destination's pace over the version that was read; `false` when somebody else was quicker.
     pub async fn pace_write(&self, destination: &str, version: i64, pace: &[u8]) -> Result<bool, StoreError> {
+        check::no_nul("the destination", destination)?;
         on!(&*self.driver, driver => driver.pace_write(destination, version, pace).await)
     }
 
     /// Says that a node lives.
     pub async fn node_beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
+        check::no_nul("the node's name", name)?;
         on!(&*self.driver, driver => driver.beat(node, name).await)
     }
 
@@ -103,6 +110,6 @@ impl Store {
 
     /// Asks for the upkeep, or to keep it: `true` for one node at a time, until its lease lapses.
     pub async fn caretaker_claim(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
-        on!(&*self.driver, driver => driver.take_care(node, lease).await)
+        on!(&*self.driver, driver => driver.take_care(node, bounded(lease)).await)
     }
 }

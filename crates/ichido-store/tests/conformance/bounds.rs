@@ -2,15 +2,30 @@
 
 use std::num::NonZeroU32;
 
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
 use ichido_core::ledger::EffectMode;
 use ichido_core::lifecycle::{Event, State};
+use ichido_core::time::Timestamp;
+use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeySettle, KeySettled, Response, limits as ledger};
-use ichido_store::message::{MessageFilter, NewMessage, Note, Settlement, Stepped, limits};
+use ichido_store::message::{
+    ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, Stepped, limits,
+};
+use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{BACKOFF, Fixture, again, message, new_id};
-use crate::ledger::{keep, name};
+use crate::fixture::{BACKOFF, DAY, Fixture, again, many, message, new_id, queue, terms};
+use crate::ledger::{keep, name, request};
+
+/// The longest that anything lasts.
+const HUNDRED_YEARS: Duration = Duration::from_hours(100 * 366 * 24);
+
+fn has_nul<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::NulInText { .. })), "{answer:?}");
+}
 
 both_databases! {
     #[test]
@@ -72,5 +87,92 @@ both_databases! {
         let told = fixture.store.message_transitions(id).await.unwrap();
         let told: Vec<_> = told.iter().filter(|step| step.kind == "failed").map(|step| step.status).collect();
         assert_eq!(told, [Some(14), None]);
+    }
+
+    #[test]
+    async fn what_is_to_last_for_ever_lasts_a_hundred_years(fixture: Fixture) {
+        let store = &fixture.store;
+        let id = new_id(fixture.put(NewMessage { delay: Duration::MAX, ..message("delayed") }).await);
+        let row = fixture.row(id).await;
+        assert_eq!(row.next_attempt, Some(row.created_at.plus(HUNDRED_YEARS)), "the same on both");
+        let same = SameContent { content: Digest::of_bytes(b"c"), window: Duration::MAX };
+        let content = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
+        let first = new_id(fixture.put(content("content")).await);
+        let endless = ClaimTerms { lease: Duration::MAX, ..terms() };
+        let work = store.work_claim(&queue(), many(10), endless).await.unwrap();
+        assert_eq!(store.work_renew(&[work[0].fence], Duration::MAX).await.unwrap(), [true]);
+        let fence = fixture.run("kept", EffectMode::Transactional).await;
+        let renewed = store.key_renew(&[(name("kept"), fence, Duration::MAX)]).await.unwrap();
+        assert_eq!(renewed, [true]);
+        let mut outcome = keep(Response { status: 200, headers: Vec::new(), body: None });
+        if let ichido_store::ledger::KeyOutcome::Keep { ttl, .. } = &mut outcome {
+            *ttl = Duration::MAX;
+        }
+        assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Stands);
+        assert!(store.caretaker_claim(Uuid::nil(), Duration::MAX).await.unwrap());
+        fixture.pass(HUNDRED_YEARS - DAY);
+        assert_eq!(fixture.put(content("again")).await, Enqueued::SameContent { id: first });
+        assert_eq!(store.key_sweep(10).await.unwrap(), 0);
+        assert!(!store.caretaker_claim(Uuid::max(), DAY).await.unwrap());
+        fixture.pass(DAY * 2);
+        assert_eq!(store.key_sweep(10).await.unwrap(), 1);
+        assert!(store.caretaker_claim(Uuid::max(), DAY).await.unwrap());
+        assert_eq!(fixture.promote().await, 1);
+    }
+
+    #[test]
+    async fn the_first_and_the_last_of_moments_can_be_asked_for(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let (first, last) = (Timestamp::from_micros(i64::MIN), Timestamp::MAX);
+        for (created_from, created_before, found) in
+            [(Some(first), Some(last), 1), (Some(last), None, 0), (None, Some(Timestamp::from_micros(i64::MIN + 1)), 0)]
+        {
+            let filter = MessageFilter { created_from, created_before, ..MessageFilter::default() };
+            assert_eq!(fixture.store.message_list(&filter, 10).await.unwrap().len(), found);
+        }
+        assert_eq!(fixture.store.message_forget(first, 10).await.unwrap(), 0);
+        assert_eq!(fixture.store.message_forget(last, 10).await.unwrap(), 1);
+    }
+
+    #[test]
+    async fn a_claim_names_an_operation_and_an_identity_within_bounds(fixture: Fixture) {
+        type Change = fn(&mut ichido_core::ledger::RecordName, String);
+        let changes: [(Change, usize); 2] = [
+            (|name, text| name.operation = text, ledger::OPERATION_BYTES_MAX),
+            (|name, text| name.identity = text, ledger::IDENTITY_BYTES_MAX),
+        ];
+        for (change, most) in changes {
+            let claim = async |text: String| {
+                let mut claim = request("k1", EffectMode::Opaque);
+                change(&mut claim.name, text);
+                fixture.store.key_claim(claim).await
+            };
+            let long = claim("x".repeat(most + 1)).await;
+            assert!(matches!(long, Err(StoreError::TooLarge { .. })), "{long:?}");
+            let empty = claim(String::new()).await;
+            assert!(matches!(empty, Err(StoreError::Empty { .. })), "{empty:?}");
+            has_nul(claim("a\0b".to_owned()).await);
+            claim("x".repeat(most)).await.unwrap();
+        }
+    }
+
+    #[test]
+    async fn a_nul_is_refused_wherever_a_text_goes_in(fixture: Fixture) {
+        let (store, text) = (&fixture.store, "a\0b");
+        has_nul(store.node_beat(Uuid::nil(), text).await);
+        has_nul(store.queue_pause(&queue(), true, Some(text)).await);
+        has_nul(store.pace_read(text).await);
+        has_nul(store.pace_write(text, 0, b"9/s").await);
+        let filter = MessageFilter { identity: Some(text.to_owned()), ..MessageFilter::default() };
+        has_nul(store.message_list(&filter, 10).await);
+        assert!(store.node_list().await.unwrap().is_empty());
+    }
+
+    #[test]
+    async fn a_store_with_no_connections_has_one(fixture: Fixture) {
+        let store = Store::open(fixture.url(), 0).await.unwrap();
+        assert!(matches!(store.message_enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
+        assert_eq!(store.work_claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
     }
 }

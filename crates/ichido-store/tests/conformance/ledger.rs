@@ -469,7 +469,7 @@ both_databases! {
             ..request("k1", EffectMode::Opaque)
         };
         for (operation, identity) in
-            [("orders.create", "bob"), ("orders.cancel", "alice"), ("orders.createalice", "")]
+            [("orders.create", "bob"), ("orders.cancel", "alice"), ("orders.createalic", "e")]
         {
             let claimed = fixture.arrive(of(operation, identity)).await;
             assert!(matches!(claimed, KeyClaimed::Run { .. }), "{operation} {identity}: {claimed:?}");
