@@ -24,6 +24,13 @@ impl Held {
         }
     }
 
+    /// Of these messages, those that are not known to be held under their claims: they have ended, or were claimed by another
+    /// process, or never. Only the database can tell.
+    pub(crate) fn strangers(&self, pairs: impl Iterator<Item = (Uuid, Fence)>) -> Vec<(Uuid, Fence)> {
+        let held = lock(&self.0);
+        pairs.filter(|(id, fence)| !held.get(fence).is_some_and(|ids| ids.contains(id))).collect()
+    }
+
     /// The claims that hold nothing any more once these messages have ended.
     pub(crate) fn over<'a>(&self, endings: impl Iterator<Item = &'a Ending<'a>>) -> Vec<Fence> {
         let mut ids: HashMap<Fence, HashSet<Uuid>> = HashMap::new();

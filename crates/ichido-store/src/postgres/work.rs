@@ -131,18 +131,41 @@ impl Postgres {
                 Err(why) => answers[index] = Some(Stepped::Refused(why)),
             }
         }
+        let foreign = self.foreign(sent.iter().chain(&others).map(Ending::pair)).await?;
+        let late: Vec<_> = sent
+            .extract_if(.., |ending| foreign.contains(&ending.pair()))
+            .chain(others.extract_if(.., |ending| foreign.contains(&ending.pair())))
+            .collect();
         // By message, so that two batches about the same ones do not meet crosswise.
         sent.sort_by_key(Ending::pair);
         others.sort_by_key(Ending::pair);
         let mut settled = self.settle_sent(&sent).await?;
         settled.extend(self.settle_others(&others).await?);
-        for ending in sent.iter().chain(&others) {
+        for ending in sent.iter().chain(&others).chain(&late) {
             answers[ending.index] = Some(match settled.get(&ending.index) {
                 Some(stepped) => *stepped,
                 None => self.settle_late(ending).await?,
             });
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
+    }
+
+    /// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
+    async fn foreign(
+        &self,
+        pairs: impl Iterator<Item = (Uuid, Fence)>,
+    ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
+        let mut strangers: HashSet<_> = self.held.strangers(pairs).into_iter().collect();
+        if !strangers.is_empty() {
+            let rows = sqlx::query(include_str!("sql/lease_members.sql"))
+                .bind(strangers.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+                .bind(strangers.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
+                .fetch_all(self.pool())
+                .await?;
+            let members = of_messages(&rows)?;
+            strangers.retain(|pair| !members.contains(pair));
+        }
+        Ok(strangers)
     }
 
     /// Writes the successes; answers those that stand, by index.
@@ -246,10 +269,16 @@ impl Postgres {
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
     async fn settle_late(&self, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
         let mut connection = self.pool().acquire().await?;
-        let before = ends(&mut connection, std::slice::from_ref(ending)).await?.ended.remove(&ending.pair());
-        drop(connection);
+        let mut ends = ends(&mut connection, std::slice::from_ref(ending)).await?;
         let Settlement { id, event, note, .. } = ending.settlement;
-        if let Some(state) = before.and_then(|before| ending.again(&before)) {
+        let Some(before) = ends.ended.remove(&ending.pair()) else {
+            // It was never this claim's: whatever the report says, it says it of another message.
+            let message = sqlx::query(include_str!("sql/step_message.sql")).bind(id).bind(self.skew());
+            let is_there = message.fetch_optional(&mut *connection).await?.is_some();
+            return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
+        };
+        drop(connection);
+        if let Some(state) = ending.again(&before) {
             return Ok(Stepped::Now(state));
         }
         match event {
@@ -262,9 +291,13 @@ impl Postgres {
 
     /// Marks that these calls are about to begin; answers which of them may.
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
-        let mut may = self.marks(include_str!("sql/begin_mark.sql"), calls).await?;
-        if may.len() < calls.len() {
-            may.extend(self.marks(include_str!("sql/begin_find.sql"), calls).await?);
+        let foreign = self.foreign(calls.iter().copied()).await?;
+        // Sorted, so that two batches with the same ones do not meet crosswise.
+        let sorted: BTreeSet<(Uuid, Fence)> =
+            calls.iter().filter(|call| !foreign.contains(call)).copied().collect();
+        let mut may = self.marks(include_str!("sql/begin_mark.sql"), &sorted).await?;
+        if may.len() < sorted.len() {
+            may.extend(self.marks(include_str!("sql/begin_find.sql"), &sorted).await?);
         }
         Ok(calls.iter().map(|call| may.contains(call)).collect())
     }
@@ -272,12 +305,11 @@ impl Postgres {
     async fn marks(
         &self,
         sql: &'static str,
-        calls: &[(Uuid, Fence)],
+        calls: &BTreeSet<(Uuid, Fence)>,
     ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-        let sorted: BTreeSet<(Uuid, Fence)> = calls.iter().copied().collect();
         let rows = sqlx::query(sql)
-            .bind(sorted.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-            .bind(sorted.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
+            .bind(calls.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+            .bind(calls.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
             .fetch_all(self.pool())
             .await?;
         of_messages(&rows)

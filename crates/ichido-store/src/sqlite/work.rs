@@ -68,6 +68,7 @@ impl Sqlite {
         if endings.is_empty() {
             return Ok(Reports { answers, endings, over: Vec::new() });
         }
+        let foreign = self.foreign(writing, endings.iter().map(Ending::pair)).await?;
         let held = holders(writing, &endings).await?;
         let Ends { mut ended, proven } = ends(writing, &endings).await?;
         let begun = begun(writing, &endings).await?;
@@ -75,7 +76,7 @@ impl Sqlite {
         let mut late = Vec::new();
         let mut kept = HashSet::new();
         for ending in &endings {
-            match held.get(&ending.fence) {
+            match held.get(&ending.fence).filter(|_| !foreign.contains(&ending.pair())) {
                 // The mark decides, whatever the holder remembers.
                 Some(_)
                     if !ended.contains_key(&ending.pair())
@@ -123,10 +124,34 @@ impl Sqlite {
         reports.answers
     }
 
+    /// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
+    async fn foreign(
+        &self,
+        writing: &mut Writing,
+        pairs: impl Iterator<Item = (Uuid, Fence)>,
+    ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
+        let mut strangers: HashSet<_> = self.held.strangers(pairs).into_iter().collect();
+        if !strangers.is_empty() {
+            let fences: HashSet<Fence> = strangers.iter().map(|(_, fence)| *fence).collect();
+            let rows = sqlx::query(include_str!("sql/lease_members.sql"))
+                .bind(json::text(strangers.iter().map(|(id, fence)| json!([json::id(*id), number(*fence)]))))
+                .bind(numbers(fences.into_iter()))
+                .fetch_all(writing.connection())
+                .await?;
+            let members: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
+            strangers.retain(|pair| !members.contains(pair));
+        }
+        Ok(strangers)
+    }
+
     /// Marks that these calls are about to begin; answers which of them may.
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         let mut writing = self.write().await?;
-        let rows = calls.iter().map(|(id, fence)| json!([json::id(*id), number(*fence)]));
+        let foreign = self.foreign(&mut writing, calls.iter().copied()).await?;
+        let rows = calls
+            .iter()
+            .filter(|call| !foreign.contains(call))
+            .map(|(id, fence)| json!([json::id(*id), number(*fence)]));
         let rows = sqlx::query(include_str!("sql/begin_mark.sql"))
             .bind(json::text(rows))
             .fetch_all(writing.connection())
@@ -265,10 +290,16 @@ async fn settle_late(
     ending: &Ending<'_>,
     before: Option<&End>,
 ) -> Result<Stepped, StoreError> {
-    if let Some(state) = before.and_then(|before| ending.again(before)) {
+    let Settlement { id, event, note, .. } = ending.settlement;
+    let Some(before) = before else {
+        // It was never this claim's: whatever the report says, it says it of another message.
+        let message = sqlx::query(include_str!("sql/step_message.sql")).bind(id);
+        let is_there = message.fetch_optional(writing.connection()).await?.is_some();
+        return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
+    };
+    if let Some(state) = ending.again(before) {
         return Ok(Stepped::Now(state));
     }
-    let Settlement { id, event, note, .. } = ending.settlement;
     match event {
         Event::Succeeded { fence } => {
             Ok(step(writing, *id, |_| Event::LateSuccess { fence: *fence }, note).await?.0)

@@ -10,6 +10,7 @@ mod evidence;
 mod fixture;
 mod ledger;
 mod marks;
+mod members;
 mod operator;
 mod outbox;
 mod races;

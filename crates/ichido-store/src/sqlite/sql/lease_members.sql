@@ -1,0 +1,7 @@
+-- Which of these messages (?1) their claims (?2) hold, or held: a lease names all that were claimed under it for as long as it is
+-- there. The ids of a lease are looked for among those asked for, and not the other way round: there may be thousands.
+SELECT unhex(h.value) AS message_id, l.fence
+FROM json_each(?2) AS f
+CROSS JOIN ichido_leases l ON l.fence = f.value
+CROSS JOIN json_each(l.message_ids) AS h
+WHERE (h.value, l.fence) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1))

@@ -1,0 +1,101 @@
+//! A report is heard of the messages that its claim holds, and of no others (SPEC D12).
+
+use ichido_core::lifecycle::{State, Why};
+use ichido_store::message::{Note, Settlement, Stepped, Work};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, given_back, message, new_id, only, succeeded,
+};
+
+/// Reports about another message than the one that is held.
+fn about(other: Uuid, work: &Work) -> Vec<Settlement> {
+    [succeeded(work), again(work), given_back(work)]
+        .map(|event| Settlement { id: other, ..Settlement::of(work, event, Note::default()) })
+        .to_vec()
+}
+
+async fn is_refused(fixture: &Fixture, reports: Vec<Settlement>) {
+    for report in reports {
+        let event = report.event;
+        let answer = fixture.store.work_settle(report).await.unwrap();
+        assert_eq!(answer, Stepped::Refused(Why::StaleFence), "{event:?}");
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_report_about_a_message_that_the_claim_does_not_hold_changes_nothing(fixture: Fixture) {
+        fixture.enqueue("held").await;
+        let work = fixture.claim_one().await;
+        let waiting = fixture.enqueue("waiting").await;
+        is_refused(&fixture, about(waiting, &work)).await;
+        assert_eq!(fixture.steps(waiting).await, [""; 0]);
+        let other = fixture.claim_one().await;
+        is_refused(&fixture, about(waiting, &work)).await;
+        fixture.assert_counts(&[("sending", 2)]).await;
+        fixture.send(&work).await;
+        is_refused(&fixture, about(waiting, &work)).await;
+        fixture.send(&other).await;
+        fixture.assert_counts(&[("sent", 2)]).await;
+    }
+
+    #[test]
+    async fn a_report_about_another_message_does_not_end_the_claim(fixture: Fixture) {
+        let held = fixture.enqueue("held").await;
+        let work = fixture.claim_one().await;
+        let other = fixture.enqueue("other").await;
+        let reports = about(other, &work).into_iter().chain(about(Uuid::now_v7(), &work)).collect();
+        for answer in fixture.store.works_settle(reports).await {
+            let answer = answer.unwrap();
+            assert!(matches!(answer, Stepped::Refused(Why::StaleFence) | Stepped::NoSuchMessage), "{answer:?}");
+        }
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(fixture.status(held).await, "failed");
+    }
+
+    #[test]
+    async fn a_lost_claim_proves_nothing_of_other_messages(fixture: Fixture) {
+        fixture.enqueue("lost").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        let other = fixture.enqueue("other").await;
+        let second = fixture.claim_one().await;
+        fixture.settle(&second, again(&second)).await;
+        is_refused(&fixture, about(other, &zombie)).await;
+        assert_eq!(fixture.status(other).await, "failed");
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.promote().await, 2);
+    }
+
+    #[test]
+    async fn a_report_from_another_process_is_heard(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let all = fixture.enqueue_many(3).await;
+        let work = fixture.claim(3).await;
+        let reports = [succeeded(&work[0]), again(&work[1]), given_back(&work[2])];
+        for (work, event) in work.iter().zip(reports) {
+            let answer = other.work_settle(Settlement::of(work, event, Note::default())).await.unwrap();
+            assert!(matches!(answer, Stepped::Now(_)), "{answer:?}");
+        }
+        assert_eq!(fixture.status(all[0]).await, "sent");
+        assert_eq!(fixture.status(all[1]).await, "failed");
+        assert_eq!(fixture.status(all[2]).await, "queued");
+    }
+
+    #[test]
+    async fn a_call_of_a_message_that_the_claim_does_not_hold_may_not_begin(fixture: Fixture) {
+        fixture.enqueue("held").await;
+        let work = only(fixture.claim_with_marks(1).await);
+        let other = new_id(fixture.put(message("other")).await);
+        let calls = [(other, work.fence), (work.id, work.fence)];
+        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, true]);
+        let node = fixture.another_node().await;
+        assert_eq!(node.work_begin(&calls).await.unwrap(), [false, true], "whoever asks");
+        let settled = fixture.settle(&work, succeeded(&work)).await;
+        assert_eq!(settled, Stepped::Now(State::Sent));
+    }
+}
