@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{ledger, proxy};
+use crate::{check, ledger, proxy};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -23,6 +23,8 @@ struct Cli {
 enum Command {
     /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
     Proxy(Box<proxy::Args>),
+    /// Judge boundary files: where could the key get lost, or the work be done twice?
+    Check(check::Args),
     /// Look after actions whose outcome nobody knows
     Ledger(ledger::Args),
 }
@@ -49,6 +51,7 @@ pub(crate) fn run() -> ExitCode {
         .init();
     let ended = match cli.command {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
+        Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
     };
     match ended {

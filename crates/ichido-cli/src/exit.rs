@@ -1,5 +1,6 @@
 //! How a command ends when it does not end well, and what its exit code means.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::faults::Faults;
@@ -9,6 +10,8 @@ use crate::faults::Faults;
 pub(crate) enum Exit {
     /// Code 1: it was tried, and failed.
     Failed(String),
+    /// Code 1: it was done, and there is something to mend. The report has said what.
+    Found,
     /// Code 2: it was not tried, because what was asked makes no sense. The command line's own errors end so too.
     Misconfigured {
         /// Of which command.
@@ -23,19 +26,14 @@ pub(crate) enum Exit {
 impl Exit {
     /// Says why, and gives the code.
     pub(crate) fn report(self) -> ExitCode {
-        match self {
-            Self::Failed(why) => {
-                eprintln!("ichido: {why}");
-                ExitCode::from(1)
-            }
-            Self::Misconfigured { command, faults } => {
-                eprintln!("ichido {command}: {faults}");
-                ExitCode::from(2)
-            }
-            Self::Cut(why) => {
-                eprintln!("ichido: {why}");
-                ExitCode::from(3)
-            }
-        }
+        let (code, why) = match self {
+            Self::Found => return ExitCode::from(1),
+            Self::Failed(why) => (1, format!("ichido: {why}")),
+            Self::Misconfigured { command, faults } => (2, format!("ichido {command}: {faults}")),
+            Self::Cut(why) => (3, format!("ichido: {why}")),
+        };
+        // Whoever closed standard error does not want to know; the code still tells.
+        _ = writeln!(std::io::stderr(), "{why}");
+        ExitCode::from(code)
     }
 }

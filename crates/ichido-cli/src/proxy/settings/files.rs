@@ -1,9 +1,8 @@
 //! The boundary files: which of them the role receives by, and which it sends by.
 
-use std::path::Path;
+use ichido_core::boundary::{Boundary, Finding, Rule, Severity, check};
 
-use ichido_core::boundary::{BYTES_MAX, Boundary, Mode, Name};
-
+use crate::check::read_file;
 use crate::faults::Faults;
 use crate::proxy::args::Args;
 
@@ -27,18 +26,11 @@ impl Files {
 pub(super) fn read(args: &Args, faults: &mut Faults) -> Files {
     let party = args.role.party();
     let mut files = Files::default();
-    for path in &args.boundary {
-        let Some(file) = read_one(path, faults) else { continue };
-        let (name, place) = (file.name(), path.display().to_string());
-        // A file speaks of its receiver's keys: at these two boundaries that is a hop.
-        let is_before_adapter = matches!(name, Name::BrowserToBff | Name::BffToGateway);
-        if file.http.idempotency.mode == Some(Mode::Enabled) && is_before_adapter {
-            let pointer = file.place("/http/idempotency/mode");
-            faults.add(
-                format!("{place}:{}", pointer.at),
-                "the mode is enabled, and only the adapter completes idempotency (SPEC C2); write validate_only",
-            );
-        }
+    let readable = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.tell(faults)));
+    let readable: Vec<Boundary> = readable.flatten().collect();
+    refuse_errors(&readable, faults);
+    for file in readable {
+        let (name, place) = (file.name(), file.file().to_owned());
         let slot = match () {
             () if name.receiver() == party => &mut files.receiving,
             () if name.sender() == party => &mut files.sending,
@@ -58,23 +50,13 @@ pub(super) fn read(args: &Args, faults: &mut Faults) -> Files {
     files
 }
 
-fn read_one(path: &Path, faults: &mut Faults) -> Option<Boundary> {
-    let shown = path.display().to_string();
-    let bytes = faults.check(&shown, read_bounded(path))?;
-    match Boundary::read(&shown, &bytes) {
-        Ok(file) => Some(file),
-        Err(error) => {
-            faults.add(format!("{}:{}", error.file, error.at), error.fault.to_string());
-            None
+/// A proxy that ran on a file with errors would promise what it does not keep. Warnings leave it running.
+fn refuse_errors(files: &[Boundary], faults: &mut Faults) {
+    for Finding { rule, place, what } in check(files) {
+        if rule.severity == Severity::Error {
+            let Rule { id, title, mend, .. } = rule;
+            let place = format!("{}:{}", place.file, place.at);
+            faults.add(place, format!("error {id}: {title}\nwhat:  {what}\nmend:  {mend}"));
         }
     }
-}
-
-/// At most one byte more than a boundary file may have: enough to know that it is too large.
-fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    let bound = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    std::fs::File::open(path)?.take(bound).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -1,0 +1,75 @@
+//! `ichido check`: boundary files are judged by machine, and a change to them by what it loosens (SPEC C8).
+//!
+//! Guarantee: whatever stands under the paths it is given, it ends with a report or with one clear error for each file
+//! that cannot be read, and changes nothing; only `--init` writes, all of its files or none, and never over another.
+//!
+//! Start at [`run`]. The rules are the core's; here files are found and read, and what is found is shown.
+
+mod allowed;
+mod args;
+mod diff;
+mod paint;
+mod reading;
+mod report;
+mod starting;
+
+use ichido_core::boundary::{Finding, check, rule, rules};
+
+pub(crate) use args::Args;
+pub(crate) use reading::read_file;
+
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::table::table;
+use allowed::{Allowed, Judged};
+use args::Task;
+use reading::read_all;
+use report::{Report, say};
+
+/// Does as it is told.
+pub(crate) fn run(args: &Args) -> Result<(), Exit> {
+    match args.task() {
+        Task::List => say(&list()),
+        Task::Explain(id) => explain(id),
+        Task::Init => starting::write(),
+        Task::Diff => diff::run(args),
+        Task::Check => {
+            let mut allowed = Allowed::parse(&args.allow, Judged::Files)?;
+            let files = read_all(&args.files).map_err(|unread| unread.end(args.format))?;
+            let findings = allowed.sift(check(&files));
+            Report { findings: &findings, files: &files }.show(args.format)?;
+            ended(&findings)
+        }
+    }
+}
+
+fn list() -> String {
+    let rows =
+        rules().map(|rule| [rule.id, rule.severity.as_str(), rule.spec, rule.title].map(str::to_owned));
+    table(["RULE", "SEVERITY", "SPEC", "WHAT MUST HOLD"], rows)
+}
+
+fn explain(id: &str) -> Result<(), Exit> {
+    match rule(id) {
+        Some(rule) => say(&rule.page()),
+        None => Err(misused("--explain", format!("there is no rule \"{}\"; {LISTED}", id.escape_debug()))),
+    }
+}
+
+fn ended(findings: &[Finding]) -> Result<(), Exit> {
+    if findings.is_empty() { Ok(()) } else { Err(Exit::Found) }
+}
+
+/// Where ids are found.
+const LISTED: &str = "`ichido check --list` names them all";
+
+/// The end of a command that was not asked for anything it can do.
+fn misused(place: &str, what: impl Into<String>) -> Exit {
+    let mut faults = Faults::default();
+    faults.add(place, what);
+    misconfigured(faults)
+}
+
+fn misconfigured(faults: Faults) -> Exit {
+    Exit::Misconfigured { command: "check", faults }
+}

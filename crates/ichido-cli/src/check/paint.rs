@@ -1,0 +1,47 @@
+//! Colours for people.
+
+const RED: &str = "\u{1b}[1;31m";
+const YELLOW: &str = "\u{1b}[1;33m";
+const FAINT: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// The report for people, its headings and labels coloured and every word where it was.
+pub(super) fn painted(text: &str) -> String {
+    text.split_inclusive('\n').map(line).collect()
+}
+
+fn line(line: &str) -> String {
+    // Only headings begin at the margin with a rule's id: what files say stands further in.
+    let (colour, split) = match line {
+        _ if line.starts_with("error ICH-") => (RED, line.find(':')),
+        _ if line.starts_with("warning ICH-") => (YELLOW, line.find(':')),
+        _ if line.starts_with("  ") => (FAINT, line.find(':').map(|colon| colon + 1)),
+        _ => return line.to_owned(),
+    };
+    let (head, rest) = line.split_at(split.unwrap_or(0));
+    format!("{colour}{head}{PLAIN}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = "error ICH-B002: A key: needed\n  where: a.json:1:2 (/http)\n  what:  error ICH-B001: \
+                          not me\n  mend:  Do.\n\nwarning ICH-B090: Logs\n\n1 file: 1 error, 1 warning\n";
+
+    #[test]
+    fn headings_and_labels_are_coloured_and_nothing_else() {
+        let painted = painted(REPORT);
+        assert!(painted.starts_with("\u{1b}[1;31merror ICH-B002\u{1b}[0m: A key: needed\n"), "{painted}");
+        assert!(painted.contains("\u{1b}[2m  what:\u{1b}[0m  error ICH-B001: not me\n"), "{painted}");
+        assert!(painted.contains("\u{1b}[1;33mwarning ICH-B090\u{1b}[0m: Logs\n"), "{painted}");
+        assert!(painted.ends_with("\n\n1 file: 1 error, 1 warning\n"), "{painted}");
+    }
+
+    #[test]
+    fn no_word_is_lost() {
+        let bare =
+            [RED, YELLOW, FAINT, PLAIN].iter().fold(painted(REPORT), |text, code| text.replace(code, ""));
+        assert_eq!(bare, REPORT);
+    }
+}

@@ -1,0 +1,180 @@
+//! From paths to boundary files, or to one error for each path or file that cannot be read.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use ichido_core::boundary::{BYTES_MAX, Boundary, Finding, Place, UNREADABLE};
+use ichido_core::json::LineColumn;
+
+use super::args::Format;
+use super::misconfigured;
+use super::report::machine_report;
+use crate::exit::Exit;
+use crate::faults::Faults;
+
+/// The most files that are judged at once. They are held in memory together, because they are judged together.
+const FILES_MAX: usize = 10_000;
+
+/// A path or a file that cannot be read.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    /// Its text was not to be had.
+    NoText { file: String, why: String },
+    /// Its text is that of no boundary file.
+    NoBoundary(Finding),
+}
+
+impl Unreadable {
+    fn no_text(path: &Path, why: impl Into<String>) -> Self {
+        Self::NoText { file: shown(path), why: why.into() }
+    }
+
+    /// Adds it to what is wrong, with line and column where there are any.
+    pub(crate) fn tell(&self, faults: &mut Faults) {
+        match self {
+            Self::NoText { file, why } => faults.add(file, why),
+            Self::NoBoundary(Finding { place, what, .. }) => {
+                faults.add(format!("{}:{}", place.file, place.at), what);
+            }
+        }
+    }
+
+    /// The same for machines, which know places with a line only.
+    fn finding(self) -> Finding {
+        match self {
+            Self::NoBoundary(finding) => finding,
+            Self::NoText { file, why } => {
+                let at = LineColumn { line: 1, column: 1 };
+                let place = Place { file, at, pointer: String::new() };
+                Finding { rule: &UNREADABLE, place, what: why }
+            }
+        }
+    }
+}
+
+/// Everything that cannot be read.
+#[derive(Debug)]
+pub(super) struct Unread(Vec<Unreadable>);
+
+impl Unread {
+    /// The command's end: code 2. A machine that waits for a report gets one, with these findings and no others: what
+    /// the files that could be read say together is not known without the rest.
+    pub(super) fn end(self, format: Format) -> Exit {
+        let mut faults = Faults::default();
+        for one in &self.0 {
+            one.tell(&mut faults);
+        }
+        let findings: Vec<Finding> = self.0.into_iter().map(Unreadable::finding).collect();
+        match machine_report(&findings, format) {
+            Ok(()) => misconfigured(faults),
+            Err(exit) => exit,
+        }
+    }
+
+    /// What cannot be read here and there.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+}
+
+/// Reads files, and all `*.json` of folders, each once however often it is named.
+pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, Unread> {
+    let mut unread = Vec::new();
+    let mut files = Vec::new();
+    for path in paths {
+        match found(path) {
+            Ok(found) => files.extend(found),
+            Err(error) => unread.push(error),
+        }
+    }
+    if FILES_MAX < files.len() {
+        let why = format!("{} files; at most {FILES_MAX} are judged at once", files.len());
+        return Err(Unread(vec![Unreadable::NoText { file: "too much".to_owned(), why }]));
+    }
+    let mut seen = HashSet::new();
+    let mut boundaries = Vec::new();
+    for file in files {
+        // One that is not there has no other name either.
+        if !seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
+            continue;
+        }
+        match read_file(&file) {
+            Ok(boundary) => boundaries.push(boundary),
+            Err(error) => unread.push(error),
+        }
+    }
+    if unread.is_empty() { Ok(boundaries) } else { Err(Unread(unread)) }
+}
+
+/// The files that a path stands for: itself, or what `*.json` means in a folder.
+fn found(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unread = |error: &io::Error| Unreadable::no_text(path, words(error));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(|error| unread(&error))? {
+        let file = entry.map_err(|error| unread(&error))?.path();
+        let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if file.extension().is_some_and(|extension| extension == "json") && !is_hidden && !file.is_dir() {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        let why = "there is no *.json in this folder; name the folder that holds the boundary files, or run \
+                   `ichido check --init` in it";
+        return Err(Unreadable::no_text(path, why));
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Reads one file.
+pub(crate) fn read_file(path: &Path) -> Result<Boundary, Unreadable> {
+    let bytes = read_bounded(path)?;
+    Boundary::read(&shown(path), &bytes).map_err(|error| Unreadable::NoBoundary(error.into()))
+}
+
+/// At most one byte more than a boundary file may have: enough to know that it is too large.
+fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    let unread = |error: io::Error| Unreadable::no_text(path, words(&error));
+    // Asked before it is opened: to open a pipe waits until somebody writes, maybe for ever.
+    let kind = fs::metadata(path).map_err(unread)?.file_type();
+    if kind.is_dir() {
+        return Err(Unreadable::no_text(path, "this is a folder; name a file"));
+    }
+    if !kind.is_file() {
+        let why = "this is neither a file nor a folder, but a pipe or a device; write it to a file first";
+        return Err(Unreadable::no_text(path, why));
+    }
+    let bound = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes)).map_err(unread)?;
+    Ok(bytes)
+}
+
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        ErrorKind::PermissionDenied => "it may not be read; see its permissions".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    }
+}
+
+/// A path in messages. It is written as in the repository, because annotations are matched by it, and without control
+/// characters, because terminals obey them.
+pub(super) fn shown(path: &Path) -> String {
+    let path = path.strip_prefix(".").ok().filter(|rest| !rest.as_os_str().is_empty()).unwrap_or(path);
+    let mut shown = String::new();
+    for character in path.display().to_string().chars() {
+        if character.is_control() {
+            shown.extend(character.escape_debug());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
