@@ -52,7 +52,7 @@ pub(crate) struct Args {
 /// How findings are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people, each with its place, reason and mend
+    /// For people: what is wrong, where, and how to mend it
     Human,
     /// One JSON object
     Json,

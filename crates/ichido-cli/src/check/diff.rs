@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use ichido_core::boundary::{Boundary, Finding, loosened};
+use ichido_core::boundary::{Boundary, loosened};
 
 use super::allowed::{Allowed, Judged};
 use super::args::{Args, Format};
 use super::reading::{read_all, shown};
-use super::report::{Report, say, say_painted};
+use super::report::{Report, say};
 use super::{ended, misconfigured, misused};
 use crate::exit::Exit;
 use crate::faults::Faults;
@@ -24,8 +24,20 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
         (Err(old), Err(new)) => return Err(old.and(new).end(args.format)),
     };
     match_up(old_paths.iter().zip(new_paths), &old, &new).or(Some(())).map_err(misconfigured)?;
-    let findings = allowed.sift(loosened(&old, &new));
-    show(&old, &new, &findings, args.format)?;
+    let all = loosened(&old, &new);
+    let others = if all.is_empty() { "no change" } else { "no other change" };
+    let findings = allowed.sift(all);
+    match (args.format, findings.first()) {
+        (Format::Human, None) => {
+            let (old, new) = (old.len(), new.len());
+            say(&format!("old files: {old}, new files: {new}; {others} loosens a guarantee\n"))?;
+        }
+        (Format::Human, Some(first)) => {
+            Report { findings: &findings, files: &new }.show(args.format)?;
+            say(&format!("a change that is meant: --allow {}=REASON\n", first.rule.id))?;
+        }
+        _ => Report { findings: &findings, files: &new }.show(args.format)?,
+    }
     ended(&findings)
 }
 
@@ -63,19 +75,4 @@ fn match_up<'a>(
         }
     }
     faults
-}
-
-fn show(old: &[Boundary], new: &[Boundary], findings: &[Finding], format: Format) -> Result<(), Exit> {
-    let report = Report { findings, files: new };
-    match (format, findings.first()) {
-        (Format::Human, None) => {
-            let (old, new) = (old.len(), new.len());
-            say(&format!("old files: {old}, new files: {new}; no change loosens a guarantee\n"))
-        }
-        (Format::Human, Some(first)) => {
-            report.show(format)?;
-            say_painted(&format!("A change that is meant is accepted by --allow {}=REASON.\n", first.rule.id))
-        }
-        _ => report.show(format),
-    }
 }

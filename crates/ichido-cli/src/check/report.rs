@@ -18,7 +18,13 @@ impl Report<'_> {
     /// Shows it.
     pub(super) fn show(&self, format: Format) -> Result<(), Exit> {
         match format {
-            Format::Human => say_painted(&report::people(self.findings, self.files.len())),
+            Format::Human => {
+                say_painted(&report::people(self.findings, self.files.len()))?;
+                match self.findings.first() {
+                    Some(first) => say(&format!("why: ichido check --explain {}\n", first.rule.id)),
+                    None => Ok(()),
+                }
+            }
             Format::Mermaid => say(&report::mermaid(self.files, self.findings)),
             Format::Json => say(&report::json(self.findings, self.files.len())),
             Format::Sarif | Format::Github => machine_report(self.findings, format),
@@ -38,7 +44,7 @@ pub(super) fn machine_report(findings: &[Finding], format: Format) -> Result<(),
 }
 
 /// Says it in colours, if a person sees them.
-pub(super) fn say_painted(text: &str) -> Result<(), Exit> {
+fn say_painted(text: &str) -> Result<(), Exit> {
     let setting = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
     if io::stdout().is_terminal() && setting("NO_COLOR").is_none() && !is_dumb {

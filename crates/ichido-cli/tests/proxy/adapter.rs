@@ -10,6 +10,7 @@ use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::client::{Client, HUNG, Request, send};
@@ -402,20 +403,34 @@ async fn expired_keys_are_forgotten_in_the_background() {
 async fn an_adapter_can_be_told_everything_by_its_files() {
     let store = fresh_file();
     let folder = folder::fresh();
-    let receiving = folder.write(
+    let enabled = json!({
+        "fingerprint": {
+            "include": ["identity", "route.operation", "idempotency-key", "method", "path", "query", "body_hash"],
+            "body_hash": {"input": {"leave_out": ["/trace_id"]}},
+        },
+        "inflight_lock": {"status_on_lock_conflict": 409},
+        "conflict_rule": {"same_key_different_fingerprint": {"status": 422}},
+        "response_replay": {
+            "on_duplicate_while_inflight": {"wait_up_to_ms": 0, "on_timeout": {"status": 409}},
+            "response_headers_subset_allowlist": ["content-type", "location"],
+        },
+        "storage": {"ttl": {"days": 7}},
+    });
+    let inbound = json!({"allow": ["content-type", "ichido-hops", "idempotency-key", "x-user-id"]});
+    let receiving = folder.boundary(
         "gateway_to_adapter.json",
-        r#"{"boundary": "gateway_to_adapter", "http": {"idempotency": {"mode": "enabled", "require_key": true, "echo_key": true,
-            "fingerprint": {"body_hash": {"input": {"leave_out": ["/trace_id"]}}},
-            "conflict_rule": {"same_key_different_fingerprint": {"action": "reject", "status": 422}},
-            "response_replay": {"on_duplicate_while_inflight": {"wait_up_to_ms": 0, "on_timeout": {"status": 409}},
-                "response_headers_subset_allowlist": ["location"]},
-            "storage": {"ttl": {"days": 7}}}}}"#,
+        &json!({
+            "http": {"idempotency": {"enabled": enabled}},
+            "headers": {"adapter_inbound": inbound, "gateway_outbound": inbound},
+        }),
     );
-    let sending = folder.write(
+    let day = json!({"days": 1});
+    let sending = folder.boundary(
         "adapter.json",
-        r#"{"boundary": "adapter", "identity": {"source": "header", "name": "x-user-id"}, "operations": {
-            "orders.create": {"methods": ["POST"], "path": "/orders", "class": "mutate", "effect": "keyed"},
-            "orders.search": {"methods": ["POST"], "path": "/orders/search", "class": "read"}}}"#,
+        &json!({"identity": {"source": "header", "name": "x-user-id"}, "operations": {
+            "orders.create": {"path": "/orders", "class": "mutate", "effect": "keyed", "upstream_keeps_keys_for": day, "ttl": null},
+            "orders.search": {"methods": ["POST"], "path": "/orders/search", "class": "read", "effect": "opaque"},
+            "profiles.update": null}}),
     );
     let service = numbering().await;
     let flags = ["--store", &store.url, "--boundary", &receiving, "--boundary", &sending];
@@ -509,14 +524,21 @@ async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
 async fn what_tells_who_asks_need_not_reach_the_service() {
     let store = fresh_file();
     let folder = folder::fresh();
-    let sending = folder.write(
+    let sending = folder.boundary(
         "adapter.json",
-        r#"{"boundary": "adapter", "identity": {"source": "header", "name": "x-user-id"},
+        &json!({
+            "identity": {"source": "header", "name": "x-user-id"},
             "headers": {"adapter_outbound": {"drop": ["x-user-id"]}},
-            "operations": {"orders.create": {"methods": ["POST"], "path": "/orders"}}}"#,
+            "operations": {"orders.create": {"path": "/orders"}, "profiles.update": null},
+        }),
     );
+    let inbound =
+        json!({"allow": ["accept", "authorization", "ichido-hops", "idempotency-key", "x-user-id"]});
+    let headers = json!({"adapter_inbound": inbound, "gateway_outbound": inbound});
+    let receiving = folder.boundary("gateway_to_adapter.json", &json!({"headers": headers}));
     let service = numbering().await;
-    let flags = ["--store", &store.url, "--boundary", &sending, "--drop-headers", "authorization"];
+    let flags = ["--store", &store.url, "--boundary", &sending, "--boundary", &receiving];
+    let flags = [&flags[..], &["--drop-headers", "authorization"]].concat();
     let proxy = Proxy::start("adapter", service.address, &flags);
     let request =
         order("k").field("x-user-id", "alice").field("authorization", "Bearer secret").field("accept", "*/*");

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::client::{Client, HUNG, Request};
@@ -116,58 +116,54 @@ struct Chain {
     _files: Folder,
 }
 
-const BROWSER_TO_BFF: &str = r#"{"boundary": "browser_to_bff",
-    "http": {"methods": {"allowed": ["GET", "POST"], "state_changing": ["POST"]},
-        "idempotency": {"mode": "validate_only", "echo_key": true,
-            "validate_only": {"require_header_when_state_changing": true}}},
-    "headers": {"bff_inbound": {"allow": ["content-type", "idempotency-key", "ichido-hops", "x-request-id"], "drop": ["x-user-id"]}}}"#;
-const BFF_TO_GATEWAY: &str = r#"{"boundary": "bff_to_gateway",
-    "http": {"methods": {"state_changing": ["POST"]},
-        "idempotency": {"mode": "validate_only", "echo_key": true,
-            "validate_only": {"require_header_when_state_changing": true}},
-        "retry": {"mode": "enabled", "apply_to_methods": ["POST"], "max_attempts": 2, "retry_on_status": [502, 503, 504],
-            "retry_on_network_error": true, "backoff_ms": [20]},
-        "timeouts": {"upstream_timeout_ms": 20000, "client_timeout_ms": 41000}}}"#;
-const GATEWAY_TO_ADAPTER: &str = r#"{"boundary": "gateway_to_adapter",
-    "http": {"methods": {"state_changing": ["POST"]},
-        "idempotency": {"mode": "enabled", "require_key": true, "echo_key": true,
-            "response_replay": {"on_duplicate_while_inflight": {"wait_up_to_ms": 200, "on_timeout": {"status": 202}}}},
-        "retry": {"mode": "enabled", "apply_to_methods": ["POST"], "max_attempts": 3, "retry_on_status": [502, 503, 504],
-            "retry_on_network_error": true, "backoff_ms": [20, 40]},
-        "timeouts": {"upstream_timeout_ms": 6000, "client_timeout_ms": 19000}}}"#;
-const ADAPTER: &str = r#"{"boundary": "adapter", "identity": {"source": "single", "name": "shop"},
-    "http": {"timeouts": {"upstream_timeout_ms": 5000}},
-    "operations": {"orders.create": {"methods": ["POST"], "path": "/v1/orders", "class": "external_effect"}}}"#;
+/// The starting set, with tries that are short for a test and fit into each other from the bottom up.
+fn files(folder: &Folder, effect: &str) -> [String; 4] {
+    let times =
+        |try_ms: u32, in_all_ms: u32| json!({"upstream_timeout_ms": try_ms, "client_timeout_ms": in_all_ms});
+    let to_bff = json!({"http": {"timeouts": times(50_000, 160_000)}});
+    let to_gateway = json!({"http": {"retry": {"backoff_ms": 20}, "timeouts": times(20_000, 41_000)}});
+    let retry = json!({
+        "mode": "enabled",
+        "apply_to_methods": ["POST"],
+        "max_attempts": 3,
+        "retry_on_status": [502, 503, 504],
+        "retry_on_network_error": true,
+        "backoff_ms": [20, 40],
+        "retry_gate": {"require_idempotency_key_when_state_changing": true},
+    });
+    let enabled = json!({"response_replay": {"on_duplicate_while_inflight": {"wait_up_to_ms": 200}}});
+    let to_adapter = json!({
+        "http": {"idempotency": {"enabled": enabled}, "retry": retry, "timeouts": times(6_000, 19_000)},
+    });
+    let keeps = if effect == "keyed" { json!({"days": 7}) } else { Value::Null };
+    let own = json!({
+        "identity": {"source": "single", "name": "shop"},
+        "operations": {
+            "orders.create": {"effect": effect, "upstream_keeps_keys_for": keeps},
+            "profiles.update": null,
+        },
+        "http": {"timeouts": {"upstream_timeout_ms": 5_000}},
+    });
+    [
+        folder.boundary("browser_to_bff.json", &to_bff),
+        folder.boundary("bff_to_gateway.json", &to_gateway),
+        folder.boundary("gateway_to_adapter.json", &to_adapter),
+        folder.boundary("adapter.json", &own),
+    ]
+}
 
 impl Chain {
     fn start(service: SocketAddr, store: &str, effect: &str) -> Self {
-        let files = folder::fresh();
-        let [to_bff, to_gateway, to_adapter, own] = [
-            ("browser_to_bff.json", BROWSER_TO_BFF),
-            ("bff_to_gateway.json", BFF_TO_GATEWAY),
-            ("gateway_to_adapter.json", GATEWAY_TO_ADAPTER),
-            ("adapter.json", ADAPTER),
-        ]
-        .map(|(name, text)| files.write(name, text));
-        let flags = [
-            "--boundary",
-            &to_adapter,
-            "--boundary",
-            &own,
-            "--store",
-            store,
-            "--effect",
-            effect,
-            "--lease",
-            LEASE,
-        ];
+        let folder = folder::fresh();
+        let [to_bff, to_gateway, to_adapter, own] = files(&folder, effect);
+        let flags = ["--boundary", &to_adapter, "--boundary", &own, "--store", store, "--lease", LEASE];
         let flags: Vec<String> = flags.map(str::to_owned).to_vec();
         let adapter = Proxy::start("adapter", service, &borrowed(&flags));
         let address = adapter.address;
         let gateway =
             Proxy::start("gateway", address, &["--boundary", &to_gateway, "--boundary", &to_adapter]);
         let bff = Proxy::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
-        Self { bff, _gateway: gateway, adapter: Some(adapter), address, service, flags, _files: files }
+        Self { bff, _gateway: gateway, adapter: Some(adapter), address, service, flags, _files: folder }
     }
 
     /// Kills the adapter as a crash would, and starts it again in the same place.

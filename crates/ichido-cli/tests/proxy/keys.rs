@@ -1,5 +1,7 @@
 //! `bff` and `gateway`: the key is required, checked, and passed on as it came (SPEC C1, C2).
 
+use serde_json::json;
+
 use super::client::{Request, send, send_bytes};
 use super::folder;
 use super::program::Proxy;
@@ -151,19 +153,21 @@ async fn the_owners_answers_pass_untouched() {
 async fn the_refusal_is_as_the_boundary_file_says() {
     let service = Service::plain().await;
     let folder = folder::fresh();
-    let file = folder.write(
+    let validate = json!({"on_missing_key": {"error_code": "KEY_REQUIRED"}});
+    let file = folder.boundary(
         "browser_to_bff.json",
-        r#"{"boundary": "browser_to_bff", "http": {
-            "methods": {"allowed": ["GET", "POST"], "state_changing": ["POST"]},
-            "idempotency": {"mode": "validate_only", "echo_key": true, "validate_only": {
-                "require_header_when_state_changing": true,
-                "on_missing_key": {"action": "reject", "status": 428, "error_code": "KEY_REQUIRED"}
-            }}
-        }, "observability": {"request_id": "new", "traceparent": "drop"}}"#,
+        &json!({
+            "http": {
+                "methods": {"allowed": ["GET", "POST"], "state_changing": ["POST"]},
+                "idempotency": {"validate_only": validate},
+                "retry": {"apply_to_methods": ["POST"]},
+            },
+            "observability": {"request_id": "new", "traceparent": "drop"},
+        }),
     );
     let proxy = Proxy::start("bff", service.address, &["--boundary", &file]);
     let missing = send(proxy.address, &Request::post("/")).await;
-    assert_eq!((missing.status(), missing.code().as_str()), (428, "KEY_REQUIRED"));
+    assert_eq!((missing.status(), missing.code().as_str()), (400, "KEY_REQUIRED"));
     let refused = send(proxy.address, &Request::new("PATCH", "/").key("k")).await;
     assert_eq!((refused.status(), refused.code().as_str()), (405, "method_not_allowed"));
     assert_eq!(refused.one("allow"), Some("GET, POST"));

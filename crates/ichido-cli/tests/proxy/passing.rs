@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use ichido_core::hops::Hops;
+use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -58,17 +59,12 @@ async fn the_lists_of_the_boundary_files_hold_both_ways() {
     let service =
         Service::start(|_, _| Act::Answer(answer("200 OK", &[("server", "x"), ("etag", "1")], "ok"))).await;
     let folder = folder::fresh();
-    let receiving = folder.write(
-        "browser_to_bff.json",
-        r#"{"boundary": "browser_to_bff", "http": {"idempotency": {"mode": "validate_only",
-            "validate_only": {"require_header_when_state_changing": true}}},
-            "headers": {"bff_inbound": {"allow": ["accept", "cookie"]}, "bff_response": {"allow": ["etag"]}}}"#,
-    );
-    let sending = folder.write(
-        "bff_to_gateway.json",
-        r#"{"boundary": "bff_to_gateway", "headers": {"bff_outbound": {"drop": ["cookie"]}}}"#,
-    );
-    let flags = ["--boundary", &receiving, "--boundary", &sending];
+    let answers = ["etag", "idempotency-key", "idempotency-replayed", "idempotency-status", "retry-after"];
+    let headers = json!({"inbound": {"allow": ["accept", "cookie", "idempotency-key"]}, "bff_response": {"allow": answers}});
+    let receiving = folder.boundary("browser_to_bff.json", &json!({"headers": headers}));
+    let headers = json!({"bff_outbound": {"allow": null, "drop": ["cookie"]}});
+    let sending = folder.boundary("bff_to_gateway.json", &json!({"headers": headers}));
+    let flags = ["--boundary", &receiving, "--boundary", &sending, "--allow-headers", "accept,cookie"];
     let proxy = Proxy::start("bff", service.address, &flags);
     let request =
         Request::post("/").key("k").field("accept", "*/*").field("cookie", "a").field("x-other", "1");

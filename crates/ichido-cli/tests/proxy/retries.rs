@@ -1,11 +1,13 @@
 //! When a hop sends again (SPEC C4), and what it says when it does not know.
 
 use std::net::SocketAddr;
+
+use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::client::{Request, send};
 use super::folder;
-use super::program::Proxy;
+use super::program::{Proxy, run};
 use super::service::{Act, Gate, Service, answer};
 
 /// Fails as `act` says until the last try, which succeeds.
@@ -81,12 +83,14 @@ async fn nothing_but_a_post_with_a_key_is_tried_again() {
 async fn a_file_cannot_allow_what_c4_forbids() {
     let service = Service::start(|_, _| Act::status("500 Internal Server Error")).await;
     let folder = folder::fresh();
-    let file = folder.write(
-        "bff_to_gateway.json",
-        r#"{"boundary": "bff_to_gateway", "http": {"retry": {"mode": "enabled", "apply_to_methods": ["POST", "PATCH", "GET"],
-            "max_attempts": 3, "retry_on_status": [500, 503], "retry_on_network_error": true, "backoff_ms": 1}}}"#,
-    );
-    let proxy = Proxy::start("bff", service.address, &["--boundary", &file]);
+    let retry = json!({"apply_to_methods": ["POST", "PATCH", "GET"], "retry_on_status": [500, 503]});
+    let file = folder.boundary("bff_to_gateway.json", &json!({"http": {"retry": retry}}));
+    let upstream = format!("http://{}", service.address);
+    let (code, _, err) = run(&["proxy", "--role", "bff", "--upstream", &upstream, "--boundary", &file]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("error ICH-B021: ") && err.contains("error ICH-B022: "), "{err}");
+    let fits = folder.boundary("bff_to_gateway.json", &json!({"http": {"retry": {"backoff_ms": 1}}}));
+    let proxy = Proxy::start("bff", service.address, &["--boundary", &fits]);
     for request in [Request::post("/").key("k"), Request::new("PATCH", "/").key("k"), Request::get("/")] {
         let before = service.seen().len();
         assert_eq!(send(proxy.address, &request).await.status(), 500);

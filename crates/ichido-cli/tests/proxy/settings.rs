@@ -1,5 +1,7 @@
 //! What is wrong with a configuration is said at once, in words, and the exit code means something.
 
+use serde_json::json;
+
 use super::folder;
 use super::program::{Proxy, run};
 use super::service::Service;
@@ -61,16 +63,39 @@ fn a_boundary_file_is_refused_with_its_line_and_column() {
     let (code, _, err) = run(&["proxy", "--role", "bff", "--upstream", upstream, "--boundary", &elsewhere]);
     assert_eq!(code, Some(2));
     assert!(err.contains("neither receives nor sends"), "{err}");
-    let owner = folder.write(
-        "owner.json",
-        "{\"boundary\": \"browser_to_bff\", \"http\": {\"idempotency\": {\"mode\": \"enabled\"}}}",
-    );
+    let twice = folder.boundary("browser_to_bff.json", &json!({}));
     let flags =
-        ["proxy", "--role", "bff", "--upstream", upstream, "--boundary", &owner, "--boundary", &owner];
+        ["proxy", "--role", "bff", "--upstream", upstream, "--boundary", &twice, "--boundary", &twice];
     let (code, _, err) = run(&flags);
     assert_eq!(code, Some(2));
-    assert!(err.contains("only the adapter completes idempotency"), "{err}");
     assert!(err.contains("a second file about browser_to_bff"), "{err}");
+}
+
+#[test]
+fn a_proxy_does_not_start_on_a_file_with_errors_and_lists_them_all() {
+    let folder = folder::fresh();
+    let owner = json!({"http": {"idempotency": {"mode": "enabled"}, "retry": {"retry_on_status": [404]}}});
+    let file = folder.boundary("browser_to_bff.json", &owner);
+    let found = run(&["check", &file]);
+    let errors: Vec<&str> = found.1.lines().filter(|line| line.starts_with("error ICH-")).collect();
+    assert!(2 <= errors.len(), "{found:?}");
+    let upstream = "http://127.0.0.1:1";
+    let (code, out, err) = run(&["proxy", "--role", "bff", "--upstream", upstream, "--boundary", &file]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    for error in errors {
+        assert!(err.contains(error), "{error} in {err}");
+    }
+    assert!(err.contains(&format!("{file}:1:")) && err.contains("mend: "), "{err}");
+}
+
+#[tokio::test]
+async fn a_proxy_starts_on_a_file_with_warnings() {
+    let folder = folder::fresh();
+    let file = folder.boundary("browser_to_bff.json", &json!({"observability": {"redaction": null}}));
+    let (code, out, _) = run(&["check", &file]);
+    assert!(code == Some(1) && out.contains("0 errors, 1 warning"), "{out}");
+    let service = Service::plain().await;
+    drop(Proxy::start("bff", service.address, &["--boundary", &file]));
 }
 
 #[tokio::test]

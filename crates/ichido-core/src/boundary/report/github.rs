@@ -10,7 +10,9 @@ pub fn github(findings: &[Finding]) -> String {
     for Finding { rule, place, what } in findings {
         let (severity, file) = (rule.severity.as_str(), property(&place.file));
         let title = property(&format!("{}: {}", rule.id, rule.title));
-        let message = data(&format!("{what} ({})\nMend: {}", place.pointer, rule.mend));
+        // What is about the whole file has no pointer.
+        let pointer = if place.pointer.is_empty() { String::new() } else { format!(" ({})", place.pointer) };
+        let message = data(&format!("{what}{pointer}\nMend: {}", rule.mend));
         let (line, column) = (place.at.line, place.at.column);
         // A `String` takes whatever is written to it.
         _ = writeln!(text, "::{severity} file={file},line={line},col={column},title={title}::{message}");
