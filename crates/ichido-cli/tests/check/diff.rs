@@ -1,0 +1,128 @@
+//! `--diff`: what a change loosens is found, unless it is allowed by its rule with a reason.
+
+use ichido_core::boundary::STARTING;
+use serde_json::Value;
+
+use super::place::{Folder, fresh};
+
+/// The starting set twice, in `old` and in `new`.
+fn versions() -> Folder {
+    let folder = fresh();
+    for (name, text) in STARTING {
+        folder.write(&format!("old/{name}"), text);
+        folder.write(&format!("new/{name}"), text);
+    }
+    folder
+}
+
+const TTL: (&str, &str) = ("new/gateway_to_adapter.json", "/http/idempotency/enabled/storage/ttl");
+
+#[test]
+fn the_same_and_the_stricter_loosen_nothing() {
+    let folder = versions();
+    let nothing = "old files: 4, new files: 4; no change loosens a guarantee\n";
+    assert_eq!(folder.check(&["--diff", "old", "new"]).quietly(0), nothing);
+    folder.put(TTL.0, TTL.1, r#"{"days": 4}"#);
+    assert_eq!(folder.check(&["--diff", "old", "new"]).quietly(0), nothing);
+    let back = folder.check(&["--diff", "new", "old"]).quietly(1);
+    assert!(back.contains("ICH-B052"), "the other way round it is shorter: {back}");
+}
+
+#[test]
+fn a_change_that_loosens_is_found_although_every_rule_still_holds() {
+    let folder = versions();
+    folder.put(TTL.0, TTL.1, r#"{"days": 2}"#);
+    folder.check(&["new"]).quietly(0);
+    let out = folder.check(&["--diff", "old", "new"]).quietly(1);
+    assert!(
+        out.starts_with("error ICH-B052: ") && out.contains("\n  where: new/gateway_to_adapter.json:"),
+        "{out}"
+    );
+    assert!(out.ends_with("\na change that is meant: --allow ICH-B052=REASON\n"), "{out}");
+    let json = folder.check(&["--diff", "--format", "json", "old", "new"]).quietly(1);
+    let report: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(report["findings"][0]["rule"], "ICH-B052");
+}
+
+#[test]
+fn what_was_wrong_before_is_not_held_against_the_change() {
+    let folder = versions();
+    for version in ["old", "new"] {
+        folder.put(&format!("{version}/adapter.json"), "/observability/redaction", "[]");
+    }
+    folder.check(&["new"]).quietly(1);
+    folder.check(&["--diff", "old", "new"]).quietly(0);
+}
+
+#[test]
+fn a_loosening_is_allowed_by_its_rule_and_no_other() {
+    let folder = versions();
+    folder.put(TTL.0, TTL.1, r#"{"days": 2}"#);
+    let allowed = folder.check(&["--diff", "old", "new", "--allow", "ICH-B052=agreed with billing"]);
+    assert_eq!(allowed.code, Some(0));
+    assert_eq!(allowed.out, "old files: 4, new files: 4; no other change loosens a guarantee\n");
+    assert!(
+        allowed.err.starts_with("ichido check: allowed ICH-B052 at new/gateway_to_adapter.json:"),
+        "{allowed:?}"
+    );
+    assert!(allowed.err.ends_with("(reason: agreed with billing)\n"), "{allowed:?}");
+    folder.put("new/bff_to_gateway.json", "/http/retry/retry_on_status", "[500, 502, 503, 504]");
+    let other = folder.check(&["--diff", "old", "new", "--allow", "ICH-B052=agreed with billing"]);
+    assert_eq!(other.code, Some(1));
+    assert!(other.out.starts_with("error ICH-B022: ") && !other.out.contains("ICH-B052"), "{other:?}");
+}
+
+#[test]
+fn a_file_that_is_gone_loosens() {
+    let folder = versions();
+    folder.put("new/bff_to_gateway.json", "", "null");
+    let out = folder.check(&["--diff", "old", "new"]).quietly(1);
+    assert!(
+        out.contains("ICH-B075")
+            && out.contains("old/bff_to_gateway.json")
+            && out.contains("the file is gone"),
+        "{out}"
+    );
+}
+
+#[test]
+fn files_are_halved_into_old_and_new() {
+    let folder = versions();
+    folder.put(TTL.0, TTL.1, r#"{"days": 2}"#);
+    let names = |version: &str| STARTING.map(|(name, _)| format!("{version}/{name}"));
+    let all = [names("old"), names("new")].concat();
+    let arguments: Vec<&str> = std::iter::once("--diff").chain(all.iter().map(String::as_str)).collect();
+    assert!(folder.check(&arguments).quietly(1).contains("ICH-B052"));
+    let one = folder.check(&["--diff", "old/gateway_to_adapter.json", TTL.0]).quietly(1);
+    assert!(one.contains("1 file: 1 error") && one.contains("ICH-B052"), "{one}");
+}
+
+#[test]
+fn what_cannot_be_halved_is_refused_and_not_guessed_at() {
+    let folder = versions();
+    let (adapter, gateway) = ("old/adapter.json", "old/gateway_to_adapter.json");
+    for (paths, what) in [
+        (&["new"][..], "one path cannot be halved into old and new"),
+        (&["old", "new", adapter], "3 paths cannot be halved into old and new"),
+        (&[adapter, "new"], "are not both files or both folders"),
+        (&[adapter, gateway], "are about adapter and gateway_to_adapter"),
+        // Three old ones and a new one: halved, they would be compared with the wrong ones.
+        (
+            &[adapter, gateway, "old/bff_to_gateway.json", "new/adapter.json"],
+            "are about adapter and bff_to_gateway",
+        ),
+    ] {
+        let err = folder.check(&[&["--diff"], paths].concat()).refused();
+        assert!(err.contains(what), "{paths:?}: {err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_on_either_side_is_said_at_once() {
+    let folder = versions();
+    folder.write("old/adapter.json", "{");
+    folder.write("new/adapter.json", "[");
+    let err = folder.check(&["--diff", "old", "new"]).refused();
+    assert!(err.starts_with("ichido check: 2 problems\n  old/adapter.json:1:2: "), "{err}");
+    assert!(err.contains("\n  new/adapter.json:1:2: "), "{err}");
+}

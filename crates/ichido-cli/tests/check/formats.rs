@@ -1,0 +1,206 @@
+//! What is found, for people and for machines; all formats tell of the same findings.
+
+use serde_json::Value;
+
+use super::place::{Folder, fresh, starting};
+
+/// The starting set with two errors in one file and a warning in another.
+fn broken() -> Folder {
+    let folder = starting();
+    folder.put("bff_to_gateway.json", "/http/retry/retry_on_status", "[502, 500]");
+    folder.put(
+        "bff_to_gateway.json",
+        "/headers/gateway_inbound/allow",
+        r#"["ichido-hops", "traceparent", "authorization"]"#,
+    );
+    folder.put("adapter.json", "/observability/redaction", "[]");
+    folder
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Rule, severity, file, line and column of each finding, in order.
+type Row = (String, String, String, u64, u64);
+
+fn rows(folder: &Folder) -> Vec<Row> {
+    let report = parsed(&folder.check(&["--format", "json", "."]).quietly(1));
+    let findings = report["findings"].as_array().expect("a list").clone();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let whole = |value: &Value| value.as_u64().expect("a whole number");
+    findings
+        .iter()
+        .map(|one| {
+            (
+                text(&one["rule"]),
+                text(&one["severity"]),
+                text(&one["file"]),
+                whole(&one["line"]),
+                whole(&one["column"]),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn people_read_what_where_and_how_to_mend_it() {
+    let folder = starting();
+    folder.put("bff_to_gateway.json", "/http/retry/retry_on_status", "[502, 500]");
+    let expected = "\
+error ICH-B022: A request is sent again only after the statuses that allow it
+  where: bff_to_gateway.json:98:9 (/http/retry/retry_on_status/1)
+  what:  the bff would send again after 500
+  mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.
+
+4 files: 1 error, 0 warnings
+why: ichido check --explain ICH-B022
+";
+    let found = folder.check(&["."]).quietly(1);
+    let line = found.split("json:").nth(1).and_then(|rest| rest.split(':').next()).expect("a line");
+    let text = std::fs::read_to_string(folder.path().join("bff_to_gateway.json")).expect("readable");
+    let line: usize = line.parse().expect("a number");
+    assert_eq!(text.lines().nth(line - 1).map(str::trim), Some("500"), "the line is that of the value");
+    assert_eq!(found, expected.replace(":98:", &format!(":{line}:")));
+    assert!(!found.contains('\u{1b}'), "colours are for terminals");
+}
+
+#[test]
+fn json_has_counts_and_findings_with_all_that_is_known() {
+    let folder = broken();
+    let report = parsed(&folder.check(&["--format", "json", "."]).quietly(1));
+    assert_eq!((&report["files"], &report["errors"], &report["warnings"]), (&4.into(), &2.into(), &1.into()));
+    let findings = report["findings"].as_array().expect("a list");
+    assert_eq!(findings.len(), 3);
+    for finding in findings {
+        for member in ["rule", "severity", "file", "pointer", "what", "title", "why", "mend"] {
+            assert!(finding[member].as_str().is_some_and(|text| !text.is_empty()), "{member}: {finding}");
+        }
+    }
+    let clean = parsed(&starting().check(&["--format", "json", "."]).quietly(0));
+    assert_eq!(clean, parsed(r#"{"files": 4, "errors": 0, "warnings": 0, "findings": []}"#));
+}
+
+#[test]
+fn sarif_has_what_its_schema_asks_for_and_points_at_the_same_places() {
+    let folder = broken();
+    let log = parsed(&folder.check(&["--format", "sarif", "."]).quietly(1));
+    assert_eq!(log["version"], "2.1.0");
+    assert!(log["$schema"].as_str().is_some_and(|schema| schema.ends_with("sarif-2.1.0.json")));
+    let [run] = log["runs"].as_array().expect("runs").as_slice() else { panic!("one run") };
+    let driver = &run["tool"]["driver"];
+    assert_eq!(
+        (&driver["name"], &driver["version"]),
+        (&"ichido check".into(), &env!("CARGO_PKG_VERSION").into())
+    );
+    let rules = driver["rules"].as_array().expect("rules");
+    for rule in rules {
+        assert!(rule["id"].is_string() && rule["shortDescription"]["text"].is_string(), "{rule}");
+        assert!(rule["help"]["text"].is_string() && rule["help"]["markdown"].is_string(), "{rule}");
+        assert!(
+            matches!(rule["defaultConfiguration"]["level"].as_str(), Some("error" | "warning")),
+            "{rule}"
+        );
+    }
+    let results = run["results"].as_array().expect("results");
+    let places = results.iter().map(|result| {
+        let index = usize::try_from(result["ruleIndex"].as_u64().expect("an index")).expect("a small one");
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert!(result["message"]["text"].as_str().is_some_and(|text| !text.is_empty()));
+        let [location] = result["locations"].as_array().expect("locations").as_slice() else {
+            panic!("one place")
+        };
+        let place = &location["physicalLocation"];
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let whole = |value: &Value| value.as_u64().filter(|whole| 1 <= *whole).expect("one or more");
+        let (uri, region) = (text(&place["artifactLocation"]["uri"]), &place["region"]);
+        (
+            text(&result["ruleId"]),
+            text(&result["level"]),
+            uri,
+            whole(&region["startLine"]),
+            whole(&region["startColumn"]),
+        )
+    });
+    assert_eq!(places.collect::<Vec<Row>>(), rows(&folder));
+    let clean = parsed(&starting().check(&["--format", "sarif", "."]).quietly(0));
+    assert_eq!(clean["runs"][0]["results"], parsed("[]"), "nothing found is said as well");
+}
+
+#[test]
+fn github_gets_one_annotation_a_line_at_the_same_places() {
+    let folder = broken();
+    let out = folder.check(&["--format", "github", "."]).quietly(1);
+    let places = out.lines().map(|line| {
+        let (command, message) =
+            line.strip_prefix("::").and_then(|rest| rest.split_once("::")).expect("a command");
+        assert!(message.contains("%0AMend: "), "{line}");
+        let (severity, properties) = command.split_once(' ').expect("properties");
+        let values: Vec<(&str, &str)> =
+            properties.split(',').map(|property| property.split_once('=').expect("a property")).collect();
+        let [("file", file), ("line", line), ("col", column), ("title", title)] = values[..] else {
+            panic!("{values:?}")
+        };
+        let rule = title.split("%3A").next().expect("an id").to_owned();
+        let whole = |text: &str| text.parse().expect("a whole number");
+        (rule, severity.to_owned(), file.to_owned(), whole(line), whole(column))
+    });
+    assert_eq!(places.collect::<Vec<Row>>(), rows(&folder));
+    assert_eq!(starting().check(&["--format", "github", "."]).quietly(0), "");
+}
+
+#[test]
+fn a_name_that_would_end_an_annotation_is_escaped() {
+    let folder = fresh();
+    folder.write("a,b:c%.json", r#"{"boundary": "browser_to_bff"}"#);
+    let out = folder.check(&["--format", "github", "."]).quietly(1);
+    assert!(out.lines().all(|line| line.contains(" file=a%2Cb%3Ac%25.json,line=1,col=")), "{out}");
+}
+
+#[test]
+fn mermaid_draws_the_way_with_broken_links_in_red() {
+    let folder = broken();
+    let expected = r#"flowchart LR
+    browser0["browser<br/>makes the key"]
+    bff0["bff<br/>requires and passes the key"]
+    gateway0["gateway<br/>requires and passes the key"]
+    adapter0["adapter<br/>owns the outcome"]
+    service0["service<br/>does the work"]
+    browser0 -->|"3 tries of POST PUT PATCH DELETE, 15000 ms each"| bff0
+    bff0 -->|"2 tries of POST, 7000 ms each<br/>ICH-B010<br/>ICH-B022"| gateway0
+    gateway0 -->|"one try, 6500 ms"| adapter0
+    adapter0 -->|"one try, 4000 ms<br/>ICH-B090"| service0
+    linkStyle 1 stroke:#c00,stroke-width:3px,color:#c00
+"#;
+    assert_eq!(folder.check(&["--format", "mermaid", "."]).quietly(1), expected);
+    let clean = starting().check(&["--format", "mermaid", "."]).quietly(0);
+    assert!(clean.starts_with("flowchart LR\n") && !clean.contains("linkStyle"), "{clean}");
+}
+
+#[test]
+fn machines_are_told_of_what_cannot_be_read() {
+    let folder = starting();
+    folder.write("adapter.json", "{\n  3");
+    let arguments = |format| ["--format", format, ".", "gone.json"];
+    let json = folder.check(&arguments("json"));
+    let report = parsed(&json.out);
+    let findings = report["findings"].as_array().expect("a list");
+    let told: Vec<_> = findings.iter().map(|one| (&one["rule"], &one["file"], &one["line"])).collect();
+    let rule = Value::from("ICH-B000");
+    assert_eq!(told, [(&rule, &"adapter.json".into(), &2.into()), (&rule, &"gone.json".into(), &1.into())]);
+    let sarif = folder.check(&arguments("sarif"));
+    assert_eq!(parsed(&sarif.out)["runs"][0]["results"].as_array().map(Vec::len), Some(2));
+    let github = folder.check(&arguments("github"));
+    assert!(
+        github.out.starts_with("::error file=adapter.json,line=2,col=3,title=ICH-B000"),
+        "{}",
+        github.out
+    );
+    assert!(github.out.contains("::there is no such file or folder%0A"), "{}", github.out);
+    let mermaid = folder.check(&arguments("mermaid"));
+    assert_eq!(mermaid.out, "", "half a way is not drawn");
+    for ended in [json, sarif, github, mermaid] {
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.err.starts_with("ichido check: 2 problems\n  adapter.json:2:3: "), "{}", ended.err);
+    }
+}

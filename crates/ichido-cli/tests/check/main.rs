@@ -1,0 +1,9 @@
+//! `ichido check` as a process, on real files.
+
+mod diff;
+mod formats;
+mod many;
+mod place;
+mod refusing;
+mod rules;
+mod starting;

@@ -1,0 +1,68 @@
+//! Many files, and a reader who has seen enough.
+
+use std::io::Read as _;
+use std::process::Stdio;
+
+use ichido_core::boundary::STARTING;
+use serde_json::Value;
+
+use super::place::{Folder, fresh};
+
+/// 250 ways of four files.
+const WAYS: usize = 250;
+
+/// A thousand files in one folder, of which all but four are one too many.
+fn flat() -> Folder {
+    let folder = fresh();
+    for way in 0..WAYS {
+        for (name, text) in STARTING {
+            folder.write(&format!("{way}.{name}"), text);
+        }
+    }
+    folder
+}
+
+#[test]
+fn a_thousand_files_in_folders_are_so_many_ways() {
+    let folder = fresh();
+    for way in 0..WAYS {
+        for (name, text) in STARTING {
+            folder.write(&format!("{way}/{name}"), text);
+        }
+    }
+    let ways: Vec<String> = (0..WAYS).map(|way| way.to_string()).collect();
+    let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
+    assert_eq!(folder.check(&ways).quietly(0), "1000 files, 53 rules, nothing to mend\n");
+    // One is broken, and told from the others.
+    folder.put("7/bff_to_gateway.json", "/http/retry/retry_on_status", "[500]");
+    let out = folder.check(&ways).quietly(1);
+    assert!(
+        out.starts_with("error ICH-B022: ") && out.contains("\n  where: 7/bff_to_gateway.json:"),
+        "{out}"
+    );
+    assert!(out.contains("\n1000 files: 1 error, 0 warnings\n"), "{out}");
+}
+
+#[test]
+fn a_folder_of_a_thousand_files_is_judged() {
+    let out = flat().check(&["--format", "json", "."]).quietly(1);
+    let report: Value = serde_json::from_str(&out).expect("it is JSON");
+    assert_eq!(report["files"], 1000);
+    let findings = report["findings"].as_array().expect("a list");
+    assert!(findings.iter().all(|finding| finding["rule"] == "ICH-B074"), "one file for each boundary");
+    assert_eq!(findings.len(), 996);
+}
+
+#[test]
+fn a_reader_who_goes_away_is_no_failure() {
+    let folder = flat();
+    let mut command = folder.command(&["--format", "json", "."]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    let mut out = child.stdout.take().expect("piped");
+    // The report is longer than a pipe holds, so that the rest meets nobody.
+    out.read_exact(&mut [0; 10]).expect("it begins");
+    drop(out);
+    let mut err = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
+    assert_eq!((child.wait().expect("it ends").code(), err.as_str()), (Some(1), ""));
+}

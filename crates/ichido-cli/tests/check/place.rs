@@ -1,0 +1,113 @@
+//! A temporary folder, and the binary run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ichido_core::boundary::STARTING;
+use serde_json::Value;
+
+pub(crate) struct Folder(PathBuf);
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+pub(crate) fn fresh() -> Folder {
+    let folder = std::env::temp_dir().join(format!("ichido-check-{}", uuid::Uuid::now_v7().simple()));
+    std::fs::create_dir(&folder).expect("a temporary folder can be made");
+    Folder(folder)
+}
+
+/// A folder with the starting set.
+pub(crate) fn starting() -> Folder {
+    let folder = fresh();
+    for (name, text) in STARTING {
+        folder.write(name, text);
+    }
+    folder
+}
+
+impl Folder {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file, and the folders that it is in.
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it can be made");
+        std::fs::write(path, bytes).expect("it can be written");
+    }
+
+    /// Puts a value where the JSON pointer leads in a file; `null` for a whole file removes it.
+    pub(crate) fn put(&self, name: &str, pointer: &str, text: &str) {
+        let path = self.0.join(name);
+        let value: Value = serde_json::from_str(text).expect("it is JSON");
+        if (pointer, &value) == ("", &Value::Null) {
+            return std::fs::remove_file(path).expect("it is there");
+        }
+        let file = std::fs::read(&path).expect("it is readable");
+        let mut file: Value = serde_json::from_slice(&file).expect("it is JSON");
+        match pointer.rsplit_once('/') {
+            None => file = value,
+            Some((holder, member)) => {
+                let holder = file.pointer_mut(holder).expect("it leads somewhere");
+                holder[member.replace("~1", "/").replace("~0", "~")] = value;
+            }
+        }
+        self.write(name, serde_json::to_string_pretty(&file).expect("a value has a text"));
+    }
+
+    /// The names of what is in it, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("it is readable");
+        let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<String> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The binary, to be run in the folder.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+        command.arg("check").args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `ichido check` in the folder.
+    pub(crate) fn check(&self, arguments: &[&str]) -> Ended {
+        end(&mut self.command(arguments))
+    }
+}
+
+pub(crate) fn end(command: &mut Command) -> Ended {
+    let output = command.output().expect("the binary starts");
+    let text = |bytes| String::from_utf8(bytes).expect("it says text");
+    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+impl Ended {
+    /// It ended so, and said nothing on standard error.
+    #[track_caller]
+    pub(crate) fn quietly(self, code: i32) -> String {
+        assert_eq!((self.code, self.err.as_str()), (Some(code), ""), "{}", self.out);
+        self.out
+    }
+
+    /// It could not do what it was asked to: nothing on standard output, and why on standard error.
+    #[track_caller]
+    pub(crate) fn refused(self) -> String {
+        assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{}", self.err);
+        self.err
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

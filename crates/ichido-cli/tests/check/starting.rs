@@ -1,0 +1,63 @@
+//! `--init` writes a set that keeps every rule, all of it or nothing, and over nothing.
+
+use std::process::Command;
+
+use ichido_core::boundary::STARTING;
+
+use super::place::{end, fresh};
+
+const NAMES: [&str; 5] =
+    ["README.md", "adapter.json", "bff_to_gateway.json", "browser_to_bff.json", "gateway_to_adapter.json"];
+
+#[test]
+fn the_starting_set_is_written_and_keeps_every_rule() {
+    let folder = fresh();
+    let out = folder.check(&["--init"]).quietly(0);
+    assert_eq!(folder.names(), NAMES);
+    assert!(NAMES.iter().all(|name| out.contains(name)) && out.ends_with("next: ichido check .\n"), "{out}");
+    assert_eq!(folder.check(&["."]).quietly(0), "4 files, 53 rules, nothing to mend\n");
+    let names: Vec<&str> = STARTING.iter().map(|(name, _)| *name).collect();
+    assert_eq!(folder.check(&names).quietly(0), "4 files, 53 rules, nothing to mend\n");
+}
+
+#[test]
+fn a_second_time_is_refused_and_changes_nothing() {
+    let folder = fresh();
+    folder.check(&["--init"]).quietly(0);
+    folder.write("adapter.json", "mine");
+    let err = folder.check(&["--init"]).refused();
+    assert!(NAMES.iter().all(|name| err.contains(&format!("\n  {name}: this is there already"))), "{err}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("adapter.json")).expect("readable"), "mine");
+}
+
+#[test]
+fn one_file_in_the_way_keeps_all_from_being_written() {
+    let folder = fresh();
+    folder.write("README.md", "mine");
+    let err = folder.check(&["--init"]).refused();
+    assert!(err.starts_with("ichido check: 1 problem\n  README.md: this is there already"), "{err}");
+    assert_eq!(folder.names(), ["README.md"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nowhere_is_in_the_way_too() {
+    let folder = fresh();
+    std::os::unix::fs::symlink("elsewhere.json", folder.path().join("adapter.json")).expect("a link");
+    let err = folder.check(&["--init"]).refused();
+    assert!(err.contains("adapter.json: this is there already"), "{err}");
+    assert_eq!(folder.names(), ["adapter.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_fails_halfway_leaves_nothing_behind() {
+    let folder = fresh();
+    // Files of at most 4 blocks of 512 bytes: the first two fit, the third does not.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" check --init", env!("CARGO_BIN_EXE_ichido")]);
+    let err = end(shell.current_dir(folder.path())).refused();
+    assert!(err.contains("\n  gateway_to_adapter.json: this cannot be written: "), "{err}");
+    assert!(err.ends_with("; nothing was written\n"), "{err}");
+    assert_eq!(folder.names(), [""; 0]);
+}
