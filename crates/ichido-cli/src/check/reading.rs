@@ -91,8 +91,8 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, Unread> {
         }
     }
     if FILES_MAX < files.len() {
-        let why = format!("{} files; at most {FILES_MAX} are judged at once", files.len());
-        return Err(Unread(vec![Unreadable::NoText { file: "too much".to_owned(), why }]));
+        let why = format!("{} files are named; at most {FILES_MAX} are judged at once", files.len());
+        return Err(Unread(vec![Unreadable::NoText { file: "FILE".to_owned(), why }]));
     }
     let mut seen = HashSet::new();
     let mut boundaries = Vec::new();

@@ -2,6 +2,7 @@
 
 mod diff;
 mod formats;
+mod guide;
 mod many;
 mod place;
 mod refusing;

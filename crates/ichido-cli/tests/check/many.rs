@@ -6,7 +6,7 @@ use std::process::Stdio;
 use ichido_core::boundary::STARTING;
 use serde_json::Value;
 
-use super::place::{Folder, fresh};
+use super::place::{Folder, clean, fresh};
 
 /// 250 ways of four files.
 const WAYS: usize = 250;
@@ -32,7 +32,7 @@ fn a_thousand_files_in_folders_are_so_many_ways() {
     }
     let ways: Vec<String> = (0..WAYS).map(|way| way.to_string()).collect();
     let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
-    assert_eq!(folder.check(&ways).quietly(0), "1000 files, 53 rules, nothing to mend\n");
+    assert_eq!(folder.check(&ways).quietly(0), clean(1000));
     // One is broken, and told from the others.
     folder.put("7/bff_to_gateway.json", "/http/retry/retry_on_status", "[500]");
     let out = folder.check(&ways).quietly(1);
@@ -51,6 +51,13 @@ fn a_folder_of_a_thousand_files_is_judged() {
     let findings = report["findings"].as_array().expect("a list");
     assert!(findings.iter().all(|finding| finding["rule"] == "ICH-B074"), "one file for each boundary");
     assert_eq!(findings.len(), 996);
+}
+
+#[test]
+fn more_files_than_are_judged_at_once_are_refused() {
+    let folder = fresh();
+    let err = folder.check(&vec!["a.json"; 10_001]).refused();
+    assert!(err.contains("10001 files are named; at most 10000 are judged at once"), "{err}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ichido_core::boundary::STARTING;
+use ichido_core::boundary::{STARTING, rules};
 use serde_json::Value;
 
 pub(crate) struct Folder(PathBuf);
@@ -82,6 +82,11 @@ impl Folder {
     pub(crate) fn check(&self, arguments: &[&str]) -> Ended {
         end(&mut self.command(arguments))
     }
+}
+
+/// What is said of so many files when there is nothing to say.
+pub(crate) fn clean(files: usize) -> String {
+    format!("{files} files, {} rules, nothing to mend\n", rules().count())
 }
 
 pub(crate) fn end(command: &mut Command) -> Ended {

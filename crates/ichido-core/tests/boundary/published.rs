@@ -78,6 +78,10 @@ the browser sends and the BFF receives, and so on; `adapter` is what the adapter
 effect. What a file says of retries and time is the sender's, what it says of keys is the receiver's, and a list of
 headers belongs to whoever its name says: `bff_outbound` to the BFF as it sends, plain `inbound` to the receiver.
 
+`ichido check --init` writes a set to begin with into the current folder, and `ichido check .` judges it
+([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files; it takes those in which its
+role receives or sends, and does not start on one with errors.
+
 A member that is not listed here is left alone. One that is left out says nothing; what then holds stands beside it, and
 [the rules](rules/README.md) say which must not be left out. `*` is a name of your own.
 
