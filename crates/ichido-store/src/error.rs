@@ -21,8 +21,7 @@ pub enum StoreError {
     #[error("the store is busy; nothing was done, try again")]
     Busy,
     /// The database was not reached in time, or would not let us in: a server that is down or full, a wrong password, a
-    /// folder that is not there, a file that is no database. The cause says which; of a server that does not answer it only says
-    /// that time ran out.
+    /// folder that is not there, a file that is no database. The cause says which.
     #[error(
         "the database could not be reached, or would not let us in; nothing was done (the cause says more)"
     )]

@@ -28,10 +28,7 @@
 //! let store = Store::open(&file.url, 4).await?;
 //! let queue = QueueName::parse("mail").ok_or("letters, digits, . _ - and :")?;
 //! let key = IdempotencyKey::parse("welcome-ann")?;
-//! let message = NewMessage {
-//!     tries_allowed: Retry::OUTBOX.tries, // Without this it is tried once.
-//!     ..NewMessage::new(queue.clone(), "ann", key, b"welcome!".to_vec())
-//! };
+//! let message = NewMessage::new(queue.clone(), "ann", key, b"welcome!".to_vec());
 //! let Enqueued::New { id } = store.message_enqueue(message.clone()).await? else {
 //!     return Err("nobody put it in before".into());
 //! };
@@ -113,6 +110,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Begun, Event, History, State};
+use ichido_core::retry::Retry;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
@@ -187,7 +185,7 @@ pub struct NewMessage {
     pub trace: Option<String>,
     /// 0 is most urgent, 255 least; [`NewMessage::new`] says 2.
     pub priority: u8,
-    /// Tries allowed, the first one included, at most [`limits::TRIES_MAX`]; [`NewMessage::new`] says one.
+    /// Tries allowed, the first one included, at most [`limits::TRIES_MAX`]; [`NewMessage::new`] says as many as [`Retry::OUTBOX`].
     pub tries_allowed: NonZeroU32,
     /// Not before this much later: it is queued at once, and claimable after [`Store::work_promote`](crate::Store::work_promote).
     pub delay: Duration,
@@ -207,8 +205,8 @@ pub struct SameContent {
 }
 
 impl NewMessage {
-    /// A message with nothing special about it: due at once, tried **once**, priority 2, `application/octet-stream`, and the
-    /// digest of its bytes as they are. Set the fields for anything else; a retried message says so in `tries_allowed`.
+    /// A message with nothing special about it: due at once, as many tries as [`Retry::OUTBOX`], priority 2,
+    /// `application/octet-stream`, and the digest of its bytes as they are. Set the fields for anything else.
     pub fn new(queue: QueueName, identity: &str, key: IdempotencyKey, request: Vec<u8>) -> Self {
         let digest = Digest::of_bytes(&request);
         Self {
@@ -220,7 +218,7 @@ impl NewMessage {
             digest,
             trace: None,
             priority: 2,
-            tries_allowed: NonZeroU32::MIN,
+            tries_allowed: Retry::OUTBOX.tries,
             delay: Duration::ZERO,
             made_from: None,
             same_content: None,

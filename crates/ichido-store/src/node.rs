@@ -8,7 +8,7 @@
 //! every node and may be done by many at once; the rest is enough once, by whoever is the caretaker.
 //!
 //! ```
-//! use std::time::{Duration, SystemTime};
+//! use std::time::Duration;
 //!
 //! use ichido_core::time::Timestamp;
 //! use ichido_store::Store;
@@ -30,8 +30,7 @@
 //! while store.content_sweep(PART).await? == u64::from(PART) {}
 //! while store.queue_counts_fold(PART).await? == u64::from(PART) {}
 //! let kept_for = 90 * 24 * 3_600 * 1_000_000;
-//! let now = Timestamp::from(SystemTime::now());
-//! let finished_before = Timestamp::from_micros(now.as_micros() - kept_for);
+//! let finished_before = Timestamp::from_micros(store.now().await?.as_micros() - kept_for);
 //! while store.message_forget(finished_before, PART).await? == u64::from(PART) {}
 //!
 //! // A pace is read, changed and written; whoever is told `false` reads again.

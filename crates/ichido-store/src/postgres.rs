@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{Connection as _, SqlSafeStr as _};
+use sqlx::{Connection as _, PgConnection, SqlSafeStr as _};
 
 use crate::error::StoreError;
+use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::message::QueueName;
 
@@ -73,6 +74,7 @@ impl Postgres {
                 // Compiling a statement takes longer than any of ours runs.
                 ("jit", "off"),
             ]);
+        let told = first_connection(&options).await?;
         let pool = PgPoolOptions::new()
             // One more, to listen for the wake-ups of other nodes.
             .max_connections(connections_max.max(1).saturating_add(1))
@@ -89,7 +91,7 @@ impl Postgres {
             })
             .connect_with(options.clone())
             .await
-            .map_err(StoreError::Unavailable)?;
+            .map_err(|error| StoreError::Unavailable(told.unwrap_or(error)))?;
         Ok(Self {
             pool,
             options,
@@ -129,6 +131,26 @@ impl Postgres {
 
     fn skew(&self) -> i64 {
         self.skew.load(Ordering::Relaxed)
+    }
+}
+
+/// Connects once, for the sake of what the server says: a pool tries again until its time is over, and then tells nothing but that.
+/// What it may be worth waiting for is answered, to be told should the pool wait in vain.
+async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Error>, StoreError> {
+    let silent = || {
+        let told = format!("the server did not answer within {ACQUIRE_TIMEOUT:?}");
+        sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, told))
+    };
+    match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await {
+        Ok(Ok(connection)) => {
+            // All that was wanted of it is known, however it takes its leave.
+            drop(connection.close().await);
+            Ok(None)
+        }
+        // The server is starting, or full.
+        Ok(Err(error @ sqlx::Error::Database(_))) if fault(&error) == Fault::NotConnected => Ok(Some(error)),
+        Ok(Err(error)) => Err(StoreError::Unavailable(error)),
+        Err(_) => Err(StoreError::Unavailable(silent())),
     }
 }
 

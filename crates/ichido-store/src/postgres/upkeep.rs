@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::moment::Moment;
+use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::held::lock;
 use crate::message::QueueName;
@@ -16,6 +17,12 @@ use crate::node::{Node, SharedPace};
 use crate::rows::{last_id, node};
 
 impl Postgres {
+    /// What time it is.
+    pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
+        let row = sqlx::query(include_str!("sql/now.sql")).bind(self.skew()).fetch_one(self.pool()).await?;
+        Ok(row.moment("now")?)
+    }
+
     /// Makes what has come due claimable; answers which queues got something.
     pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
         let rows = sqlx::query(include_str!("sql/promote.sql"))

@@ -16,6 +16,12 @@ use crate::node::{Node, SharedPace};
 use crate::rows::{last_id, node, queue_name};
 
 impl Sqlite {
+    /// What time it is.
+    pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
+        let mut reader = self.pool().acquire().await?;
+        self.now(&mut reader).await
+    }
+
     /// Makes what has come due claimable; answers which queues got something.
     pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
         let mut writing = self.write().await?;

@@ -14,6 +14,12 @@ use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, Queu
 use crate::node::{Node, SharedPace};
 
 impl Store {
+    /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
+    /// failed message is due or before when messages are forgotten, are counted from it.
+    pub async fn now(&self) -> Result<Timestamp, StoreError> {
+        on!(&*self.driver, driver => driver.clock().await)
+    }
+
     /// One message.
     pub async fn message_get(&self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
         on!(&*self.driver, driver => driver.message(id).await)

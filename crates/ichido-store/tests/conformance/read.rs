@@ -436,4 +436,20 @@ both_databases! {
         assert!(fixture.store.caretaker_claim(b, lease).await.unwrap(), "it lapsed");
         assert!(!fixture.store.caretaker_claim(a, lease).await.unwrap());
     }
+
+    #[test]
+    async fn the_stores_clock_is_the_one_that_its_rows_have(fixture: Fixture) {
+        let before = fixture.store.now().await.unwrap();
+        let id = fixture.enqueue("k1").await;
+        let after = fixture.store.now().await.unwrap();
+        let created = fixture.row(id).await.created_at;
+        assert!(before <= created && created <= after, "{before} {created} {after}");
+        fixture.pass(Duration::from_hours(24));
+        let tomorrow = fixture.store.now().await.unwrap();
+        assert!(Duration::from_hours(24) <= tomorrow.since(before), "{before} {tomorrow}");
+        fixture.send(&fixture.claim_one().await).await;
+        assert_eq!(fixture.store.message_forget(tomorrow, 10).await.unwrap(), 0, "it ended after that");
+        let now = fixture.store.now().await.unwrap().plus(Duration::from_millis(1));
+        assert_eq!(fixture.store.message_forget(now, 10).await.unwrap(), 1);
+    }
 }
