@@ -21,7 +21,7 @@ async fn cause(url: &str) -> sqlx::Error {
 }
 
 fn code(error: &sqlx::Error) -> Option<String> {
-    error.as_database_error().and_then(|error| error.code()).map(std::borrow::Cow::into_owned)
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).map(std::borrow::Cow::into_owned)
 }
 
 #[tokio::test]

@@ -45,11 +45,11 @@ impl Postgres {
         };
         let begun = Instant::now();
         let work = self.claim_behind(queue, count, terms, place).await?;
+        self.marked(queue, |mark| mark.went_on(begun.elapsed()));
         if work.is_empty() && self.marked(queue, |mark| mark.look_again(begun)) {
             // The end is reached; what is left may be before the mark.
             return self.claim_from_the_beginning(queue, count, terms).await;
         }
-        self.marked(queue, |mark| mark.went_on(begun.elapsed()));
         Ok(work)
     }
 
@@ -263,6 +263,10 @@ impl Postgres {
             .await?;
         transaction.commit().await?;
         self.held.let_go(let_go());
+        // What can be claimed again has its old place, which is behind the mark.
+        for ending in endings.iter().filter(|ending| matches!(ending.last(), State::Queued { .. })) {
+            self.marked(&ending.settlement.queue, Mark::look_soon);
+        }
         Ok(settled)
     }
 
