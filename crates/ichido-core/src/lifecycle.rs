@@ -20,10 +20,12 @@
 //! Start at [`State::advance`]. [`Event::of_try`] makes the event of a try from what [`crate::verdict`] says of it.
 
 mod history;
+mod stage;
 mod step;
 mod tried;
 
 pub use history::{Doubt, History};
+pub use stage::Stage;
 pub use step::{IllegalStep, Why};
 pub use tried::Tried;
 
@@ -244,23 +246,12 @@ impl State {
 
     /// Whether nothing moves it but an operator.
     pub const fn is_final(&self) -> bool {
-        match self {
-            Self::Sent | Self::Dead { .. } | Self::Cancelled { .. } => true,
-            Self::Queued { .. } | Self::Sending { .. } | Self::Failed { .. } | Self::Parked { .. } => false,
-        }
+        self.stage().is_final()
     }
 
     /// The stable name, as the API, the metrics and the database have it.
     pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Queued { .. } => "queued",
-            Self::Sending { .. } => "sending",
-            Self::Failed { .. } => "failed",
-            Self::Parked { .. } => "parked",
-            Self::Sent => "sent",
-            Self::Dead { .. } => "dead",
-            Self::Cancelled { .. } => "cancelled",
-        }
+        self.stage().as_str()
     }
 
     /// Applies an event and, where it used up the last try, the death that follows from it. This is what a store

@@ -13,7 +13,7 @@
 //! use std::time::Duration;
 //!
 //! use ichido_core::key::IdempotencyKey;
-//! use ichido_core::lifecycle::{Event, State, Tried};
+//! use ichido_core::lifecycle::{Event, Stage, State, Tried};
 //! use ichido_core::retry::{Guarantee, Retry, Safety};
 //! use ichido_core::verdict::{Answer, Echo, Seen, Table};
 //! use ichido_store::Store;
@@ -87,7 +87,7 @@
 //! // What happened, how it stands, and how much there is.
 //! let steps = store.message_transitions(id).await?;
 //! assert_eq!(steps.last().map(|step| step.kind.as_str()), Some("requeued"));
-//! assert_eq!(store.message_get(id).await?.ok_or("it is kept")?.status, "queued");
+//! assert_eq!(store.message_get(id).await?.ok_or("it is kept")?.status, Stage::Queued);
 //! assert_eq!(store.queue_counts().await?[0].count, 1);
 //!
 //! // A listing goes on after the last of the page before.
@@ -109,7 +109,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Begun, Event, History, State};
+use ichido_core::lifecycle::{Begun, Event, History, Stage, State};
 use ichido_core::retry::Retry;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
@@ -439,10 +439,10 @@ pub enum Stepped {
 pub struct Transition {
     /// When.
     pub at: Timestamp,
-    /// From which state: a name as [`State::name`] gives it.
-    pub from: String,
+    /// From which state.
+    pub from: Stage,
     /// To which state.
-    pub to: String,
+    pub to: Stage,
     /// What happened: a name as [`Event::name`] gives it.
     pub kind: String,
     /// The claim or the action it belongs to.
@@ -484,8 +484,8 @@ pub struct MessageRow {
     pub request: Vec<u8>,
     /// Their digest.
     pub request_digest: Digest,
-    /// Its state's name, as [`State::name`] gives it: `queued`, `sending`, `failed`, `parked`, `sent`, `dead` or `cancelled`.
-    pub status: String,
+    /// Which state it is in.
+    pub status: Stage,
     /// Tries so far.
     pub tries: u32,
     /// Tries allowed.
@@ -515,8 +515,8 @@ pub struct MessageRow {
 pub struct MessageFilter {
     /// Of this queue.
     pub queue: Option<QueueName>,
-    /// In this state: a name as [`State::name`] gives it, such as `dead`. Any other text finds nothing.
-    pub status: Option<String>,
+    /// In this state.
+    pub status: Option<Stage>,
     /// Of this identity.
     pub identity: Option<String>,
     /// With this key.
@@ -534,14 +534,17 @@ pub struct MessageFilter {
 impl MessageFilter {
     /// Whether it asks for a state that is not an end: such messages stand in small tables of their own.
     pub(crate) fn of_what_is_under_way(&self) -> bool {
-        matches!(self.status.as_deref(), Some("queued" | "sending" | "failed" | "parked" | "dead"))
+        match self.status {
+            Some(Stage::Queued | Stage::Sending | Stage::Failed | Stage::Parked | Stage::Dead) => true,
+            Some(Stage::Sent | Stage::Cancelled) | None => false,
+        }
     }
 
     /// Whether all that stands in those tables is what is asked for. Of what is being sent, a lease also names what has ended.
     pub(crate) fn is_by_place_alone(&self) -> bool {
         let of_anybody = self.identity.is_none() && self.key.is_none() && self.code.is_none();
         let of_any_time = self.created_from.is_none() && self.created_before.is_none();
-        of_anybody && of_any_time && self.status.as_deref() != Some("sending")
+        of_anybody && of_any_time && self.status != Some(Stage::Sending)
     }
 }
 
@@ -578,8 +581,8 @@ pub struct Letter {
 pub struct Count {
     /// The queue.
     pub queue: String,
-    /// The state's name.
-    pub state: String,
+    /// The state.
+    pub state: Stage,
     /// How many; a state without any may be left out.
     pub count: i64,
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Begun, Doubt, History, State};
+use ichido_core::lifecycle::{Begun, Doubt, History, Stage, State};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use uuid::Uuid;
@@ -143,7 +143,7 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
         content_type: row.text("content_type")?.to_owned(),
         request: row.bytes("request")?.to_vec(),
         request_digest: row.digest("request_digest")?,
-        status: row.text("status")?.to_owned(),
+        status: stage(row, "status")?,
         tries: row.positive("tries")?,
         tries_allowed: row.positive("tries_allowed")?,
         next_attempt: row.moment_or_none("next_attempt")?,
@@ -183,8 +183,8 @@ pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<V
 fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&Transition>) -> Transition {
     Transition {
         at,
-        from: "queued".to_owned(),
-        to: "sending".to_owned(),
+        from: Stage::Queued,
+        to: Stage::Sending,
         kind: "claimed".to_owned(),
         fence,
         tries: before.map_or(0, |before| before.tries).saturating_add(1),
@@ -202,8 +202,8 @@ fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&
 fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
     Ok(Transition {
         at: row.moment("at")?,
-        from: row.text("from_state")?.to_owned(),
-        to: row.text("to_state")?.to_owned(),
+        from: stage(row, "from_state")?,
+        to: stage(row, "to_state")?,
         kind: row.text("kind")?.to_owned(),
         fence: u64::try_from(row.number("fence")?).ok(),
         tries: row.positive("tries")?,
@@ -222,7 +222,7 @@ fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
 pub(crate) fn count(row: &impl Columns) -> Result<Count, StoreError> {
     Ok(Count {
         queue: row.text("queue")?.to_owned(),
-        state: row.text("state")?.to_owned(),
+        state: stage(row, "state")?,
         count: row.number("count")?,
     })
 }
@@ -257,6 +257,10 @@ pub(crate) fn priority(row: &impl Columns) -> Result<u8, StoreError> {
 
 fn key(row: &impl Columns, column: &str) -> Result<IdempotencyKey, StoreError> {
     IdempotencyKey::parse(row.text(column)?).map_err(|error| corrupt(&error.to_string()))
+}
+
+fn stage(row: &impl Columns, column: &str) -> Result<Stage, StoreError> {
+    Stage::parse(row.text(column)?).ok_or_else(|| corrupt("an unknown state"))
 }
 
 fn effect(row: &impl Columns) -> Result<Effect, StoreError> {

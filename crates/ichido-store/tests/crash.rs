@@ -15,7 +15,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
-use ichido_core::lifecycle::{Event, State};
+use ichido_core::lifecycle::{Event, Stage, State};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -239,7 +239,7 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
     }
     for id in &acknowledged.sent {
         let row = store.message_get(*id).await.expect("read").expect("a message that was sent");
-        assert_eq!(row.status, "sent", "{id}");
+        assert_eq!(row.status, Stage::Sent, "{id}");
     }
     for key in &acknowledged.keys {
         match store.key_claim(claim(key)).await.expect("claimed") {
@@ -248,12 +248,12 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
         }
     }
     let all = everything(store).await;
-    let mut by_status: BTreeMap<String, i64> = BTreeMap::new();
+    let mut by_status: BTreeMap<Stage, i64> = BTreeMap::new();
     for row in &all {
         assert_eq!(row.request, row.key.as_str().as_bytes(), "whole");
-        *by_status.entry(row.status.clone()).or_default() += 1;
+        *by_status.entry(row.status).or_default() += 1;
     }
-    let counted: BTreeMap<String, i64> = store
+    let counted: BTreeMap<Stage, i64> = store
         .queue_counts()
         .await
         .expect("counted")
@@ -288,9 +288,9 @@ async fn finish(store: &Store) {
         }
     }
     for row in everything(store).await {
-        assert_eq!(row.status, "sent", "{}", row.id);
+        assert_eq!(row.status, Stage::Sent, "{}", row.id);
         let sent = store.message_transitions(row.id).await.expect("read");
-        assert_eq!(sent.iter().filter(|step| step.to == "sent").count(), 1, "{}", row.id);
+        assert_eq!(sent.iter().filter(|step| step.to == Stage::Sent).count(), 1, "{}", row.id);
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Event, Failure};
+use ichido_core::lifecycle::{Event, Failure, Stage};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
@@ -42,7 +42,7 @@ async fn look(store: &Store, id: Uuid) {
     for _ in 0..TIMES {
         assert!(store.message_get(id).await.expect("read").is_some());
         assert_eq!(store.message_transitions(id).await.expect("read").len(), 2);
-        let dead = MessageFilter { status: Some("dead".to_owned()), ..MessageFilter::default() };
+        let dead = MessageFilter { status: Some(Stage::Dead), ..MessageFilter::default() };
         for filter in [MessageFilter::default(), dead] {
             assert!(!store.message_list(&filter, 10).await.expect("read").is_empty());
         }

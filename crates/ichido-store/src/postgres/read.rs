@@ -1,6 +1,7 @@
 //! Looking at messages, on PostgreSQL.
 
 use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
@@ -33,7 +34,7 @@ impl Postgres {
             // Planned anew each time: a plan for any filter would take each of them for a narrow one.
             .persistent(false)
             .bind(filter.queue.as_ref().map(QueueName::as_str))
-            .bind(filter.status.as_deref())
+            .bind(filter.status.map(Stage::as_str))
             .bind(filter.identity.as_deref())
             .bind(filter.key.as_ref().map(IdempotencyKey::as_str))
             .bind(filter.code.map(ErrorCode::as_str))

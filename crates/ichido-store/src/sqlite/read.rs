@@ -1,6 +1,7 @@
 //! Looking at messages, on SQLite: by the readers, who see what is committed and wait for nobody.
 
 use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
@@ -31,7 +32,7 @@ impl Sqlite {
         };
         let rows = sqlx::query(sql)
             .bind(filter.queue.as_ref().map(QueueName::as_str))
-            .bind(filter.status.as_deref())
+            .bind(filter.status.map(Stage::as_str))
             .bind(filter.identity.as_deref())
             .bind(filter.key.as_ref().map(IdempotencyKey::as_str))
             .bind(filter.code.map(ErrorCode::as_str))

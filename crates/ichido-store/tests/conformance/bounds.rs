@@ -54,7 +54,7 @@ both_databases! {
         assert!(matches!(fixture.settle(&work, back).await, Stepped::Now(State::Queued { .. })));
         assert_eq!(fixture.claim(10).await.len(), 1);
         assert_eq!(fixture.store.message_list(&MessageFilter::default(), 10).await.unwrap().len(), 1);
-        assert_eq!(fixture.row(id).await.status, "sending");
+        assert_eq!(fixture.status(id).await, "sending");
         assert!(!fixture.store.message_transitions(id).await.unwrap().is_empty());
     }
 

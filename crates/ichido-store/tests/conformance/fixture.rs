@@ -156,8 +156,8 @@ impl Fixture {
         self.store.message_get(id).await.expect("an answer").expect("it is there")
     }
 
-    pub(crate) async fn status(&self, id: Uuid) -> String {
-        self.row(id).await.status
+    pub(crate) async fn status(&self, id: Uuid) -> &'static str {
+        self.row(id).await.status.as_str()
     }
 
     /// A message's transitions, each as `from>to`.
@@ -172,7 +172,7 @@ impl Fixture {
         counts
             .into_iter()
             .filter(|count| count.queue == queue().as_str())
-            .map(|count| (count.state, count.count))
+            .map(|count| (count.state.as_str().to_owned(), count.count))
             .collect()
     }
 

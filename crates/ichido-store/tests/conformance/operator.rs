@@ -196,7 +196,7 @@ both_databases! {
             "{learnt:?}"
         );
         assert_eq!(
-            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            (fixture.status(id).await, fixture.row(id).await.effect),
             ("cancelled", Effect::NotDone)
         );
         fixture.assert_counts(&[("cancelled", 1)]).await;
@@ -229,7 +229,7 @@ both_databases! {
             let (id, _) = fixture.parked(text).await;
             assert_eq!(fixture.step(id, event).await, Stepped::Now(State::Sent));
             assert_eq!(
-                (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+                (fixture.status(id).await, fixture.row(id).await.effect),
                 ("sent", Effect::Done)
             );
         }
@@ -242,7 +242,7 @@ both_databases! {
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, GIVE_UP).await), "dead");
         assert_eq!(
-            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            (fixture.status(id).await, fixture.row(id).await.effect),
             ("dead", Effect::Unknown)
         );
         fixture.assert_counts(&[("dead", 1)]).await;

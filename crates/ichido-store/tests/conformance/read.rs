@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Decision, Event, Found};
+use ichido_core::lifecycle::{Decision, Event, Found, Stage};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{Letter, LetterState, MessageFilter, NewMessage, limits};
@@ -113,7 +113,7 @@ both_databases! {
         assert_eq!(fixture.list(everything()).await, [mail, bob, plain, dead]);
         let of_queue = MessageFilter { queue: Some(queue()), ..everything() };
         assert_eq!(fixture.list(of_queue.clone()).await, [bob, plain, dead]);
-        let queued = MessageFilter { status: Some("queued".to_owned()), ..everything() };
+        let queued = MessageFilter { status: Some(Stage::Queued), ..everything() };
         assert_eq!(fixture.list(queued).await, [mail, bob, plain]);
         let of_bob = MessageFilter { identity: Some("bob".to_owned()), ..everything() };
         assert_eq!(fixture.list(of_bob).await, [bob]);
@@ -144,16 +144,17 @@ both_databases! {
         fixture.step(cancelled, Event::Cancelled).await;
         let queued = fixture.enqueue("queued").await;
         let all = [
-            ("dead", dead),
-            ("parked", parked),
-            ("failed", failed),
-            ("sent", sent),
-            ("sending", sending),
-            ("cancelled", cancelled),
-            ("queued", queued),
+            (Stage::Dead, dead),
+            (Stage::Parked, parked),
+            (Stage::Failed, failed),
+            (Stage::Sent, sent),
+            (Stage::Sending, sending),
+            (Stage::Cancelled, cancelled),
+            (Stage::Queued, queued),
         ];
+        assert_eq!(all.len(), Stage::ALL.len());
         for (status, id) in all {
-            let filter = MessageFilter { status: Some(status.to_owned()), ..MessageFilter::default() };
+            let filter = MessageFilter { status: Some(status), ..MessageFilter::default() };
             assert_eq!(fixture.list(filter).await, [id], "{status}");
         }
     }
@@ -166,7 +167,7 @@ both_databases! {
         }
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k9") }).await;
         let queued =
-            MessageFilter { status: Some("queued".to_owned()), queue: Some(queue()), ..MessageFilter::default() };
+            MessageFilter { status: Some(Stage::Queued), queue: Some(queue()), ..MessageFilter::default() };
         let mut seen = Vec::new();
         let mut after = None;
         loop {
@@ -179,7 +180,7 @@ both_databases! {
         ids.reverse();
         assert_eq!(seen, ids);
         fixture.claim(3).await;
-        let sending = MessageFilter { status: Some("sending".to_owned()), ..queued.clone() };
+        let sending = MessageFilter { status: Some(Stage::Sending), ..queued.clone() };
         assert_eq!(fixture.list(sending).await, ids[2..], "the oldest were claimed");
         assert_eq!(fixture.list(queued).await, ids[..2]);
     }
@@ -269,7 +270,7 @@ both_databases! {
         let work = fixture.claim_one().await;
         assert!(other.work_claim(&queue(), many(5), terms()).await.unwrap().is_empty());
         fixture.send(&work).await;
-        assert_eq!(other.message_get(id).await.unwrap().unwrap().status, "sent");
+        assert_eq!(other.message_get(id).await.unwrap().unwrap().status, Stage::Sent);
         assert_eq!(
             other.message_transitions(id).await.unwrap(),
             fixture.store.message_transitions(id).await.unwrap()

@@ -122,7 +122,7 @@ both_databases! {
         fixture.send(&innocent).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
-        assert_eq!((culprit.id, fixture.status(all[0]).await.as_str()), (all[0], "failed"));
+        assert_eq!((culprit.id, fixture.status(all[0]).await), (all[0], "failed"));
         fixture.pass(BACKOFF);
         fixture.promote().await;
         assert_eq!(fixture.claim_one().await.history.deaths, 1);
@@ -195,7 +195,7 @@ both_databases! {
         fixture.rescue(KEYED).await;
         assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>failed", "failed>dead"]);
         assert_eq!(
-            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            (fixture.status(id).await, fixture.row(id).await.effect),
             ("dead", Effect::Unknown)
         );
     }

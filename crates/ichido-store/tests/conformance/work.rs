@@ -135,7 +135,7 @@ both_databases! {
         }
         let steps = fixture.steps(id).await;
         assert_eq!(steps[steps.len() - 3..], ["queued>sending", "sending>failed", "failed>dead"]);
-        assert_eq!((fixture.row(id).await.tries, fixture.status(id).await.as_str()), (3, "dead"));
+        assert_eq!((fixture.row(id).await.tries, fixture.status(id).await), (3, "dead"));
         fixture.assert_counts(&[("dead", 1)]).await;
         assert!(fixture.claim(10).await.is_empty());
     }
@@ -194,7 +194,7 @@ both_databases! {
             let work = fixture.claim_one().await;
             assert_eq!(work.history.tries, 1);
             assert_eq!(now(fixture.settle(&work, given_back(&work)).await).name(), "queued");
-            assert_eq!((fixture.status(id).await.as_str(), fixture.row(id).await.tries), ("queued", 0));
+            assert_eq!((fixture.status(id).await, fixture.row(id).await.tries), ("queued", 0));
         }
         fixture.assert_counts(&[("queued", 1)]).await;
     }
@@ -370,7 +370,7 @@ both_databases! {
         );
         assert_eq!(now(fixture.settle_noting(&work[1], again(&work[1]), odd).await).name(), "failed");
         assert_eq!(
-            (fixture.status(sent).await.as_str(), fixture.status(failed).await.as_str()),
+            (fixture.status(sent).await, fixture.status(failed).await),
             ("sent", "failed")
         );
         for id in [sent, failed] {
@@ -430,7 +430,7 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
         assert_eq!(
-            (fixture.status(all[0]).await.as_str(), fixture.status(all[1]).await.as_str()),
+            (fixture.status(all[0]).await, fixture.status(all[1]).await),
             ("sent", "queued")
         );
         assert_eq!(fixture.steps(all[0]).await, ["queued>sending", "sending>sent"]);
@@ -588,7 +588,7 @@ both_databases! {
         fixture.rescue(Guarantee::Nothing).await;
         assert_eq!(fixture.status(id).await, "parked");
         fixture.send(&zombie).await;
-        assert_eq!((fixture.status(id).await.as_str(), fixture.row(id).await.effect), ("sent", Effect::Done));
+        assert_eq!((fixture.status(id).await, fixture.row(id).await.effect), ("sent", Effect::Done));
     }
 
     #[test]
@@ -622,7 +622,7 @@ both_databases! {
         fixture.settle(&work, for_good(&work, Effect::Unknown)).await;
         let learnt = now(fixture.settle(&work, succeeded(&work)).await);
         assert!(matches!(learnt, State::Dead { effect: Effect::Done, .. }), "{learnt:?}");
-        assert_eq!((fixture.status(id).await.as_str(), fixture.row(id).await.effect), ("dead", Effect::Done));
+        assert_eq!((fixture.status(id).await, fixture.row(id).await.effect), ("dead", Effect::Done));
         fixture.assert_counts(&[("dead", 1)]).await;
     }
 
@@ -637,7 +637,7 @@ both_databases! {
         let learnt = now(fixture.settle(&zombie, succeeded(&zombie)).await);
         assert!(matches!(learnt, State::Cancelled { effect: Effect::Done, .. }), "{learnt:?}");
         assert_eq!(
-            (fixture.status(id).await.as_str(), fixture.row(id).await.effect),
+            (fixture.status(id).await, fixture.row(id).await.effect),
             ("cancelled", Effect::Done)
         );
         fixture.assert_counts(&[("cancelled", 1)]).await;
