@@ -1,6 +1,7 @@
 //! What can go wrong with a database, as the choices a caller has.
 //!
-//! Guarantee: an error says whether it is worth trying again, and never holds a key or a payload.
+//! Guarantee: an error says whether it is worth trying again, and never holds a key or a payload: of what PostgreSQL says, the rows
+//! and parameters are left out.
 //!
 //! What the database itself said is the [`source`](std::error::Error::source), not part of the text: print the whole chain, or a
 //! wrong password and a server that is down read alike.
@@ -10,7 +11,7 @@
 //! | [`Busy`](StoreError::Busy) | no | the same again, after a short wait |
 //! | [`Unavailable`](StoreError::Unavailable) | no | the same again later; when opening, look at the cause first |
 //! | [`Unknown`](StoreError::Unknown) | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
-//! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address) | no | mend what was passed in |
+//! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address), [`WrongDatabase`](StoreError::WrongDatabase) | no | mend what was passed in |
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
 
@@ -54,9 +55,12 @@ pub enum StoreError {
     /// table of ours that somebody else made or changed stands in the way.
     #[error("the database could not be brought to this program's schema (the cause says why)")]
     Migration(#[source] sqlx::migrate::MigrateError),
-    /// The address names no database that we know, or a transaction of the one database was brought to a store on the other.
+    /// The address names no database that we know.
     #[error("{0}")]
     Address(&'static str),
+    /// A transaction of the one database was brought to a store on the other.
+    #[error("{0}")]
+    WrongDatabase(&'static str),
     /// The request itself is out of bounds.
     #[error("{what} has {found} bytes; at most {most} are allowed")]
     TooLarge {

@@ -5,6 +5,7 @@ use sqlx::error::DatabaseError;
 use sqlx::sqlite::SqliteError;
 
 use crate::error::StoreError;
+use crate::told::told;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -66,7 +67,9 @@ fn sqlite(error: &SqliteError) -> Fault {
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
-        match fault(&error) {
+        let fault = fault(&error);
+        let error = told(error);
+        match fault {
             Fault::NotConnected => Self::Unavailable(error),
             Fault::Lost => Self::Unknown(error),
             Fault::Contended => Self::Busy,

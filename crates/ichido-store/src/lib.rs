@@ -38,6 +38,7 @@ mod sqlite;
 mod store;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
+mod told;
 mod wake;
 
 pub use store::Store;

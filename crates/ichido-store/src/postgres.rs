@@ -24,6 +24,7 @@ use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::message::QueueName;
+use crate::told::told_of_migration;
 
 /// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
 /// row that is held goes on alone.
@@ -120,7 +121,7 @@ impl Postgres {
             Err(sqlx::migrate::MigrateError::VersionMissing(found)) if known < found => {
                 Err(StoreError::TooNew { found, known })
             }
-            Err(error) => Err(StoreError::Migration(error)),
+            Err(error) => Err(StoreError::Migration(told_of_migration(error))),
         }
     }
 

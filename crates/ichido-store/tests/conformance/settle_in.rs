@@ -140,6 +140,6 @@ both_databases! {
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let mut open = Business::open(&other).await.begin().await;
         let refused = open.settle(&fixture.store, &settle(fence, done())).await;
-        assert!(matches!(refused, Err(StoreError::Address(_))), "{refused:?}");
+        assert!(matches!(refused, Err(StoreError::WrongDatabase(_))), "{refused:?}");
     }
 }

@@ -1,0 +1,93 @@
+//! What is passed on of what PostgreSQL said: the code and the message, and none of the values.
+//!
+//! With an error the server sends the row or the key that it is about, as its detail, and the parameters of the statement, as its
+//! context. Both hold payloads, and an error is what gets logged.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+
+use sqlx::error::{DatabaseError, ErrorKind};
+use sqlx::migrate::MigrateError;
+use sqlx::postgres::PgDatabaseError;
+
+/// An error of PostgreSQL without its detail, hint and context.
+#[derive(Debug)]
+struct Told {
+    code: String,
+    message: String,
+    table: Option<String>,
+    constraint: Option<String>,
+}
+
+/// The same error, without values of rows.
+pub(crate) fn told(error: sqlx::Error) -> sqlx::Error {
+    let sqlx::Error::Database(database) = &error else { return error };
+    let Some(postgres) = database.try_downcast_ref::<PgDatabaseError>() else { return error };
+    sqlx::Error::Database(Box::new(Told {
+        code: postgres.code().to_owned(),
+        message: postgres.message().to_owned(),
+        table: postgres.table().map(str::to_owned),
+        constraint: postgres.constraint().map(str::to_owned),
+    }))
+}
+
+/// The same of a migration.
+pub(crate) fn told_of_migration(error: MigrateError) -> MigrateError {
+    match error {
+        MigrateError::Execute(error) => MigrateError::Execute(told(error)),
+        MigrateError::ExecuteMigration(error, version) => {
+            MigrateError::ExecuteMigration(told(error), version)
+        }
+        error => error,
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl StdError for Told {}
+
+impl DatabaseError for Told {
+    fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.code))
+    }
+
+    fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+        self
+    }
+
+    fn constraint(&self) -> Option<&str> {
+        self.constraint.as_deref()
+    }
+
+    fn table(&self) -> Option<&str> {
+        self.table.as_deref()
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self.code.as_str() {
+            "23505" => ErrorKind::UniqueViolation,
+            "23503" => ErrorKind::ForeignKeyViolation,
+            "23502" => ErrorKind::NotNullViolation,
+            "23514" => ErrorKind::CheckViolation,
+            "23P01" => ErrorKind::ExclusionViolation,
+            _ => ErrorKind::Other,
+        }
+    }
+}

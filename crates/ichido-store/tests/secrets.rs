@@ -1,0 +1,60 @@
+//! An error never holds what was to be stored: whatever the database says of it, and however the error is printed.
+
+use ichido_core::key::IdempotencyKey;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{NewMessage, QueueName};
+use ichido_store::testing::{postgres, sqlite};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+
+const SECRET: &str = "0123-4567-8901";
+
+fn message() -> NewMessage {
+    let queue = QueueName::parse("orders").expect("a name");
+    let key = IdempotencyKey::parse("k1").expect("a key");
+    NewMessage {
+        content_type: format!("text/{SECRET}"),
+        ..NewMessage::new(queue, SECRET, key, SECRET.as_bytes().to_vec())
+    }
+}
+
+/// Everything that can be printed of an error and of its causes.
+fn printed(error: &StoreError) -> String {
+    let mut printed = format!("{error:?} {error:#?}");
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = next {
+        printed += &format!(" {error} {error:?}");
+        next = error.source();
+    }
+    printed
+}
+
+fn tells_why_and_nothing_else(refused: Result<impl std::fmt::Debug, StoreError>, why: &str) {
+    let error = refused.expect_err("it is refused");
+    assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
+    let printed = printed(&error);
+    assert!(printed.contains(why), "{printed}");
+    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert!(!printed.contains(SECRET) && !printed.contains(&hex), "{printed}");
+}
+
+#[tokio::test]
+async fn a_row_that_postgres_refuses_is_not_in_the_error() {
+    let database = postgres::fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let refuse = "ALTER TABLE ichido.messages ADD CONSTRAINT no_orders CHECK (queue <> 'orders')";
+    connection.execute(refuse).await.expect("a constraint of somebody's");
+    tells_why_and_nothing_else(store.message_enqueue(message()).await, "no_orders");
+    let mut open = connection.begin().await.expect("begun");
+    tells_why_and_nothing_else(store.message_enqueue_in_postgres(&mut open, message()).await, "no_orders");
+}
+
+#[tokio::test]
+async fn a_row_that_sqlite_refuses_is_not_in_the_error() {
+    let file = sqlite::fresh_file();
+    let store = Store::open(&file.url, 2).await.expect("the store opens");
+    let refuse = "CREATE TRIGGER no_orders BEFORE INSERT ON ichido_messages BEGIN SELECT RAISE(ABORT, 'no_orders'); END";
+    store.sqlite_writer().expect("on SQLite").execute(refuse).await.expect("a trigger of somebody's");
+    tells_why_and_nothing_else(store.message_enqueue(message()).await, "no_orders");
+}
