@@ -20,13 +20,10 @@ fn message() -> NewMessage {
 
 /// Everything that can be printed of an error and of its causes.
 fn printed(error: &StoreError) -> String {
-    let mut printed = format!("{error:?} {error:#?}");
-    let mut next: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = next {
-        printed += &format!(" {error} {error:?}");
-        next = error.source();
-    }
-    printed
+    let first: &dyn std::error::Error = error;
+    let causes = std::iter::successors(Some(first), |error| error.source());
+    let all: Vec<String> = causes.map(|error| format!("{error} {error:?} {error:#?}")).collect();
+    all.join(" ")
 }
 
 fn tells_why_and_nothing_else(refused: Result<impl std::fmt::Debug, StoreError>, why: &str) {
@@ -34,8 +31,8 @@ fn tells_why_and_nothing_else(refused: Result<impl std::fmt::Debug, StoreError>,
     assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
     let printed = printed(&error);
     assert!(printed.contains(why), "{printed}");
-    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
-    assert!(!printed.contains(SECRET) && !printed.contains(&hex), "{printed}");
+    let hex: Vec<String> = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert!(!printed.contains(SECRET) && !printed.contains(&hex.concat()), "{printed}");
 }
 
 #[tokio::test]
