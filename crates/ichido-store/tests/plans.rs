@@ -162,10 +162,6 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     plan(&mut connection, include_str!("../src/postgres/sql/key_unknown.sql"), unknown)
         .await
         .goes_by("ledger_unknown");
-    let one = "'\\x00', 1, 'applied', 200::smallint, '\\x01', NULL, NULL, NULL, 1, 0";
-    plan(&mut connection, include_str!("../src/postgres/sql/key_settle_in.sql"), one)
-        .await
-        .goes_by("ledger_pkey");
     let contents =
         plan(&mut connection, include_str!("../src/postgres/sql/content_sweep.sql"), "100, 0").await;
     contents.goes_by("contents_until");
