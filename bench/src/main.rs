@@ -21,9 +21,14 @@ async fn main() -> ExitCode {
         }
         ["store", "postgres"] => report::print(&store::run().await),
         ["store", "sqlite"] => report::print(&sqlite::run().await),
-        ["once"] => once::run().await,
+        ["once"] => {
+            once::on_postgres().await;
+            once::on_sqlite().await;
+        }
+        ["once", "postgres"] => once::on_postgres().await,
+        ["once", "sqlite"] => once::on_sqlite().await,
         _ => {
-            eprintln!("usage: cargo xtask bench store [postgres|sqlite], or bench once");
+            eprintln!("usage: cargo xtask bench store [postgres|sqlite], or bench once [postgres|sqlite]");
             return ExitCode::from(2);
         }
     }

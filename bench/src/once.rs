@@ -34,25 +34,28 @@ const CONNECTIONS: u32 = 16;
 const TABLE: &str = "CREATE TABLE bookmarks (id TEXT PRIMARY KEY, url TEXT NOT NULL)";
 const INSERT: &str = "INSERT INTO bookmarks (id, url) VALUES ($1, $2)";
 
-pub(crate) async fn run() {
+pub(crate) async fn on_postgres() {
     let settings = [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
     let cluster = Cluster::start(&settings).expect("a PostgreSQL server");
     let database = cluster.database().await.expect("a database");
     println!("PostgreSQL");
-    measure(on_postgres(&database.url).await).await;
-    let file = fresh_file();
-    println!("SQLite");
-    measure(on_sqlite(&file.url).await).await;
+    measure(served_by_postgres(&database.url).await).await;
 }
 
-async fn on_postgres(url: &str) -> SocketAddr {
+pub(crate) async fn on_sqlite() {
+    let file = fresh_file();
+    println!("SQLite");
+    measure(served_by_sqlite(&file.url).await).await;
+}
+
+async fn served_by_postgres(url: &str) -> SocketAddr {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await.expect("a pool");
     sqlx::query(TABLE).execute(&pool).await.expect("a table");
     let keeper = Keeper::of(Store::open(url, 8).await.expect("the store opens"));
     serve(postgres::router(&keeper, pool)).await
 }
 
-async fn on_sqlite(url: &str) -> SocketAddr {
+async fn served_by_sqlite(url: &str) -> SocketAddr {
     let store = Store::open(url, 8).await.expect("the store opens");
     let options = SqliteConnectOptions::from_str(url)
         .expect("an address")

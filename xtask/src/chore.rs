@@ -12,7 +12,7 @@ Usage: cargo xtask <chore>
   bench store [DATABASE]
                         the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on
                         both if not said (a release build, some minutes)
-  bench once            an endpoint behind the layer beside the same one bare (a release build, some minutes)
+  bench once [DATABASE] an endpoint behind the layer beside the same one bare, likewise
   soak                  the crash tests in their long form: 500 kills for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   help, --help, -h      this text";
@@ -39,7 +39,10 @@ pub enum Chore {
         database: Option<Database>,
     },
     /// Measure the layer.
-    BenchOnce,
+    BenchOnce {
+        /// On this database alone.
+        database: Option<Database>,
+    },
     /// Kill for longer than CI has time for.
     Soak,
     /// Run every fuzz target for `seconds` each.
@@ -61,6 +64,11 @@ pub enum Database {
 }
 
 impl Database {
+    fn parse(word: &str) -> Result<Self, String> {
+        let known = [Self::Postgres, Self::Sqlite].into_iter().find(|database| database.word() == word);
+        known.ok_or_else(|| format!("`{word}` is no database that the store runs on: `postgres` or `sqlite`"))
+    }
+
     /// Its word on the command line.
     pub fn word(self) -> &'static str {
         match self {
@@ -82,16 +90,9 @@ impl Chore {
             ["test"] => Ok(Self::Test),
             ["tidy"] => Ok(Self::Tidy),
             ["bench", "store"] => Ok(Self::BenchStore { database: None }),
-            ["bench", "store", word] => {
-                match [Database::Postgres, Database::Sqlite].iter().find(|database| database.word() == *word)
-                {
-                    Some(database) => Ok(Self::BenchStore { database: Some(*database) }),
-                    None => {
-                        Err(format!("`{word}` is no database that the store runs on: `postgres` or `sqlite`"))
-                    }
-                }
-            }
-            ["bench", "once"] => Ok(Self::BenchOnce),
+            ["bench", "store", word] => Ok(Self::BenchStore { database: Some(Database::parse(word)?) }),
+            ["bench", "once"] => Ok(Self::BenchOnce { database: None }),
+            ["bench", "once", word] => Ok(Self::BenchOnce { database: Some(Database::parse(word)?) }),
             ["bench", ..] => Err("`bench` measures one thing: `bench store` or `bench once`".to_owned()),
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),

@@ -12,13 +12,17 @@ const KILLS: &str = "500";
 
 /// Measures the store beside its floors, on both databases or on one.
 pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
-    let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "store"]);
-    line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
+    bench(root, "store", database)
 }
 
-/// Measures an endpoint behind the layer beside the same one bare.
-pub fn bench_once(root: &Path) -> Result<(), String> {
-    Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", "once"]).run(root)
+/// Measures an endpoint behind the layer beside the same one bare, on both databases or on one.
+pub fn bench_once(root: &Path, database: Option<Database>) -> Result<(), String> {
+    bench(root, "once", database)
+}
+
+fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), String> {
+    let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", what]);
+    line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
 /// Runs the crash tests for long.

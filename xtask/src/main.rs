@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Chore::Test => test::run(&root()),
         Chore::Tidy => tidy::run(&root()),
         Chore::BenchStore { database } => long::bench_store(&root(), database),
-        Chore::BenchOnce => long::bench_once(&root()),
+        Chore::BenchOnce { database } => long::bench_once(&root(), database),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
         Chore::Help => {
