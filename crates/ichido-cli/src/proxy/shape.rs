@@ -1,7 +1,7 @@
 //! Requests that no hop should pass on, whatever they are about.
 //!
-//! Guarantee: what passes has one target and one host, asks for no other protocol, and is no tunnel. The framing was
-//! checked before ([`super::framing`]); this is what only shows in the parsed request.
+//! Guarantee: what passes has one method, one target and one host, however they are read, asks for no other protocol, and
+//! is no tunnel. The framing was checked before ([`super::framing`]); this is what only shows in the parsed request.
 
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
@@ -15,6 +15,7 @@ pub(crate) fn target_of(head: &request::Parts) -> Result<PathAndQuery, Problem> 
     if head.method == Method::CONNECT || asks_for_upgrade(&head.headers) {
         return Err(Problem::upgrade());
     }
+    check_method(&head.method)?;
     check_host(&head.uri, &head.headers, head.version)?;
     match head.uri.path_and_query() {
         Some(target) if target.path().starts_with('/') => Ok(target.clone()),
@@ -25,6 +26,16 @@ pub(crate) fn target_of(head: &request::Parts) -> Result<PathAndQuery, Problem> 
             Err(Problem::malformed("the request's target is not a path; send one that begins with /"))
         }
     }
+}
+
+/// One spelling. `post` is not POST to us, and needs no key; to a service that does not look at the case it is.
+fn check_method(method: &Method) -> Result<(), Problem> {
+    if method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
+        return Err(Problem::malformed(
+            "the request's method has small letters, which some take for capitals; write it in capitals",
+        ));
+    }
+    Ok(())
 }
 
 /// One host, named once. Two readers that take different ones would send the request to different places.
@@ -83,6 +94,14 @@ mod tests {
         assert_eq!(target("GET", "http://b/", &[("host", "a")]), None);
         assert_eq!(target("GET", "/", &[("host", "a b")]), None);
         assert_eq!(target("GET", "*", &[("host", "a")]), None);
+    }
+
+    #[test]
+    fn a_method_with_small_letters_is_refused() {
+        for method in ["post", "Post", "gET", "m-search"] {
+            assert_eq!(target(method, "/", &[("host", "a")]), None, "{method}");
+        }
+        assert_eq!(target("M-SEARCH", "/", &[("host", "a")]).as_deref(), Some("/"));
     }
 
     #[test]

@@ -102,6 +102,22 @@ async fn a_host_that_is_missing_or_named_twice_is_refused() {
     }
 }
 
+/// Many services read `post` as POST: it would reach them without a key, and past the ledger.
+#[tokio::test]
+async fn a_method_in_small_letters_gets_past_no_role() {
+    let service = Service::plain().await;
+    let store = ichido_store::testing::sqlite::fresh_file();
+    let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
+    for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
+        let proxy = Proxy::start(role, service.address, flags);
+        for method in ["post", "Post", "pATCH"] {
+            let answer = send(proxy.address, &Request::new(method, "/orders").body("{}")).await;
+            assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"), "{role} {method}");
+        }
+    }
+    assert_eq!(service.seen().len(), 0);
+}
+
 #[tokio::test]
 async fn upgrades_and_tunnels_are_refused_in_words() {
     let service = Service::plain().await;
