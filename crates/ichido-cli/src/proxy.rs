@@ -24,6 +24,7 @@ mod server;
 mod settings;
 mod shape;
 mod signals;
+mod streams;
 mod upstream;
 mod wire;
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::body::AnswerBody;
 use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
 use super::signals::Signals;
+use super::streams::{Streams, handed_on};
 use super::wire::Wire;
 
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
@@ -189,8 +190,8 @@ async fn is_told(stopping: &mut watch::Receiver<bool>) -> bool {
 }
 
 /// Every clock and every count; hyper has none of them unless it is told.
-fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(limits: &Limits) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams { stall_max: limits.body_idle });
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -237,7 +238,7 @@ mod held {
     use bytes::Bytes;
     use http_body::{Body, Frame, SizeHint};
 
-    use super::Busy;
+    use super::{Busy, handed_on};
     use crate::proxy::body::{AnswerBody, BoxError};
 
     /// A body that keeps its connection counted as busy.
@@ -248,6 +249,7 @@ mod held {
 
     impl Held {
         pub(super) fn new(body: AnswerBody, busy: Busy) -> Self {
+            handed_on(true);
             Self { body, _busy: busy }
         }
     }
@@ -260,7 +262,9 @@ mod held {
             mut self: Pin<&mut Self>,
             cx: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-            Pin::new(&mut self.body).poll_frame(cx)
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            handed_on(polled.is_ready());
+            polled
         }
 
         fn is_end_stream(&self) -> bool {

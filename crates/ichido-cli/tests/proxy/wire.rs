@@ -229,3 +229,23 @@ async fn a_client_that_does_not_read_its_answer_is_cut_off() {
     next.write(Request::get("/").bytes()).await;
     service.until_seen(2).await;
 }
+
+/// The client gives its streams no room, and is otherwise alive: no write ever stalls.
+#[tokio::test]
+async fn an_http2_stream_that_does_not_take_its_answer_gives_its_place_back() {
+    let service = Service::plain().await;
+    // Only the clock for answers is short.
+    let flags = ["--connections-max", "2", "--body-idle-timeout", "100ms", "--head-timeout", "1h"];
+    let proxy = Proxy::start("bff", service.address, &flags);
+    let mut deaf = Client::connect(proxy.address).await;
+    // The preface, settings with an initial window of nothing, and the acknowledgement of the server's.
+    deaf.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    deaf.write([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await;
+    for stream in [1, 3] {
+        // GET / of the authority "a", whole: the two places for requests are taken.
+        deaf.write([0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x84, 0x41, 1, b'a']).await;
+    }
+    service.until_seen(2).await;
+    let answer = send(proxy.address, &Request::get("/")).await;
+    assert_eq!((answer.status(), service.seen().len()), (200, 3));
+}

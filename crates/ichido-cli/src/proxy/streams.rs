@@ -1,0 +1,66 @@
+//! The streams of an HTTP/2 connection, none of which waits for its client without end.
+//!
+//! Guarantee: a stream whose client gives no room for its answer is reset, and gives its place back; the other streams of its
+//! connection go on. hyper has no clock for this, and the connection itself is not stalled: it carries pings and settings.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+tokio::task_local! {
+    /// Since when the present stream has a piece of its answer to send, and has not asked for the next; `None` while it waits for
+    /// the answer itself.
+    static HANDED_ON: Cell<Option<Instant>>;
+}
+
+/// Says whether an answer's body has just handed a piece on, so that the next step is its client's. On HTTP/1.1, where
+/// writing itself stalls, it says nothing to nobody.
+pub(crate) fn handed_on(is_handed_on: bool) {
+    // Outside of a stream there is nobody to tell.
+    HANDED_ON.try_with(|since| since.set(is_handed_on.then(Instant::now))).ok();
+}
+
+/// Runs each stream as a task of its own, for as long as it moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Streams {
+    /// How long a client may make no room.
+    pub(crate) stall_max: Duration,
+}
+
+impl<F> hyper::rt::Executor<F> for Streams
+where
+    F: Future + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        tokio::spawn(HANDED_ON.scope(Cell::new(None), while_it_moves(stream, self.stall_max)));
+    }
+}
+
+/// Drops a stream that stalls, which resets it.
+async fn while_it_moves(stream: impl Future, stall_max: Duration) {
+    let mut stream = pin!(stream);
+    let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
+    poll_fn(|cx| {
+        if stream.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let Some(since) = HANDED_ON.with(Cell::get) else {
+            clock = None;
+            return Poll::Pending;
+        };
+        if clock.as_ref().is_none_or(|(begun, _)| *begun != since) {
+            clock = Some((since, Box::pin(sleep_until(since + stall_max))));
+        }
+        let stalled = clock.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+        if !stalled {
+            return Poll::Pending;
+        }
+        tracing::debug!("a stream was reset whose client does not take its answer");
+        Poll::Ready(())
+    })
+    .await;
+}
