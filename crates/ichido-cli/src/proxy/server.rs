@@ -276,3 +276,6 @@ mod held {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
