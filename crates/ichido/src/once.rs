@@ -59,6 +59,7 @@ mod kept;
 mod meter;
 mod owner;
 mod problem;
+mod room;
 mod service;
 mod settings;
 mod transaction;

@@ -14,6 +14,9 @@ use ichido_store::Store;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::room::Rooms;
+use super::settings::limits;
+
 /// The part of a lease after which it is renewed: two more tries fit in before it lapses.
 const RENEW_AT: u32 = 3;
 /// How long to wait after the store could not be asked.
@@ -32,6 +35,7 @@ struct Shared {
     claims: Mutex<Claims>,
     changed: Arc<Notify>,
     under_way: watch::Sender<usize>,
+    rooms: Rooms,
 }
 
 #[derive(Default)]
@@ -62,6 +66,7 @@ impl Keeper {
             claims: Mutex::default(),
             changed: Arc::clone(&changed),
             under_way: watch::Sender::new(0),
+            rooms: Rooms::default(),
         });
         tokio::spawn(run(Arc::downgrade(&shared), changed));
         Self(shared)
@@ -88,6 +93,12 @@ impl Keeper {
     pub(crate) fn begin(&self) -> UnderWay {
         self.0.under_way.send_modify(|count| *count += 1);
         UnderWay(Arc::clone(&self.0))
+    }
+
+    /// Waits for news of a claimed key, at most so long; whatever the end, it is to be claimed again.
+    pub(crate) async fn wait_for(&self, name: &RecordName, at_most: Duration) {
+        let look = self.0.store.key_wait(name, at_most.min(limits::LOOK_EVERY));
+        self.0.rooms.wait(name.hash(), at_most, look).await;
     }
 
     /// Our own clock.

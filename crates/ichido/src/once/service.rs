@@ -234,7 +234,7 @@ where
                 if left.is_zero() {
                     return (meter::Result::InFlight, Ok(Problem::in_flight(numbers).into_response()));
                 }
-                settings.store().key_wait(&arrival.name, left.min(limits::LOOK_EVERY)).await;
+                settings.keeper.wait_for(&arrival.name, left).await;
             }
             // The attempt itself runs what it claimed.
             KeyClaimed::Run { .. } => (),

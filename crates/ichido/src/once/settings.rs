@@ -41,7 +41,7 @@ pub mod limits {
     pub const SETTLE_TRIES_MAX: u32 = 200;
     /// The longest wait between two of these tries.
     pub const SETTLE_WAIT_MAX: Duration = Duration::from_secs(5);
-    /// How often a waiting duplicate looks by itself, should no wake-up reach it.
+    /// How often one of the duplicates that wait for a key looks for all of them, should no wake-up reach it.
     pub const LOOK_EVERY: Duration = Duration::from_millis(250);
     /// How often a request that keeps meeting others on its key starts over.
     pub const ROUNDS_MAX: u32 = 8;
