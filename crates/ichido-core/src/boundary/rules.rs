@@ -10,6 +10,7 @@ mod key;
 mod observability;
 mod outcome;
 mod owner;
+mod refusal;
 mod retention;
 mod retry;
 mod time;

@@ -2,25 +2,13 @@
 
 use ichido_core::boundary::{Boundary, check, ways};
 
-use super::set::Set;
+use super::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 use super::{read, wild};
-
-const BROWSER: &str = "browser_to_bff.json";
-const BFF: &str = "bff_to_gateway.json";
-const GATEWAY: &str = "gateway_to_adapter.json";
-const ADAPTER: &str = "adapter.json";
-const ENABLED: &str = "/http/idempotency/enabled";
 
 /// The findings of a set as `rule file pointer`.
 fn shown(set: &Set) -> Vec<String> {
     let all = set.findings();
     all.iter().map(|one| format!("{} {}{}", one.rule.id, one.place.file, one.place.pointer)).collect()
-}
-
-#[track_caller]
-fn finds(file: &str, pointer: &str, text: &str, rules: &[&str]) {
-    let set = Set::starting().with(file, pointer, text);
-    assert_eq!(set.broken(), rules, "{file}{pointer}: {text}\n{:#?}", set.findings());
 }
 
 #[test]

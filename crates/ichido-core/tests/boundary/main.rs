@@ -1,6 +1,7 @@
 //! Boundary files, chapter by chapter: what loads, what is refused and where.
 
 mod dialect;
+mod evading;
 mod examples;
 mod guarantees;
 mod judging;

@@ -3,6 +3,13 @@
 use ichido_core::boundary::{Boundary, Finding, ReadError, STARTING, check};
 use serde_json::Value;
 
+pub(crate) const BROWSER: &str = "browser_to_bff.json";
+pub(crate) const BFF: &str = "bff_to_gateway.json";
+pub(crate) const GATEWAY: &str = "gateway_to_adapter.json";
+pub(crate) const ADAPTER: &str = "adapter.json";
+/// What the owner promises, in [`GATEWAY`].
+pub(crate) const ENABLED: &str = "/http/idempotency/enabled";
+
 /// The starting set as values that a test can change, by file.
 #[derive(Clone)]
 pub(crate) struct Set(pub(crate) Vec<(String, Value)>);
@@ -55,6 +62,13 @@ impl Set {
         ids.dedup();
         ids
     }
+}
+
+/// Makes sure that a change to the starting set breaks these rules and no other.
+#[track_caller]
+pub(crate) fn finds(file: &str, pointer: &str, text: &str, rules: &[&str]) {
+    let set = Set::starting().with(file, pointer, text);
+    assert_eq!(set.broken(), rules, "{file}{pointer}: {text}\n{:#?}", set.findings());
 }
 
 #[track_caller]

@@ -87,6 +87,8 @@ object! {
 object! {
     /// What holds a key while its first request runs.
     InFlightLock {
+        /// Whether it is there at all; without it, it is.
+        enabled: Option<bool>,
         /// The status for a duplicate that meets it and is not made to wait.
         status_on_lock_conflict: Option<u16>,
     }

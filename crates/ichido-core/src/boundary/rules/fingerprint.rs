@@ -1,5 +1,6 @@
 //! What makes two requests the same request is explicit, and strong enough (SPEC C3, C9, C12).
 
+use super::refusal::not_refused;
 use super::{Found, Rule, declare};
 use crate::boundary::{Enabled, Way};
 use crate::json::Numbers;
@@ -56,7 +57,8 @@ pub(super) const RULES: &[Rule] = &[
         "ICH-B035", Error, "C8, C9",
         "A body too large to be hashed is refused",
         why: "If the body is cut or left out of the hash instead, two large requests under one key are the same request.",
-        mend: "Say `max_body_bytes_to_hash`, and `\"on_body_too_large\": {\"action\": \"reject\", \"status\": 413}`.",
+        mend: "Say `max_body_bytes_to_hash`, and `\"on_body_too_large\": {\"action\": \"reject\", \"status\": 413}`: any 4xx \
+               after which clients do not try again.",
         example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash",
         check: large_bodies_are_refused,
     },
@@ -138,7 +140,7 @@ fn hash_is_strong<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
                 Some(algorithm) if is_sha256(algorithm) => return None,
                 Some(algorithm) => format!("`{algorithm}` is not sha256"),
-                None => "the algorithm is not said".to_owned(),
+                None => "`algorithm` is missing".to_owned(),
             };
             Some(Found::at(file, format!("{base}/fingerprint/body_hash/algorithm"), what))
         })
@@ -201,7 +203,7 @@ fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             None => found.push(Found::at(
                 file,
                 format!("{pointer}/max_body_bytes_to_hash"),
-                "the bound is not said",
+                "`max_body_bytes_to_hash` is missing",
             )),
             Some(0) => {
                 found.push(Found::at(file, format!("{pointer}/max_body_bytes_to_hash"), "nothing is hashed"));
@@ -209,13 +211,11 @@ fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             Some(_) => (),
         }
         let pointer = format!("{pointer}/on_body_too_large");
-        match &body_hash.on_body_too_large {
-            None => found.push(Found::at(file, pointer, "it is not said what becomes of a larger body")),
-            Some(reaction) if !reaction.refuses() => {
-                found.push(Found::at(file, pointer, "a larger body is not refused"));
-            }
-            Some(_) => (),
-        }
+        let what = match &body_hash.on_body_too_large {
+            None => Some("`on_body_too_large` is missing".to_owned()),
+            Some(reaction) => not_refused(reaction),
+        };
+        found.extend(what.map(|what| Found::at(file, pointer, what)));
     }
     found
 }

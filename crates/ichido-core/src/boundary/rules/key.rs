@@ -1,5 +1,6 @@
 //! The key is required where the request begins, and asked for at every hop (SPEC C1, C2, C8, A1).
 
+use super::refusal::not_refused;
 use super::{Found, Rule, declare};
 use crate::boundary::{Boundary, Methods, Mode, Name, Way};
 
@@ -66,7 +67,7 @@ fn mode_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         Some(Mode::Disabled) => Some(Found::at(file, POINTER, "idempotency is disabled here")),
         // The adapter's promises may stand in the file before its own.
         None if file.name() == Name::Adapter => None,
-        None => Some(Found::at(file, POINTER, "the mode is not said")),
+        None => Some(Found::at(file, POINTER, "`mode` is missing")),
         Some(Mode::ValidateOnly | Mode::Enabled) => None,
     };
     way.files().filter_map(found).collect()
@@ -99,15 +100,12 @@ fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         let what = match (idempotency.on_missing_key(), idempotency.mode?) {
             // The owner refuses in any case: `require_key` says so.
             (None, Mode::Enabled | Mode::Disabled) => return None,
-            (None, Mode::ValidateOnly) => "it is not said what becomes of a request without a key".to_owned(),
-            (Some(reaction), _) if !reaction.refuses() => match &reaction.action {
-                Some(action) => format!("`{action}` is not a refusal"),
-                None => "a request without a key is not refused".to_owned(),
-            },
-            (Some(reaction), _) => match reaction.status {
-                Some(MISSING_KEY_STATUS) => return None,
-                Some(status) => format!("a request without a key is answered {status}, not 400"),
-                None => "the status for a request without a key is not said".to_owned(),
+            (None, Mode::ValidateOnly) => "`on_missing_key` is missing".to_owned(),
+            (Some(reaction), _) => match (not_refused(reaction), reaction.status) {
+                (Some(what), _) => what,
+                (None, Some(MISSING_KEY_STATUS)) => return None,
+                (None, Some(status)) => format!("a request without a key is answered {status}, not 400"),
+                (None, None) => "its `status` is missing".to_owned(),
             },
         };
         Some(Found::at(file, pointer, what))
@@ -124,10 +122,7 @@ fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 .collect();
             let what = match &methods.state_changing {
                 _ if missing.is_empty() => return None,
-                None => format!(
-                    "it is not said which methods change state, and these pass: {}",
-                    missing.join(", ")
-                ),
+                None => format!("`state_changing` is missing, and these pass: {}", missing.join(", ")),
                 Some(_) => format!("not named, and passing: {}", missing.join(", ")),
             };
             Some(Found::at(file, "/http/methods/state_changing", what))

@@ -171,7 +171,12 @@ pub(super) const TABLE: &[(&str, Guard)] = &[
     ),
     (
         "/http/idempotency/enabled/fingerprint/body_hash/on_body_too_large/status",
-        free("The request is refused whatever the status, and 413 is what it is taken for."),
+        put(
+            "ICH-B035",
+            GATEWAY,
+            "/http/idempotency/enabled/fingerprint/body_hash/on_body_too_large/status",
+            "200",
+        ),
     ),
     (
         "/http/idempotency/enabled/fingerprint/body_hash/on_body_too_large/error_code",
@@ -182,8 +187,12 @@ pub(super) const TABLE: &[(&str, Guard)] = &[
         gone("ICH-B042", GATEWAY, "/http/idempotency/enabled/inflight_lock"),
     ),
     (
+        "/http/idempotency/enabled/inflight_lock/enabled",
+        put("ICH-B042", GATEWAY, "/http/idempotency/enabled/inflight_lock/enabled", "false"),
+    ),
+    (
         "/http/idempotency/enabled/inflight_lock/status_on_lock_conflict",
-        put("ICH-B043", GATEWAY, "/http/idempotency/enabled/inflight_lock/status_on_lock_conflict", "409"),
+        put("ICH-B043", GATEWAY, "/http/idempotency/enabled/inflight_lock/status_on_lock_conflict", "200"),
     ),
     (
         "/http/idempotency/enabled/conflict_rule",
@@ -232,7 +241,12 @@ pub(super) const TABLE: &[(&str, Guard)] = &[
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_after_success/status",
-        free("A replay has the first answer's status, whatever is written here."),
+        put(
+            "ICH-B041",
+            GATEWAY,
+            "/http/idempotency/enabled/response_replay/on_duplicate_after_success/status",
+            "200",
+        ),
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_after_success/error_code",
@@ -260,7 +274,12 @@ pub(super) const TABLE: &[(&str, Guard)] = &[
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight/on_timeout/action",
-        free("The status says it all: 202 in our profile, 409 in the others."),
+        put(
+            "ICH-B042",
+            GATEWAY,
+            "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight/on_timeout/action",
+            r#""execute""#,
+        ),
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight/on_timeout/status",

@@ -1,0 +1,3 @@
+//! Files that look as if they kept their promises, and do not.
+
+mod reactions;
