@@ -1,3 +1,4 @@
 //! Files that look as if they kept their promises, and do not.
 
+mod fingerprints;
 mod reactions;

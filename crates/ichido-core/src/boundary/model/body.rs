@@ -25,6 +25,12 @@ pub enum BodyRulesError {
         /// What is wrong with it.
         error: PointerError,
     },
+    /// A pointer in `leave_out` that seems to mean everything: a step without a name, or a `*`.
+    #[error("`input.leave_out` has \"{pointer}\": each step must be the name of a member, and `*` is none")]
+    TooWide {
+        /// The text.
+        pointer: String,
+    },
     /// More pointers in `leave_out` than a form takes.
     #[error("`input.leave_out`: {0}")]
     TooManyLeftOut(TooManyLeftOut),
@@ -35,7 +41,7 @@ impl BodyRulesError {
     pub fn member(&self) -> &'static str {
         match self {
             Self::UnknownWord { member, .. } => member,
-            Self::BadPointer { .. } | Self::TooManyLeftOut(_) => "input.leave_out",
+            Self::BadPointer { .. } | Self::TooWide { .. } | Self::TooManyLeftOut(_) => "input.leave_out",
         }
     }
 }
@@ -84,7 +90,11 @@ impl BodyHash {
     fn leave_out(&self) -> Result<LeaveOut, BodyRulesError> {
         let texts = self.input.leave_out.iter().flatten();
         let pointers = texts.map(|text| {
-            Pointer::parse(text).map_err(|error| BodyRulesError::BadPointer { pointer: text.clone(), error })
+            let pointer = Pointer::parse(text)
+                .map_err(|error| BodyRulesError::BadPointer { pointer: text.clone(), error })?;
+            // JSON could have such members; whoever writes this means all of them, and would leave out nothing.
+            let is_wide = text.split('/').skip(1).any(|step| step.is_empty() || step.contains('*'));
+            if is_wide { Err(BodyRulesError::TooWide { pointer: text.clone() }) } else { Ok(pointer) }
         });
         LeaveOut::new(pointers.collect::<Result<_, _>>()?).map_err(BodyRulesError::TooManyLeftOut)
     }

@@ -1,5 +1,6 @@
 //! The adapter says who asks and what each operation does (SPEC C3, C10, F2).
 
+use super::fingerprint::input::changes_by_name;
 use super::{Found, Rule, declare};
 use crate::boundary::member::escape;
 use crate::boundary::{
@@ -13,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         "ICH-B080", Error, "C3",
         "The adapter says how it knows who asks",
         why: "A key is its owner's alone. Without a stable name of the caller, one customer's key answers with another's \
-              data; guessed from an address or a token's bytes, a retry after a refresh is a new customer.",
+              data; guessed from an address, a token's bytes or its `jti`, a retry after a refresh is a new customer.",
         mend: "Say `\"identity\": {\"source\": \"jwt_claim\", \"name\": \"sub\"}`; sources are header, jwt_claim, api_key and \
                single.",
         example: "adapter.json" at "/identity",
@@ -74,23 +75,31 @@ fn operations(file: &Boundary) -> impl Iterator<Item = (String, &str, &Operation
     named.map(|(name, operation)| (format!("/operations/{}", escape(name)), name, operation))
 }
 
-fn is_whole(identity: &Identity) -> bool {
-    identity.source.is_some() && identity.name.as_ref().is_some_and(|name| !name.is_empty())
+/// What is wrong with an identity; `None` where it is whole and stays the same from token to token.
+fn unfit(identity: &Identity) -> Option<String> {
+    match (identity.source, identity.name.as_deref()) {
+        (None, _) => Some("`source` is missing".to_owned()),
+        (_, None | Some("")) => Some("`name` is missing".to_owned()),
+        (Some(IdentitySource::JwtClaim), Some(name)) => {
+            changes_by_name(name).then(|| format!("`{name}` is another with every token"))
+        }
+        (Some(_), Some(_)) => None,
+    }
 }
 
 fn identity_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in adapters(way) {
-        let is_said = file.identity.as_ref().is_some_and(is_whole);
-        let of_operations = operations(file).map(|(pointer, _, operation)| (pointer, &operation.identity));
-        let (own, inherited): (Vec<_>, Vec<_>) = of_operations.partition(|(_, identity)| identity.is_some());
-        if !is_said && (file.identity.is_some() || own.is_empty() || !inherited.is_empty()) {
-            found.push(Found::at(file, "/identity", "a source and a name are not both said"));
+        let own = |(_, _, operation): &(_, _, &Operation)| operation.identity.is_some();
+        if file.identity.is_none()
+            && (operations(file).next().is_none() || !operations(file).all(|one| own(&one)))
+        {
+            found.push(Found::at(file, "/identity", "`identity` is missing"));
         }
-        let broken = own.into_iter().filter(|(_, identity)| !identity.as_ref().is_some_and(is_whole));
-        found.extend(broken.map(|(pointer, _)| {
-            Found::at(file, format!("{pointer}/identity"), "a source and a name are not both said")
-        }));
+        found.extend(
+            identities(file)
+                .filter_map(|(pointer, identity)| Some(Found::at(file, pointer, unfit(identity)?))),
+        );
     }
     found
 }

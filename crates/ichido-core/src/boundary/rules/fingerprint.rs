@@ -1,10 +1,11 @@
 //! What makes two requests the same request is explicit, and strong enough (SPEC C3, C9, C12).
 
+pub(super) mod input;
+
 use super::refusal::not_refused;
 use super::{Found, Rule, declare};
 use crate::boundary::{Enabled, Way};
 use crate::json::Numbers;
-use crate::key::NAMES;
 
 pub(super) const RULES: &[Rule] = &[
     declare! {
@@ -12,17 +13,18 @@ pub(super) const RULES: &[Rule] = &[
         "The fingerprint has who asks, what for, the key and the body",
         why: "Without the caller, one customer's key shows another's answer. Without the operation or the body, a different \
               request under a used key gets the old answer, and its own work is silently never done.",
-        mend: "Put a stable name of the caller (`claims.sub`), `route.operation`, `idempotency-key` and `body_hash` into \
-               `fingerprint.include`.",
+        mend: "Put a stable name of the caller (`claims.sub`, or `identity` for whatever the adapter's file says), \
+               `route.operation`, `idempotency-key` and `body_hash` into `fingerprint.include`; the claim is the one that \
+               the adapter's `identity` names.",
         example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
         check: inputs_are_there,
     },
     declare! {
         "ICH-B031", Error, "C3, C12",
         "The fingerprint has nothing that changes between two tries",
-        why: "A request id, a trace id, a date or the bytes of a token differ on every try, so that every honest retry is \
-              taken for a different request and refused.",
-        mend: "Take it out of `fingerprint.include`; for the caller use a stable claim, not the token.",
+        why: "A request id, a trace id, a date, or what belongs to one token (`exp`, `iat`, `jti`) differs on every try, so \
+              that every honest retry is taken for a different request and refused.",
+        mend: "Take it out of `fingerprint.include`; for the caller use a stable claim by its name, not the token.",
         example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
         check: inputs_are_stable,
     },
@@ -40,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "A client that sends its members in another order on the second try means the same request. Whether that is a \
               replay or a conflict must not depend on which library an adapter happens to use.",
         mend: "Say `type` (`canonical_json`, or `jcs` for a partner that needs RFC 8785), `object_member_order` (`sorted`) \
-               and `number_representation` (`exact`), and give JSON pointers in `leave_out`.",
+               and `number_representation` (`exact`), and give JSON pointers to single members in `leave_out`.",
         example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/input",
         check: normal_form_is_said,
     },
@@ -64,40 +66,6 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Inputs that differ from one try to the next.
-const CHANGING: [&str; 12] = [
-    "authorization",
-    "cookie",
-    "date",
-    "ichido-hops",
-    "nonce",
-    "request_id",
-    "timestamp",
-    "trace_id",
-    "traceparent",
-    "tracestate",
-    "user-agent",
-    "x-request-id",
-];
-
-/// The last part of an input's name: `headers.x-request-id` is `x-request-id`.
-fn plain(input: &str) -> &str {
-    input.rsplit(['.', ':']).next().unwrap_or(input)
-}
-
-fn is_key(input: &str) -> bool {
-    NAMES.iter().any(|name| name.eq_ignore_ascii_case(plain(input))) || plain(input) == "idempotency_key"
-}
-
-fn is_caller(input: &str) -> bool {
-    let first = input.split('.').next().unwrap_or(input);
-    matches!(first, "claims" | "claim" | "identity" | "principal")
-}
-
-fn is_operation(input: &str) -> bool {
-    matches!(input, "operation" | "route.operation" | "route.pattern" | "route")
-}
-
 fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
     promises.fingerprint.include.iter().flatten().map(String::as_str)
 }
@@ -106,14 +74,24 @@ fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let has = |test: fn(&str) -> bool| include(promises).any(test);
+        let claims = input::identity_claims(way);
+        let asks = has(input::is_caller) || include(promises).any(|one| input::is_identity_header(way, one));
         let wanted: [(&str, bool); 4] = [
-            ("who asks (claims.…)", has(is_caller)),
-            ("route.operation", has(is_operation)),
-            ("idempotency-key", has(is_key)),
-            ("body_hash", has(|input| input == "body_hash")),
+            // Where the adapter names its claim, that one is asked for.
+            ("who asks (`claims.sub`, or `identity`)", asks || !claims.is_empty()),
+            ("`route.operation`", has(input::is_operation)),
+            ("`idempotency-key`", has(input::is_key)),
+            ("`body_hash`", has(|input| input == "body_hash")),
         ];
-        let missing: Vec<&str> =
-            wanted.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name).collect();
+        let mut missing: Vec<String> =
+            wanted.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| (*name).to_owned()).collect();
+        let unnamed =
+            claims.iter().filter(|(_, claim)| !include(promises).any(|one| input::names(one, claim)));
+        missing.extend(
+            unnamed.map(|(adapter, claim)| {
+                format!("`claims.{claim}`, by which {} says who asks", adapter.file())
+            }),
+        );
         if !missing.is_empty() {
             let pointer = format!("{base}/fingerprint/include");
             found.push(Found::at(file, pointer, format!("missing: {}", missing.join(", "))));
@@ -125,9 +103,12 @@ fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
-        let changes = |input: &str| CHANGING.iter().any(|one| one.eq_ignore_ascii_case(plain(input)));
-        for (index, input) in include(promises).enumerate().filter(|(_, input)| changes(input)) {
-            let what = format!("`{input}` differs from one try to the next");
+        for (index, one) in include(promises).enumerate() {
+            let what = match () {
+                () if input::is_nameless(one) => format!("`{one}` names nothing, or all there is"),
+                () if input::changes(one) => format!("`{one}` differs from one try to the next"),
+                () => continue,
+            };
             found.push(Found::at(file, format!("{base}/fingerprint/include/{index}"), what));
         }
     }
@@ -166,9 +147,10 @@ fn normal_form_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         let is_whole = encoding.r#type.as_deref().is_some_and(is_jcs);
         let silent =
             said.iter().filter(|(member, is_said)| !is_said && (*member == "encoding/type" || !is_whole));
-        found.extend(
-            silent.map(|(member, _)| Found::at(file, format!("{pointer}/{member}"), "it is not said")),
-        );
+        found.extend(silent.map(|(member, _)| {
+            let name = member.rsplit('/').next().unwrap_or(member);
+            Found::at(file, format!("{pointer}/{member}"), format!("`{name}` is missing"))
+        }));
         if let Err(error) = body_hash.body_rules() {
             let pointer = format!("{base}/fingerprint/body_hash/{}", error.member().replace('.', "/"));
             found.push(Found::at(file, pointer, error.to_string()));
