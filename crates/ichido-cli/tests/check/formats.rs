@@ -11,7 +11,7 @@ fn broken() -> Folder {
     folder.put(
         "bff_to_gateway.json",
         "/headers/gateway_inbound/allow",
-        r#"["ichido-hops", "traceparent", "authorization"]"#,
+        r#"["ichido-hops", "traceparent", "content-type", "authorization"]"#,
     );
     folder.put("adapter.json", "/observability/redaction", "[]");
     folder

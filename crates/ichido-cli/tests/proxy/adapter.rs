@@ -532,8 +532,8 @@ async fn what_tells_who_asks_need_not_reach_the_service() {
             "operations": {"orders.create": {"path": "/orders"}, "profiles.update": null},
         }),
     );
-    let inbound =
-        json!({"allow": ["accept", "authorization", "ichido-hops", "idempotency-key", "x-user-id"]});
+    let passing = ["accept", "authorization", "content-type", "ichido-hops", "idempotency-key", "x-user-id"];
+    let inbound = json!({ "allow": passing });
     let headers = json!({"adapter_inbound": inbound, "gateway_outbound": inbound});
     let receiving = folder.boundary("gateway_to_adapter.json", &json!({"headers": headers}));
     let service = numbering().await;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::member::{At, Field, Member, Misfit, Named, Read, Reading, Shape};
-use super::model::{Crossing, Members, Name, Party, Traffic, applies, traffic};
+use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_name, traffic};
 use crate::json::{Document, JsonError, LineColumn};
 
 /// The largest file that is read: a boundary file has a few kilobytes.
@@ -97,6 +97,9 @@ impl Boundary {
             |Misfit { position, pointer, what }| refuse(position, ReadFault::Misfit { pointer, what }),
         )?;
         let name = name.ok_or_else(|| refuse(document.root().position(), ReadFault::NoName))?;
+        if let Some((pointer, what)) = malformed_name(&members) {
+            return Err(refuse(position(&document, &pointer), ReadFault::Misfit { pointer, what }));
+        }
         // It was read as UTF-8, so nothing is replaced.
         let text = String::from_utf8_lossy(bytes).into_owned();
         Ok(Self { file: file.to_owned(), text, name, members, unknown: reading.unknown })
@@ -175,6 +178,18 @@ impl fmt::Debug for Boundary {
     }
 }
 
+/// Where the value stands that the pointer leads to, or the nearest one around it.
+fn position(document: &Document<'_>, pointer: &str) -> usize {
+    let mut value = document.root();
+    for token in pointer.split('/').skip(1) {
+        let name = token.replace("~1", "/").replace("~0", "~");
+        let next = value.get(&name).or_else(|| value.elements().nth(token.parse().ok()?));
+        let Some(next) = next else { break };
+        value = next;
+    }
+    value.position()
+}
+
 /// Finds places in one file.
 pub(super) struct Places<'a> {
     boundary: &'a Boundary,
@@ -189,16 +204,7 @@ impl<'a> Places<'a> {
 
     /// The place that the pointer leads to, or would lead to if the member were there.
     pub(super) fn find(&self, pointer: &str) -> Place {
-        let position = self.document.as_ref().map_or(0, |document| {
-            let mut value = document.root();
-            for token in pointer.split('/').skip(1) {
-                let name = token.replace("~1", "/").replace("~0", "~");
-                let next = value.get(&name).or_else(|| value.elements().nth(token.parse().ok()?));
-                let Some(next) = next else { break };
-                value = next;
-            }
-            value.position()
-        });
+        let position = self.document.as_ref().map_or(0, |document| position(document, pointer));
         Place {
             file: self.boundary.file.clone(),
             at: LineColumn::of(self.boundary.text.as_bytes(), position),

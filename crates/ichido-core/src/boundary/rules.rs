@@ -4,6 +4,7 @@
 //! about one file and a rule about several look alike.
 
 mod adapter;
+mod exchange;
 mod fingerprint;
 mod headers;
 mod key;

@@ -1,4 +1,5 @@
 //! Files that look as if they kept their promises, and do not.
 
 mod fingerprints;
+mod headers;
 mod reactions;

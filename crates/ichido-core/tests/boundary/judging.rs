@@ -78,14 +78,14 @@ fn either_spelling_of_the_key_will_do_if_it_is_the_same_everywhere() {
     }
     assert_eq!(shown(&set), [""; 0]);
     // One list alone speaks of the other spelling: nothing arrives.
-    let allow = r#"["authorization", "ichido-hops", "traceparent", "Idempotency-Key"]"#;
+    let allow = r#"["authorization", "content-type", "ichido-hops", "traceparent", "Idempotency-Key"]"#;
     let lost = set.with(GATEWAY, "/headers/adapter_inbound/allow", allow);
     assert_eq!(shown(&lost), ["ICH-B012 gateway_to_adapter.json/headers/adapter_inbound/allow"]);
 }
 
 #[test]
 fn a_beginning_with_a_star_stands_for_all_that_begin_so() {
-    let allow = r#"["authorization", "I*", "trace*"]"#;
+    let allow = r#"["authorization", "content-*", "I*", "trace*"]"#;
     finds(BFF, "/headers/bff_outbound/allow", allow, &[]);
     finds(BFF, "/headers/bff_outbound/drop", r#"["idem*"]"#, &["ICH-B010"]);
     finds(BROWSER, "/cors/allowed_headers/items", r#"["*"]"#, &["ICH-B011"]);
@@ -191,7 +191,8 @@ fn whoever_says_who_asks_is_not_the_browser() {
     ];
     assert_eq!(set.broken(), ["ICH-B084"], "it is dropped on the way");
     assert_eq!(set.findings().len(), lists.len());
-    let allow = r#"["authorization", "idempotency-key", "ichido-hops", "traceparent", "x-user-id"]"#;
+    let allow =
+        r#"["authorization", "content-type", "idempotency-key", "ichido-hops", "traceparent", "x-user-id"]"#;
     let set =
         lists.iter().fold(set, |set, (file, list)| set.with(file, &format!("/headers/{list}/allow"), allow));
     assert_eq!(set.broken(), [""; 0], "the BFF drops what the browser sends, and sets its own");

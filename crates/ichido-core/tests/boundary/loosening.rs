@@ -41,9 +41,19 @@ fn each_guarantee_that_is_cut_is_named() {
         (BFF, "/http/idempotency/validate_only/on_missing_key", r#""generate""#, "ICH-B003"),
         (BFF, "/http/idempotency/echo_key", "false", "ICH-B073"),
         (BFF, "/http/retry/retry_gate", "{}", "ICH-B020"),
-        (BROWSER, "/headers/inbound/allow", r#"["accept", "ichido-hops", "traceparent"]"#, "ICH-B010"),
-        (BROWSER, "/headers/inbound/allow", r#"["idempotency-key", "traceparent"]"#, "ICH-B013"),
-        (BROWSER, "/headers/inbound/allow", r#"["idempotency-key", "ichido-hops"]"#, "ICH-B014"),
+        (BROWSER, "/headers/inbound/allow", r#"["content-type", "ichido-hops", "traceparent"]"#, "ICH-B010"),
+        (
+            BROWSER,
+            "/headers/inbound/allow",
+            r#"["content-type", "idempotency-key", "traceparent"]"#,
+            "ICH-B013",
+        ),
+        (
+            BROWSER,
+            "/headers/inbound/allow",
+            r#"["content-type", "idempotency-key", "ichido-hops"]"#,
+            "ICH-B014",
+        ),
         (GATEWAY, "/http/idempotency/enabled/storage/ttl", r#"{ "days": 2 }"#, "ICH-B052"),
         (
             GATEWAY,

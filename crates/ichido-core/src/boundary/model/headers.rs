@@ -1,7 +1,7 @@
 //! Which headers cross a boundary.
 
-use super::{Name, Party};
-use crate::boundary::member::object;
+use super::{Members, Name, Party};
+use crate::boundary::member::{Named, escape, object};
 
 object! {
     /// Which headers pass in one direction.
@@ -77,9 +77,46 @@ fn names(list: &[String], header: &str) -> bool {
     })
 }
 
-/// Whether the direction is about requests or about answers.
+/// The first entry of a list of headers that can be no header's name, by its pointer, and what is wrong with it.
+///
+/// Such an entry matches nothing: a list that names ` idempotency-key` lets no key through, and one that drops
+/// `*-id` drops nothing.
+pub(in crate::boundary) fn malformed_name(members: &Members) -> Option<(String, String)> {
+    let by_direction = members.headers.iter().flat_map(Named::iter).flat_map(|(direction, lists)| {
+        let base = format!("/headers/{}", escape(direction));
+        [(format!("{base}/allow"), &lists.allow), (format!("{base}/drop"), &lists.drop)]
+    });
+    let by_cors = members.cors.iter().flat_map(|cors| {
+        let lists = [("allowed_headers", &cors.allowed_headers), ("exposed_headers", &cors.exposed_headers)];
+        lists.map(|(name, list)| (format!("/cors/{name}/items"), &list.items))
+    });
+    let idempotency = &members.http.idempotency;
+    let replayed = &idempotency.enabled.response_replay.response_headers_subset_allowlist;
+    let pointer =
+        format!("{}/response_replay/response_headers_subset_allowlist", idempotency.enabled_pointer());
+    by_direction.chain(by_cors).chain([(pointer, replayed)]).find_map(|(pointer, list)| {
+        let index = list.iter().flatten().position(|entry| !is_name(entry))?;
+        let entry: String = list.as_ref()?.get(index)?.chars().take(SHOWN_CHARS_MAX).collect();
+        let what = format!(
+            "expected a header's name, such as content-type, or its beginning with `*` at the end, found \"{}\"",
+            entry.escape_debug()
+        );
+        Some((format!("{pointer}/{index}"), what))
+    })
+}
+
+/// How much of a word that is no name is shown.
+const SHOWN_CHARS_MAX: usize = 40;
+
+/// Whether it is a token (RFC 9110, 5.6.2), the last `*` aside, which stands for any end.
+fn is_name(entry: &str) -> bool {
+    let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
+    !entry.is_empty() && entry.strip_suffix('*').unwrap_or(entry).bytes().all(is_of_a_name)
+}
+
+/// Whether the direction is about requests or about answers. Its case does not matter.
 pub(in crate::boundary) fn traffic(direction: &str) -> Traffic {
-    if direction.contains("response") { Traffic::Answers } else { Traffic::Requests }
+    if direction.to_ascii_lowercase().contains("response") { Traffic::Answers } else { Traffic::Requests }
 }
 
 /// Whether `party` applies the lists of this direction, in the file `name`, to requests at this crossing.
@@ -87,6 +124,7 @@ pub(in crate::boundary) fn traffic(direction: &str) -> Traffic {
 /// A party's name in the direction makes it that party's; else `outbound` is the sender's and `inbound` the
 /// receiver's. A direction with neither word holds at both crossings.
 pub(in crate::boundary) fn applies(direction: &str, name: Name, party: Party, crossing: Crossing) -> bool {
+    let direction = direction.to_ascii_lowercase();
     let word = match crossing {
         Crossing::Arriving => "inbound",
         Crossing::Leaving => "outbound",

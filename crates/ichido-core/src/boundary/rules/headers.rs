@@ -2,7 +2,7 @@
 
 use super::{Found, Rule, declare};
 use crate::boundary::member::escape;
-use crate::boundary::{Boundary, HOPS_HEADER, HeaderLists, STATUS_HEADER, Traceparent, Traffic, Way};
+use crate::boundary::{Boundary, HOPS_HEADER, HeaderLists, Name, STATUS_HEADER, Traceparent, Traffic, Way};
 use crate::key::NAMES;
 use crate::ledger::Profile;
 
@@ -78,6 +78,15 @@ pub(super) const RULES: &[Rule] = &[
                key where it is echoed.",
         example: "browser_to_bff.json" at "/cors/exposed_headers",
         check: cors_exposes,
+    },
+    declare! {
+        "ICH-B018", Error, "C8, C9",
+        "The type of the body passes every list of request headers",
+        why: "Only a body that is said to be JSON is brought to its normal form. Without `Content-Type` the adapter hashes \
+              the bytes, and a client that writes the same request with other white space is refused for a conflict.",
+        mend: "Name `content-type` in `allow`, and take it out of `drop`.",
+        example: "bff_to_gateway.json" at "/headers/bff_outbound",
+        check: type_passes,
     },
 ];
 
@@ -157,35 +166,90 @@ fn lists_name_headers<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 }
 
 fn answers_pass<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    telling(way).into_iter().flat_map(|spellings| stopped(way, Traffic::Answers, &spellings)).collect()
+    let mut found: Vec<_> =
+        telling(way).into_iter().flat_map(|header| stopped(way, Traffic::Answers, &[header])).collect();
+    found.extend(echo(way).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
+    found
 }
 
 fn cors_exposes<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    const POINTER: &str = "/cors/exposed_headers/items";
     let telling = telling(way);
     let found = |file: &'a Boundary| {
         let exposed = &file.cors.as_ref()?.exposed_headers;
-        let is_hidden = |spellings: &&Vec<&str>| !spellings.iter().any(|header| exposed.names(header));
-        let hidden: Vec<&str> = telling.iter().filter(is_hidden).map(|spellings| spellings[0]).collect();
+        let hidden: Vec<&str> = telling.iter().filter(|header| !exposed.names(header)).copied().collect();
         let what = format!("a page cannot read {}", hidden.join(", ")).to_ascii_lowercase();
-        (!hidden.is_empty()).then(|| Found::at(file, "/cors/exposed_headers/items", what))
+        (!hidden.is_empty()).then(|| Found::at(file, POINTER, what))
     };
-    way.files().filter_map(found).collect()
+    let mut found: Vec<_> = way.files().filter_map(found).collect();
+    found.extend(echo(way).into_iter().filter(|one| !one.is_of_lists).map(|one| one.found));
+    found
 }
 
-/// The headers by which a client tells what kind of answer it has, each with its spellings.
-fn telling(way: &Way<'_>) -> Vec<Vec<&'static str>> {
+/// The headers by which a client tells what kind of answer it has.
+fn telling(way: &Way<'_>) -> Vec<&'static str> {
     let profile = way
         .owners()
         .last()
         .map_or(Profile::Ichido, |(_, promises, _)| promises.profile().unwrap_or_default());
     let numbers = profile.numbers();
-    let mut headers = vec![vec![numbers.replay_marker], vec!["Retry-After"]];
+    let mut headers = vec![numbers.replay_marker, "Retry-After"];
     // Only a 202 can be taken for success.
     if numbers.in_flight_status == 202 {
-        headers.push(vec![STATUS_HEADER]);
-    }
-    if way.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
-        headers.push(NAMES.to_vec());
+        headers.push(STATUS_HEADER);
     }
     headers
+}
+
+/// A place where the echo of the key gets lost.
+struct Lost<'a> {
+    found: Found<'a>,
+    /// Whether a list of headers loses it, and not what a page may read.
+    is_of_lists: bool,
+}
+
+/// Where an echoed key gets lost on its way back: it comes back in a spelling in which it went, which every list must pass.
+fn echo<'a>(way: &Way<'a>) -> Vec<Lost<'a>> {
+    if !way.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
+        return Vec::new();
+    }
+    let lists = way.lists(Traffic::Answers).map(|(file, direction, lists)| {
+        (true, file, format!("/headers/{}", escape(direction)), NAMES.map(|header| lists.passes(header)))
+    });
+    let exposed = way.files().filter_map(|file| {
+        let exposed = &file.cors.as_ref()?.exposed_headers;
+        let pointer = "/cors/exposed_headers/items".to_owned();
+        Some((false, file, pointer, NAMES.map(|header| exposed.names(header))))
+    });
+    let mut left = spellings_sent(way);
+    let mut lost = Vec::new();
+    for (is_of_lists, file, pointer, passes) in lists.chain(exposed) {
+        let still = [left[0] && passes[0], left[1] && passes[1]];
+        if still.contains(&true) {
+            left = still;
+            continue;
+        }
+        let header = if left[0] { NAMES[0] } else { NAMES[1] };
+        let what = format!("the key is echoed, and {header} does not come back").to_ascii_lowercase();
+        lost.push(Lost { found: Found::at(file, pointer, what), is_of_lists });
+    }
+    lost
+}
+
+/// The spellings in which the key passes all lists of requests; both, where another rule finds that none does.
+fn spellings_sent(way: &Way<'_>) -> [bool; NAMES.len()] {
+    let passes = NAMES.map(|header| {
+        let by_lists = way.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));
+        let by_cors = way.files().filter_map(|file| file.cors.as_ref());
+        by_lists && by_cors.into_iter().all(|cors| cors.allowed_headers.names(header))
+    });
+    if passes.contains(&true) { passes } else { [true; NAMES.len()] }
+}
+
+fn type_passes<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let is_json =
+        way.owners().any(|(_, promises, _)| promises.fingerprint.body_hash.input.encoding.r#type.is_some());
+    // What the adapter sends on is not hashed any more.
+    let lists = stopped(way, Traffic::Requests, &["content-type"]).into_iter();
+    lists.filter(|found| is_json && found.file.name() != Name::Adapter).collect()
 }

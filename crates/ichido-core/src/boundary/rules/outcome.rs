@@ -1,5 +1,6 @@
 //! Replay, in-flight and conflict are explicit, and a client can tell them apart (SPEC C5, C6, C8, A3, A4).
 
+use super::exchange::is_of_one_exchange;
 use super::refusal::not_refused;
 use super::{Found, Rule, declare};
 use crate::boundary::{InFlightLock, Reaction, Way};
@@ -56,34 +57,13 @@ pub(super) const RULES: &[Rule] = &[
     declare! {
         "ICH-B045", Error, "C5",
         "A replay repeats no header that belongs to the first exchange alone",
-        why: "An old `Set-Cookie` brings back an old session, an old `x-request-id` sends people to the wrong log lines, and \
-              hop-by-hop and CORS headers are the connection's and the gateway's to say.",
-        mend: "Take it out of `response_headers_subset_allowlist`.",
+        why: "An old `Set-Cookie` brings back an old session, an old `WWW-Authenticate` an old challenge, an old \
+              `x-request-id` sends people to the wrong log lines, and hop-by-hop and CORS headers are the connection's and \
+              the gateway's to say. A `*` takes in headers that come tomorrow.",
+        mend: "Take it out of `response_headers_subset_allowlist`; name each header that is needed.",
         example: "gateway_to_adapter.json" at "/http/idempotency/enabled/response_replay/response_headers_subset_allowlist",
         check: replayed_headers_are_lasting,
     },
-];
-
-/// Headers of one exchange: cookies, dates, what belongs to a connection, ids of a request.
-const OF_ONE_EXCHANGE: [&str; 18] = [
-    "age",
-    "connection",
-    "date",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-connection",
-    "request-id",
-    "set-cookie",
-    "te",
-    "traceparent",
-    "tracestate",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "x-correlation-id",
-    "x-request-id",
-    "x-trace-id",
-    "*",
 ];
 
 fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
@@ -216,14 +196,15 @@ fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 fn replayed_headers_are_lasting<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
-        let list = promises.response_replay.response_headers_subset_allowlist.iter().flatten().enumerate();
-        let passing = list.filter(|(_, header)| {
-            let header = header.to_ascii_lowercase();
-            OF_ONE_EXCHANGE.contains(&header.as_str()) || header.starts_with("access-control-")
-        });
-        for (index, header) in passing {
+        let list = promises.response_replay.response_headers_subset_allowlist.iter().flatten();
+        for (index, header) in list.enumerate() {
+            let what = match () {
+                () if header.contains('*') => format!("`{header}` stands for headers that nobody named"),
+                () if is_of_one_exchange(header) => format!("`{header}` belongs to the first exchange alone"),
+                () => continue,
+            };
             let pointer = format!("{base}/response_replay/response_headers_subset_allowlist/{index}");
-            found.push(Found::at(file, pointer, format!("`{header}` belongs to the first exchange alone")));
+            found.push(Found::at(file, pointer, what));
         }
     }
     found
