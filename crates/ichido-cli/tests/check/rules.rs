@@ -54,7 +54,12 @@ fn each_rule_is_explained_as_its_page_does() {
 fn each_failing_example_is_found_and_each_mended_one_is_clean() {
     for rule in rules() {
         let example = rule.example;
-        let folder = starting();
+        let given = || {
+            let folder = starting();
+            example.without.iter().for_each(|file| folder.put(file, "", "null"));
+            folder
+        };
+        let folder = given();
         folder.put(example.file, example.pointer, example.failing);
         let failing = folder.check(&["."]);
         if *rule == UNREADABLE {
@@ -69,7 +74,7 @@ fn each_failing_example_is_found_and_each_mended_one_is_clean() {
             assert!(out.contains(&heading) && others.is_empty(), "{}: {out}", rule.id);
             assert!(out.ends_with(&format!("\nwhy: ichido check --explain {}\n", rule.id)), "{out}");
         }
-        let folder = starting();
+        let folder = given();
         folder.put(example.file, example.pointer, example.mended);
         let out = folder.check(&["."]).quietly(0);
         assert!(out.ends_with("nothing to mend\n"), "{}: {out}", rule.id);

@@ -30,10 +30,12 @@ impl Rule {
 
 impl Example {
     fn place(&self) -> String {
-        match self.pointer {
+        let place = match self.pointer {
             "" => format!("for the whole of `{}` of the starting set", self.file),
             pointer => format!("at `{pointer}` in `{}` of the starting set", self.file),
-        }
+        };
+        let without = self.without.iter().map(|file| format!(" without `{file}`"));
+        std::iter::once(place).chain(without).collect()
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Example {
     pub failing: &'static str,
     /// A value that keeps it.
     pub mended: &'static str,
+    /// Files of the starting set that are not given in either case.
+    pub without: &'static [&'static str],
 }
 
 /// A rule that is broken, and where.
@@ -91,7 +93,8 @@ impl<'a> Found<'a> {
 macro_rules! declare {
     (
         $id:literal, $severity:ident, $spec:literal, $title:literal,
-        why: $why:literal, mend: $mend:literal, example: $file:literal at $pointer:literal, check: $check:expr $(,)?
+        why: $why:literal, mend: $mend:literal, example: $file:literal at $pointer:literal
+        $(without $without:literal)*, check: $check:expr $(,)?
     ) => {
         $crate::boundary::rules::Rule {
             id: $id,
@@ -105,6 +108,7 @@ macro_rules! declare {
                 pointer: $pointer,
                 failing: include_str!(concat!("examples/", $id, ".failing.json")),
                 mended: include_str!(concat!("examples/", $id, ".mended.json")),
+                without: &[$($without),*],
             },
             check: $check,
         }

@@ -2,4 +2,5 @@
 
 mod fingerprints;
 mod headers;
+mod owners;
 mod reactions;

@@ -2,6 +2,7 @@
 
 use super::{Enabled, Reaction};
 use crate::boundary::member::{At, Field, Member, Misfit, Read, Reading, Shape, object, words};
+use crate::json::Kind;
 
 words! {
     /// What a boundary does about idempotency.
@@ -37,12 +38,18 @@ pub struct Idempotency {
     /// What is promised where the mode is `enabled`. Its members stand in `enabled`, or in `http.idempotency` itself
     /// where there is no `enabled`.
     pub enabled: Enabled,
+    /// The members of `enabled` that stand in `http.idempotency` itself and are read by nobody, because there is an
+    /// `enabled` that says otherwise, or because the mode is another.
+    pub unread: Vec<&'static str>,
     /// Where the members of `enabled` stand.
     is_flat: bool,
 }
 
 /// How many steps lead to a member of `/http/idempotency`.
 const DEPTH: usize = 3;
+
+/// Words for promising nothing: `"storage": "none"`.
+const NOTHING: [&str; 4] = ["none", "off", "disabled", "never"];
 
 const KNOWN: [&str; 4] = ["mode", "echo_key", "validate_only", "enabled"];
 
@@ -95,27 +102,58 @@ impl Read for Idempotency {
     fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
         let mode = Option::read_member(at, "mode", reading)?;
         let is_flat = mode == Some(Mode::Enabled) && !at.has("enabled");
-        let known: Vec<&str> =
+        let known: Vec<&'static str> =
             if is_flat { KNOWN.iter().chain(Enabled::NAMES).copied().collect() } else { KNOWN.into() };
         at.object(&known, reading)?;
-        let enabled = if is_flat {
-            let mut inside = Reading::default();
-            let enabled = Enabled::read(at, &mut inside)?;
-            // At this level it takes `mode` and its neighbours for unknown; deeper down it is right.
-            inside.unknown.retain(|pointer| DEPTH < pointer.matches('/').count());
-            reading.unknown.append(&mut inside.unknown);
-            enabled
-        } else {
-            Enabled::read_member(at, "enabled", reading)?
+        let enabled =
+            if is_flat { read_flat(at, reading)? } else { Enabled::read_member(at, "enabled", reading)? };
+        let unread = match mode {
+            _ if is_flat => Vec::new(),
+            Some(Mode::Enabled) => at_odds(at, &enabled),
+            Some(Mode::ValidateOnly | Mode::Disabled) | None => out_of_place(at),
         };
         Ok(Self {
             mode,
             echo_key: Option::read_member(at, "echo_key", reading)?,
             validate_only: ValidateOnly::read_member(at, "validate_only", reading)?,
             enabled,
+            unread,
             is_flat,
         })
     }
+}
+
+fn read_flat(at: At<'_>, reading: &mut Reading) -> Result<Enabled, Misfit> {
+    let mut inside = Reading::default();
+    let enabled = Enabled::read(at, &mut inside)?;
+    // At this level it takes `mode` and its neighbours for unknown; deeper down it is right.
+    inside.unknown.retain(|pointer| DEPTH < pointer.matches('/').count());
+    reading.unknown.append(&mut inside.unknown);
+    Ok(enabled)
+}
+
+/// The members beside `enabled` that do not say the same as those inside it.
+fn at_odds(at: At<'_>, enabled: &Enabled) -> Vec<&'static str> {
+    let present = Enabled::NAMES.iter().copied().filter(|name| at.has(name));
+    // What cannot even be read says something else.
+    match Enabled::read(at, &mut Reading::default()) {
+        Ok(beside) => present.filter(|name| !beside.agrees(enabled, name)).collect(),
+        Err(_) => present.collect(),
+    }
+}
+
+/// The members of `enabled` that stand where the mode is another, and promise something all the same.
+fn out_of_place(at: At<'_>) -> Vec<&'static str> {
+    let promises = |name: &str| {
+        at.value().get(name).is_some_and(|value| match (name, value.as_str().as_deref(), value.as_bool()) {
+            ("owner", Some("adapter"), _) => false,
+            ("require_key", _, truth) => truth != Some(true),
+            (_, Some(word), _) => !NOTHING.iter().any(|one| one.eq_ignore_ascii_case(word)),
+            (_, _, Some(truth)) => truth,
+            _ => value.kind() != Kind::Null && value.members().next().is_some(),
+        })
+    };
+    Enabled::NAMES.iter().copied().filter(|name| promises(name)).collect()
 }
 
 impl Field for Idempotency {

@@ -159,6 +159,21 @@ object! {
 }
 
 impl Enabled {
+    /// Whether the other says the same of this member.
+    pub(in crate::boundary) fn agrees(&self, other: &Self, member: &str) -> bool {
+        match member {
+            "owner" => self.owner == other.owner,
+            "require_key" => self.require_key == other.require_key,
+            "on_missing_key" => self.on_missing_key == other.on_missing_key,
+            "fingerprint" => self.fingerprint == other.fingerprint,
+            "inflight_lock" => self.inflight_lock == other.inflight_lock,
+            "conflict_rule" => self.conflict_rule == other.conflict_rule,
+            "response_replay" => self.response_replay == other.response_replay,
+            "storage" => self.storage == other.storage,
+            _ => self == other,
+        }
+    }
+
     /// How long a duplicate waits for the first one's outcome.
     pub fn in_flight_wait(&self) -> Option<Duration> {
         self.response_replay.on_duplicate_while_inflight.wait_up_to_ms.map(Duration::from_millis)

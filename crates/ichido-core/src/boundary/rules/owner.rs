@@ -1,7 +1,7 @@
 //! One owner, one way: only the adapter completes idempotency, and the files agree (SPEC C2, C5, C8).
 
 use super::{Found, Rule, declare};
-use crate::boundary::{Boundary, Mode, Name, Way};
+use crate::boundary::{Boundary, Enabled, Mode, Name, Way};
 
 pub(super) const RULES: &[Rule] = &[
     declare! {
@@ -70,6 +70,25 @@ pub(super) const RULES: &[Rule] = &[
         example: "adapter.json" at "/http",
         check: promises_agree,
     },
+    declare! {
+        "ICH-B078", Error, "C2, C8",
+        "What the owner promises stands in one place, and only where the mode is `enabled`",
+        why: "Beside an `enabled` that says otherwise, one of the two is read and people read the other. Where the mode is \
+              `validate_only`, an owner, a storage or a replay is either dead text or a second owner.",
+        mend: "Keep it inside `enabled` of the boundary where the adapter receives, and take it out everywhere else. \
+               `\"owner\": \"adapter\"` and `\"storage\": \"none\"` may stand anywhere.",
+        example: "bff_to_gateway.json" at "/http/idempotency",
+        check: promises_stand_in_their_place,
+    },
+    declare! {
+        "ICH-B079", Warning, "C2, C8",
+        "The files reach as far as the boundary that completes idempotency",
+        why: "The hops that were judged check the key and pass it on. Whether anybody at the end remembers it, and what \
+              becomes of a duplicate there, nobody has looked at.",
+        mend: "Give `gateway_to_adapter` (or `adapter`) as well.",
+        example: "gateway_to_adapter.json" at "" without "adapter.json",
+        check: the_owner_is_among_them,
+    },
 ];
 
 const MODE_POINTER: &str = "/http/idempotency/mode";
@@ -95,7 +114,7 @@ fn the_owner_is_named<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             let what = match promises.owner.as_deref() {
                 Some("adapter") => return None,
                 Some(other) => format!("the owner is `{other}`"),
-                None => "the owner is not named".to_owned(),
+                None => "`owner` is missing".to_owned(),
             };
             Some(Found::at(file, format!("{base}/owner"), what))
         })
@@ -114,6 +133,44 @@ fn somebody_owns<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .map(|file| Found::at(file, MODE_POINTER, "nobody on this way completes idempotency"))
         .into_iter()
         .collect()
+}
+
+fn promises_stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for file in way.files() {
+        let idempotency = &file.http.idempotency;
+        let is_enabled = idempotency.mode == Some(Mode::Enabled);
+        found.extend(idempotency.unread.iter().map(|member| {
+            let what = if is_enabled {
+                format!("`enabled` says something else of `{member}`, or nothing")
+            } else {
+                format!("`{member}` is promised where the mode is not `enabled`")
+            };
+            Found::at(file, format!("/http/idempotency/{member}"), what)
+        }));
+        let promises = &idempotency.enabled;
+        let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
+        if !is_enabled && *promises != Enabled::default() && *promises != only_names_owner {
+            let what = "`enabled` promises something, and the mode is another";
+            found.push(Found::at(file, "/http/idempotency/enabled", what));
+        }
+    }
+    found
+}
+
+fn the_owner_is_among_them<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let files: Vec<&Boundary> = way.files().collect();
+    // One file alone is not taken for a way; where the owner's file is there, other rules ask who owns.
+    let [first, .., last] = files[..] else {
+        return Vec::new();
+    };
+    if first.name() == last.name() || may_own(last.name()) || way.owners().next().is_some() {
+        return Vec::new();
+    }
+    let mut judged: Vec<&str> = files.iter().map(|file| file.name().as_str()).collect();
+    judged.dedup();
+    let what = format!("judged are {}, and none of them completes idempotency", judged.join(" and "));
+    vec![Found::at(last, "/boundary", what)]
 }
 
 fn echo_is_the_same<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
@@ -171,23 +228,14 @@ fn methods_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 
 fn promises_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let promises = |name: Name| way.owners().find(|(file, ..)| file.name() == name);
-    let (Some((_, before, _)), Some((file, own, base))) =
+    let (Some((gateway, before, _)), Some((file, own, base))) =
         (promises(Name::GatewayToAdapter), promises(Name::Adapter))
     else {
         return Vec::new();
     };
-    let members = [
-        ("require_key", before.require_key == own.require_key),
-        ("fingerprint", before.fingerprint == own.fingerprint),
-        ("inflight_lock", before.inflight_lock == own.inflight_lock),
-        ("conflict_rule", before.conflict_rule == own.conflict_rule),
-        ("response_replay", before.response_replay == own.response_replay),
-        ("storage", before.storage == own.storage),
-    ];
-    let differing = members.into_iter().filter(|(_, is_same)| !is_same);
-    differing
-        .map(|(member, _)| {
-            Found::at(file, format!("{base}/{member}"), "gateway_to_adapter promises something else")
-        })
-        .collect()
+    // Who owns is another rule's to find, and a missing key is refused alike in all that pass.
+    let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
+    let differing = members.filter(|member| !own.agrees(before, member));
+    let what = format!("{} promises something else", gateway.file());
+    differing.map(|member| Found::at(file, format!("{base}/{member}"), what.clone())).collect()
 }
