@@ -26,7 +26,7 @@ pub use owner::{
 pub use reaction::Reaction;
 pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
 
-pub(super) use headers::{applies, malformed_name, traffic};
+pub(super) use headers::{applies, is_token, malformed_name, traffic};
 
 use super::member::{Named, object, words};
 

@@ -2,5 +2,6 @@
 
 mod fingerprints;
 mod headers;
+mod operations;
 mod owners;
 mod reactions;

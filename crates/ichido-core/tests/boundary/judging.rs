@@ -133,9 +133,22 @@ fn times_fit_from_the_bottom_up() {
     let wait = format!("{ENABLED}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
     finds(GATEWAY, &wait, "2500", &["ICH-B063"]);
     finds(GATEWAY, &wait, "60001", &["ICH-B042", "ICH-B063"]);
+    // Without a time for each try, the first may use up all there is; a single try may.
+    finds(BROWSER, "/http/timeouts", r#"{ "client_timeout_ms": 60000 }"#, &["ICH-B060"]);
+    finds(GATEWAY, "/http/timeouts", r#"{ "client_timeout_ms": 6500 }"#, &[]);
     // 3 × 15000 + 1000 + 2000 in all.
     finds(BROWSER, "/http/timeouts/client_timeout_ms", "48000", &[]);
     finds(BROWSER, "/http/timeouts/client_timeout_ms", "47999", &["ICH-B061"]);
+}
+
+#[test]
+fn a_finding_about_two_files_names_both() {
+    let set = Set::starting().with(BFF, "/http/timeouts/upstream_timeout_ms", "7451");
+    let what = "all tries in bff_to_gateway.json take up to 15002 ms, and one try in browser_to_bff.json has 15000 ms";
+    assert_eq!(set.findings().iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), [what]);
+    let forged = Set::starting().with(ADAPTER, "/identity", r#"{ "source": "header", "name": "accept" }"#);
+    let what = "browser_to_bff.json lets a browser send `accept`, by which adapter.json says who asks";
+    assert_eq!(forged.findings().iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), [what]);
 }
 
 #[test]

@@ -108,10 +108,15 @@ pub(in crate::boundary) fn malformed_name(members: &Members) -> Option<(String, 
 /// How much of a word that is no name is shown.
 const SHOWN_CHARS_MAX: usize = 40;
 
-/// Whether it is a token (RFC 9110, 5.6.2), the last `*` aside, which stands for any end.
+/// Whether it is a token, the last `*` aside, which stands for any end.
 fn is_name(entry: &str) -> bool {
-    let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
-    !entry.is_empty() && entry.strip_suffix('*').unwrap_or(entry).bytes().all(is_of_a_name)
+    entry == "*" || is_token(entry.strip_suffix('*').unwrap_or(entry))
+}
+
+/// Whether it is a header's name: a token (RFC 9110, 5.6.2), but for `*`, which lists take for any end.
+pub(in crate::boundary) fn is_token(name: &str) -> bool {
+    let is_of_a_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_of_a_token)
 }
 
 /// Whether the direction is about requests or about answers. Its case does not matter.

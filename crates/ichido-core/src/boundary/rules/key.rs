@@ -5,10 +5,10 @@ use super::{Found, Rule, declare};
 use crate::boundary::{Boundary, Methods, Mode, Name, Way};
 
 /// The methods that change nothing (RFC 9110): they need no key.
-const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
+pub(super) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
 
 /// The methods of HTTP that change state, which pass wherever `allowed` is not said.
-const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+pub(super) const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
 /// The status for a request without its key (SPEC A1).
 const MISSING_KEY_STATUS: u16 = 400;

@@ -10,7 +10,7 @@ pub(super) const RULES: &[Rule] = &[
         "ICH-B060", Error, "C8",
         "Every sender says how long it waits",
         why: "Without a bound a hop waits for ever, or as long as its library happens to, and nothing above can be fitted \
-              around it.",
+              around it. Whoever tries again must know when one try is over.",
         mend: "Say `http.timeouts.upstream_timeout_ms`: how long the sender waits for the receiver on each try.",
         example: "bff_to_gateway.json" at "/http/timeouts",
         check: time_is_said,
@@ -50,10 +50,14 @@ const TRY_POINTER: &str = "/http/timeouts/upstream_timeout_ms";
 fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files()
         .filter_map(|file| {
-            let what = match file.http.timeouts.of_a_try() {
-                None => "it is not said",
-                Some(Duration::ZERO) => "it waits for nothing",
-                Some(_) => return None,
+            let timeouts = &file.http.timeouts;
+            let what = match (timeouts.of_a_try(), timeouts.upstream_timeout_ms) {
+                (None, _) => "`upstream_timeout_ms` is missing",
+                (Some(Duration::ZERO), _) => "it waits for nothing",
+                (Some(_), None) if file.http.retry.plan().is_some() => {
+                    "`upstream_timeout_ms` is missing: the first try may take all the time there is for the others"
+                }
+                (Some(_), _) => return None,
             };
             Some(Found::at(file, TRY_POINTER, what))
         })
@@ -79,10 +83,12 @@ fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .filter(|(_, below)| below.name() != Name::Adapter)
         .filter_map(|(above, below)| {
             let (a_try, tries) = (above.http.timeouts.of_a_try()?, timing::in_all(below)?);
-            let (above_name, ms) = (above.name(), a_try.as_millis());
             let what = format!(
-                "all tries take up to {} ms, and one try of {above_name} has {ms} ms",
-                tries.as_millis()
+                "all tries in {} take up to {} ms, and one try in {} has {} ms",
+                below.file(),
+                tries.as_millis(),
+                above.file(),
+                a_try.as_millis()
             );
             (a_try < tries).then(|| Found::at(below, TRY_POINTER, what))
         })

@@ -103,11 +103,8 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         &["browser_to_bff.json/http/retry/backoff_ms 1000", "browser_to_bff.json/http/retry/backoff_ms 2000"],
     ),
     (
-        "One of the two times bounds the request as well.",
-        &[
-            "browser_to_bff.json/http/timeouts/client_timeout_ms",
-            "browser_to_bff.json/http/timeouts/upstream_timeout_ms",
-        ],
+        "The tries and the waits between them bound the request as well.",
+        &["browser_to_bff.json/http/timeouts/client_timeout_ms"],
     ),
     (
         "A method that is not let in does no harm; where nothing is said, the others are still asked for a key.",
