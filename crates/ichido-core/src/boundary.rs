@@ -74,7 +74,7 @@ mod timing;
 mod way;
 
 pub use diff::loosened;
-pub use member::{COUNT_MAX, Member, NAME_BYTES_MAX, Named, Shape, UNKNOWN_MAX, WHOLE_MAX};
+pub use member::{COUNT_MAX, Member, Misspelt, NAME_BYTES_MAX, Named, Shape, UNKNOWN_MAX, WHOLE_MAX};
 pub use model::*;
 pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadFault, shape};
 pub use rules::{Example, Finding, Rule, Severity, UNREADABLE, check, rule, rules};

@@ -4,6 +4,7 @@
 //! members and the reader cannot drift apart.
 
 mod declare;
+mod spelling;
 mod values;
 
 pub(super) use declare::{object, plain, words};
@@ -75,11 +76,22 @@ pub(super) struct Misfit {
     pub(super) what: String,
 }
 
+/// A member that the dialect does not know, and that is spelled almost like one that it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misspelt {
+    /// The JSON pointer to it.
+    pub pointer: String,
+    /// What it may be meant to be.
+    pub meant: &'static str,
+}
+
 /// What is gathered while a file is read.
 #[derive(Default)]
 pub(super) struct Reading {
     /// Pointers to the members that the dialect does not know, [`UNKNOWN_MAX`] at most.
     pub(super) unknown: Vec<String>,
+    /// Those of them that are spelled almost like one that it knows, [`UNKNOWN_MAX`] at most.
+    pub(super) misspelt: Vec<Misspelt>,
 }
 
 /// A value and the way that led to it.
@@ -149,13 +161,19 @@ impl<'d> At<'d> {
     }
 
     /// Makes sure that it is an object, and remembers the members that are not in `known`.
-    pub(super) fn object(self, known: &[&str], reading: &mut Reading) -> Result<(), Misfit> {
+    pub(super) fn object(self, known: &[&'static str], reading: &mut Reading) -> Result<(), Misfit> {
         if self.kind() != Kind::Object {
             return Err(self.misfit("an object"));
         }
-        for (name, _) in self.value.members() {
-            if !known.contains(&name.as_ref()) && reading.unknown.len() < UNKNOWN_MAX {
-                reading.unknown.push(format!("{}/{}", self.pointer(), escape(&name)));
+        let members = || self.value.members().map(|(name, _)| name);
+        for name in members().filter(|name| !known.contains(&name.as_ref())) {
+            let pointer = || format!("{}/{}", self.pointer(), escape(&name));
+            if reading.unknown.len() < UNKNOWN_MAX {
+                reading.unknown.push(pointer());
+            }
+            let meant = spelling::meant(&name, known, |known| self.has(known));
+            if let Some(meant) = meant.filter(|_| reading.misspelt.len() < UNKNOWN_MAX) {
+                reading.misspelt.push(Misspelt { pointer: pointer(), meant });
             }
         }
         Ok(())

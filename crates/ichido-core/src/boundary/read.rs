@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::member::{At, Field, Member, Misfit, Named, Read, Reading, Shape};
+use super::member::{At, Field, Member, Misfit, Misspelt, Named, Read, Reading, Shape};
 use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_name, traffic};
 use crate::json::{Document, JsonError, LineColumn};
 
@@ -17,6 +17,7 @@ pub struct Boundary {
     name: Name,
     members: Members,
     unknown: Vec<String>,
+    misspelt: Vec<Misspelt>,
 }
 
 /// Where something stands, or should stand, in a file.
@@ -102,7 +103,8 @@ impl Boundary {
         }
         // It was read as UTF-8, so nothing is replaced.
         let text = String::from_utf8_lossy(bytes).into_owned();
-        Ok(Self { file: file.to_owned(), text, name, members, unknown: reading.unknown })
+        let Reading { unknown, misspelt } = reading;
+        Ok(Self { file: file.to_owned(), text, name, members, unknown, misspelt })
     }
 
     /// The file's name in messages.
@@ -123,6 +125,11 @@ impl Boundary {
     /// JSON pointers to members that the dialect does not know and nothing reads.
     pub fn unknown_members(&self) -> &[String] {
         &self.unknown
+    }
+
+    /// The unknown members that are spelled almost like one that is known.
+    pub fn misspelt_members(&self) -> &[Misspelt] {
+        &self.misspelt
     }
 
     /// Whether `party` lets a header of a request or an answer cross. What no list is about, passes.
@@ -171,7 +178,7 @@ impl std::ops::Deref for Boundary {
 /// Without the text, which would hide the rest.
 impl fmt::Debug for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, text: _, name, members, unknown } = self;
+        let Self { file, text: _, name, members, unknown, misspelt: _ } = self;
         let mut shown = f.debug_struct("Boundary");
         shown.field("file", file).field("name", name).field("members", members).field("unknown", unknown);
         shown.finish_non_exhaustive()

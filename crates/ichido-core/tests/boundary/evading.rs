@@ -2,6 +2,7 @@
 
 mod fingerprints;
 mod headers;
+mod members;
 mod operations;
 mod owners;
 mod reactions;

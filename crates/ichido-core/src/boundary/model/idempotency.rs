@@ -127,8 +127,11 @@ fn read_flat(at: At<'_>, reading: &mut Reading) -> Result<Enabled, Misfit> {
     let mut inside = Reading::default();
     let enabled = Enabled::read(at, &mut inside)?;
     // At this level it takes `mode` and its neighbours for unknown; deeper down it is right.
-    inside.unknown.retain(|pointer| DEPTH < pointer.matches('/').count());
+    let is_deeper = |pointer: &str| DEPTH < pointer.matches('/').count();
+    inside.unknown.retain(|pointer| is_deeper(pointer));
+    inside.misspelt.retain(|one| is_deeper(&one.pointer));
     reading.unknown.append(&mut inside.unknown);
+    reading.misspelt.append(&mut inside.misspelt);
     Ok(enabled)
 }
 

@@ -2,7 +2,7 @@
 
 use super::refusal::not_refused;
 use super::{Found, Rule, declare};
-use crate::boundary::{Boundary, Methods, Mode, Name, Way};
+use crate::boundary::{Boundary, Methods, Misspelt, Mode, Name, Way};
 
 /// The methods that change nothing (RFC 9110): they need no key.
 pub(super) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
@@ -58,6 +58,15 @@ pub(super) const RULES: &[Rule] = &[
         mend: "Take it out of `http.methods.state_changing`; a GET that changes something should be a POST.",
         example: "browser_to_bff.json" at "/http/methods",
         check: safe_methods_do_not,
+    },
+    declare! {
+        "ICH-B006", Warning, "C8",
+        "No member is almost one of the dialect",
+        why: "A member that nobody knows is left alone, so that files can say more than we read. `retries` or `Allow` is one \
+              of those: it looks as if it held, and nobody reads it.",
+        mend: "Spell it as the dialect does; if it is a member of your own, give it a name that is not so close.",
+        example: "browser_to_bff.json" at "/headers/inbound",
+        check: members_are_spelled_right,
     },
 ];
 
@@ -140,6 +149,16 @@ fn safe_methods_do_not<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         }
     }
     found
+}
+
+fn members_are_spelled_right<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let of_file = |file: &'a Boundary| file.misspelt_members().iter().map(move |one| (file, one));
+    way.files()
+        .flat_map(of_file)
+        .map(|(file, Misspelt { pointer, meant })| {
+            Found::at(file, pointer, format!("nobody reads this; is `{meant}` meant?"))
+        })
+        .collect()
 }
 
 /// The methods that pass.

@@ -1,0 +1,111 @@
+//! Spelling: whether a name that nobody knows is meant to be one that is known.
+
+/// The shortest known name that is compared letter by letter: short words are close to too many others.
+const CHARS_MIN: usize = 5;
+
+/// From this length on, two letters may differ.
+const LONG_CHARS: usize = 9;
+
+/// The known name that is meant, where one is close enough.
+///
+/// A name that differs in its case or its hyphens alone is always taken for a slip; any other only where the known
+/// name is not there itself, because a member of somebody's own may well sound like one of ours.
+pub(super) fn meant(
+    name: &str,
+    known: &[&'static str],
+    is_there: impl Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let longest = known.iter().map(|one| one.len()).max().unwrap_or_default();
+    // Nothing close is much longer, and a file's names can be of any length.
+    if longest + LONG_CHARS < name.len() {
+        return None;
+    }
+    let bare = bare(name);
+    let same = known.iter().find(|one| self::bare(one) == bare);
+    let close = known.iter().filter(|one| !is_there(one)).find(|one| is_close(&bare, &self::bare(one)));
+    same.or(close).copied()
+}
+
+/// The letters and digits, in lower case.
+fn bare(name: &str) -> Vec<char> {
+    name.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn is_close(name: &[char], known: &[char]) -> bool {
+    let allowed = match known.len() {
+        0..CHARS_MIN => 0,
+        CHARS_MIN..LONG_CHARS => 1,
+        _ => 2,
+    };
+    singular(name) == singular(known)
+        || (name.len().abs_diff(known.len()) <= allowed && distance(name, known) <= allowed)
+}
+
+/// The name without the end of a plural: `retries` is `retry`, `statuses` is `status`.
+fn singular(name: &[char]) -> Vec<char> {
+    match name {
+        [rest @ .., 'i', 'e', 's'] => [rest, &['y']].concat(),
+        [rest @ .., 's', 'e', 's'] => [rest, &['s']].concat(),
+        [rest @ .., one, 's'] if *one != 's' && *one != 'u' => [rest, &[*one]].concat(),
+        _ => name.to_vec(),
+    }
+}
+
+/// How many letters must be changed, added, taken away or swapped with their neighbour.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, one) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, other) in b.iter().enumerate() {
+            let changed = row[j] + usize::from(one != other);
+            let mut least = changed.min(row[j + 1] + 1).min(next[j] + 1);
+            let is_swap = 0 < i && 0 < j && a[i - 1] == *other && *one == b[j - 1];
+            if is_swap {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant_by(name: &str, known: &[&'static str]) -> Option<&'static str> {
+        meant(name, known, |_| false)
+    }
+
+    #[test]
+    fn a_slip_is_known_by_its_nearness() {
+        let known = ["retry", "headers", "allow", "drop", "max_attempts", "state_changing", "days", "status"];
+        for (name, expected) in [
+            ("retries", "retry"),
+            ("header", "headers"),
+            ("Headers", "headers"),
+            ("Allow", "allow"),
+            ("allwo", "allow"),
+            ("drops", "drop"),
+            ("maxAttempts", "max_attempts"),
+            ("max-attempt", "max_attempts"),
+            ("state_chagning", "state_changing"),
+            ("day", "days"),
+            ("statuses", "status"),
+        ] {
+            assert_eq!(meant_by(name, &known), Some(expected), "{name}");
+        }
+        for name in ["", "crop", "deny", "attempts", "jitter", "version", "$schema", "x_retry_after"] {
+            assert_eq!(meant_by(name, &known), None, "{name}");
+        }
+        assert_eq!(meant_by(&"a".repeat(1 << 20), &known), None);
+    }
+
+    #[test]
+    fn a_member_beside_its_namesake_is_somebodys_own_unless_it_is_the_same_word() {
+        assert_eq!(meant("owners", &["owner"], |_| true), None);
+        assert_eq!(meant("Owner", &["owner"], |_| true), Some("owner"));
+    }
+}
