@@ -11,6 +11,7 @@ mod idempotency;
 mod observability;
 mod owner;
 mod reaction;
+mod redaction;
 mod retry;
 
 pub use adapter::{Effect, Identity, IdentitySource, Operation, OperationClass};
@@ -18,12 +19,13 @@ pub use body::BodyRulesError;
 pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
 pub use idempotency::{Idempotency, Mode, ValidateOnly};
-pub use observability::{Observability, Redaction, RequestId, Traceparent};
+pub use observability::{Observability, RequestId, Traceparent};
 pub use owner::{
     BodyHash, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock, Input, Length,
     ResponseReplay, Storage, Ttl, WhileInFlight,
 };
 pub use reaction::Reaction;
+pub use redaction::Redaction;
 pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
 
 pub(super) use headers::{applies, is_token, malformed_name, traffic};

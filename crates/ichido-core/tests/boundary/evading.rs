@@ -6,3 +6,4 @@ mod members;
 mod operations;
 mod owners;
 mod reactions;
+mod redactions;

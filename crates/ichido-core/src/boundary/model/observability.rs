@@ -1,7 +1,7 @@
 //! What is logged and traced.
 
-use crate::boundary::member::{At, Misfit, Read, Reading, Shape, object, words};
-use crate::json::Value;
+use super::Redaction;
+use crate::boundary::member::{object, words};
 
 object! {
     /// What is logged and traced.
@@ -32,43 +32,5 @@ words! {
         Pass = "pass",
         /// They are taken out.
         Drop = "drop",
-    }
-}
-
-/// What is kept out of logs: every text and every name that stands anywhere in the member.
-///
-/// Files write this in many forms; which of them a logger reads is not ours to say, so only the names are taken.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Redaction(pub Vec<String>);
-
-impl Redaction {
-    /// Whether it names the header or field. Case does not matter.
-    pub fn names(&self, name: &str) -> bool {
-        self.0.iter().any(|one| one.eq_ignore_ascii_case(name))
-    }
-}
-
-impl Read for Redaction {
-    fn shape() -> Shape {
-        Shape::Any
-    }
-
-    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
-        let mut found = Vec::new();
-        gather(at.value(), &mut found);
-        at.count(found.len())?;
-        Ok(Self(found))
-    }
-}
-
-/// Recurses no deeper than the reader of JSON lets a text go.
-fn gather(value: Value<'_, '_>, found: &mut Vec<String>) {
-    found.extend(value.as_str().map(std::borrow::Cow::into_owned));
-    for (name, member) in value.members() {
-        found.push(name.into_owned());
-        gather(member, found);
-    }
-    for element in value.elements() {
-        gather(element, found);
     }
 }

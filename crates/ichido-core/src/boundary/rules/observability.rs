@@ -6,21 +6,31 @@ use crate::key::NAMES;
 
 pub(super) const RULES: &[Rule] = &[declare! {
     "ICH-B090", Warning, "C5",
-    "The key is kept out of the logs",
+    "The key, and what proves who asks, is kept out of the logs",
     why: "Whoever reads a key in a log can replay the answer that belongs to it. Logs carry its hash, by which the tools \
-          find it again.",
-    mend: "Name `idempotency-key` in `observability.redaction`.",
+          find it again. With `authorization` or a cookie beside it, they can ask for anything.",
+    mend: "Name `idempotency-key` in `observability.redaction`, and let nothing there (`never_redact`, `false`, `plain`) \
+           show it, `authorization`, `cookie` or `set-cookie`.",
     example: "bff_to_gateway.json" at "/observability",
     check: keys_are_redacted,
 }];
+
+/// What proves who asks.
+const PROOFS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
 
 fn keys_are_redacted<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files()
         .filter_map(|file| {
             let what = match &file.observability.redaction {
-                None => "it is not said what is kept out of the logs",
-                Some(redaction) if NAMES.iter().any(|name| redaction.names(name)) => return None,
-                Some(_) => "idempotency-key is not among what is kept out of the logs",
+                None => "`redaction` is missing".to_owned(),
+                Some(redaction) => {
+                    let mut all = NAMES.iter().chain(&PROOFS);
+                    match all.find(|header| redaction.shows(header)) {
+                        Some(header) => format!("{header} is shown in the logs").to_ascii_lowercase(),
+                        None if NAMES.iter().any(|name| redaction.names(name)) => return None,
+                        None => "idempotency-key is not among what is kept out of the logs".to_owned(),
+                    }
+                }
             };
             Some(Found::at(file, "/observability/redaction", what))
         })
