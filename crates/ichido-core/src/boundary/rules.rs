@@ -140,13 +140,11 @@ pub fn rule(id: &str) -> Option<&'static Rule> {
     rules().find(|rule| rule.id.eq_ignore_ascii_case(id))
 }
 
-/// Everything that is wrong with these files, alone and together, in the order of file, line, column and rule.
+/// Everything that is wrong with these files, alone and together: errors first, and then in the order of file, line,
+/// column and rule.
 pub fn check(files: &[Boundary]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = ways(files).iter().flat_map(check_way).collect();
-    findings.sort_by(|a, b| {
-        let key = |finding: &'_ Finding| (finding.place.clone(), finding.rule.id, finding.what.clone());
-        key(a).cmp(&key(b))
-    });
+    findings.sort_by(|a, b| a.order().cmp(&b.order()));
     findings
 }
 
@@ -176,6 +174,11 @@ impl Finding {
         let shown = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
         Self { rule, place, what: shown.map(plain).collect() }
+    }
+
+    /// By what findings are sorted.
+    fn order(&self) -> (Severity, &Place, &'static str, &str) {
+        (self.rule.severity, &self.place, self.rule.id, &self.what)
     }
 }
 

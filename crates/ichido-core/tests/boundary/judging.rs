@@ -142,13 +142,29 @@ fn times_fit_from_the_bottom_up() {
 }
 
 #[test]
-fn a_finding_about_two_files_names_both() {
+fn a_finding_about_two_boundaries_names_both() {
     let set = Set::starting().with(BFF, "/http/timeouts/upstream_timeout_ms", "7451");
-    let what = "all tries in bff_to_gateway.json take up to 15002 ms, and one try in browser_to_bff.json has 15000 ms";
+    let what = "all tries of bff_to_gateway take up to 15002 ms, and one try of browser_to_bff has 15000 ms";
     assert_eq!(set.findings().iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), [what]);
     let forged = Set::starting().with(ADAPTER, "/identity", r#"{ "source": "header", "name": "accept" }"#);
-    let what = "browser_to_bff.json lets a browser send `accept`, by which adapter.json says who asks";
+    let what = "browser_to_bff lets a browser send `accept`, by which adapter says who asks";
     assert_eq!(forged.findings().iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), [what]);
+}
+
+#[test]
+fn errors_come_before_warnings() {
+    let set = Set::starting()
+        .with(ADAPTER, "/observability", "{}")
+        .with(GATEWAY, "/http/timeouts", "{}")
+        .with(BFF, "/headers/bff_outbound/drop", r#"["ichido-hops", "idempotency-key"]"#);
+    let found: Vec<String> = shown(&set).iter().map(|one| one.replace(".json/", " /")).collect();
+    let expected = [
+        "ICH-B010 bff_to_gateway /headers/bff_outbound/drop",
+        "ICH-B060 gateway_to_adapter /http/timeouts/upstream_timeout_ms",
+        "ICH-B090 adapter /observability/redaction",
+        "ICH-B013 bff_to_gateway /headers/bff_outbound/drop",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             claims.iter().filter(|(_, claim)| !include(promises).any(|one| input::names(one, claim)));
         missing.extend(
             unnamed.map(|(adapter, claim)| {
-                format!("`claims.{claim}`, by which {} says who asks", adapter.file())
+                format!("`claims.{claim}`, by which {} says who asks", adapter.name())
             }),
         );
         if !missing.is_empty() {

@@ -236,6 +236,6 @@ fn promises_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     // Who owns is another rule's to find, and a missing key is refused alike in all that pass.
     let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
     let differing = members.filter(|member| !own.agrees(before, member));
-    let what = format!("{} promises something else", gateway.file());
+    let what = format!("{} promises something else", gateway.name());
     differing.map(|member| Found::at(file, format!("{base}/{member}"), what.clone())).collect()
 }

@@ -40,12 +40,16 @@ fn ttl_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         if promises.storage.ttl.is_none() {
-            found.push(Found::at(file, format!("{base}/storage/ttl"), "it is not said"));
+            found.push(Found::at(file, format!("{base}/storage/ttl"), "`ttl` is missing"));
         }
     }
     for (file, pointer, ttl, _) in lengths(way) {
         if ttl.length().is_zero() || limits::TTL_MAX < ttl.length() {
-            found.push(Found::at(file, pointer, "it is 0, or more than ten years"));
+            found.push(Found::at(
+                file,
+                pointer,
+                "`days`, `hours` and `minutes` make 0, or more than ten years",
+            ));
         }
     }
     found

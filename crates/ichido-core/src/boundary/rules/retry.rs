@@ -116,7 +116,7 @@ fn retries_are_bounded<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         let retry = &file.http.retry;
         match retry.max_attempts {
             _ if retry.is_off() => continue,
-            None => found.push(Found::at(file, "/http/retry/max_attempts", "it is not said how often")),
+            None => found.push(Found::at(file, "/http/retry/max_attempts", "`max_attempts` is missing")),
             Some(1..=ATTEMPTS_MAX) => (),
             Some(attempts) => {
                 let what = format!("{attempts} tries, where 1 to {ATTEMPTS_MAX} make sense");
@@ -124,10 +124,14 @@ fn retries_are_bounded<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             }
         }
         if retry.backoff_ms.as_ref().is_none_or(|backoff| backoff.0.is_empty()) {
-            found.push(Found::at(file, "/http/retry/backoff_ms", "it is not said how far apart"));
+            found.push(Found::at(file, "/http/retry/backoff_ms", "`backoff_ms` is missing, or empty"));
         }
         if retry.apply_to_methods.as_ref().is_none_or(Vec::is_empty) {
-            found.push(Found::at(file, "/http/retry/apply_to_methods", "it is not said for which methods"));
+            found.push(Found::at(
+                file,
+                "/http/retry/apply_to_methods",
+                "`apply_to_methods` is missing, or empty",
+            ));
         }
     }
     found

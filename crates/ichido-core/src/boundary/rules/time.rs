@@ -84,10 +84,10 @@ fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .filter_map(|(above, below)| {
             let (a_try, tries) = (above.http.timeouts.of_a_try()?, timing::in_all(below)?);
             let what = format!(
-                "all tries in {} take up to {} ms, and one try in {} has {} ms",
-                below.file(),
+                "all tries of {} take up to {} ms, and one try of {} has {} ms",
+                below.name(),
                 tries.as_millis(),
-                above.file(),
+                above.name(),
                 a_try.as_millis()
             );
             (a_try < tries).then(|| Found::at(below, TRY_POINTER, what))

@@ -68,7 +68,7 @@ pub(super) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
                 continue;
             };
             if browser.passes(Party::Bff, Crossing::Arriving, Traffic::Requests, header) {
-                let (above, below) = (browser.file(), file.file());
+                let (above, below) = (browser.name(), file.name());
                 let what = format!("{above} lets a browser send `{header}`, by which {below} says who asks");
                 found.push(Found::at(file, format!("{pointer}/name"), what));
             }
