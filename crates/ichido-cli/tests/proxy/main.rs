@@ -9,6 +9,7 @@ mod keys;
 mod ledger;
 mod message;
 mod passing;
+mod preflight;
 mod program;
 mod retries;
 mod service;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ichido_core::boundary::{Boundary, Name, STARTING, STARTING_README, Shape, rules, shape};
+use ichido_core::boundary::{Boundary, Name, Named, STARTING, STARTING_README, Shape, rules, shape};
 use serde_json::{Map, Value, json};
 
 fn docs() -> PathBuf {
@@ -159,4 +159,17 @@ fn the_starting_set_uses_every_word_it_explains_and_no_unknown_one() {
         })
         .collect();
     assert_eq!(names, Name::ALL);
+}
+
+#[test]
+fn a_browsers_preflight_passes_the_starting_set() {
+    let sent = ["accept", "access-control-request-headers", "access-control-request-method", "origin"];
+    for (file, text) in STARTING {
+        let boundary = Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        assert!(boundary.http.methods.allows("OPTIONS"), "{file}");
+        for (direction, lists) in boundary.headers.iter().flat_map(Named::iter) {
+            let stopped: Vec<&str> = sent.into_iter().filter(|header| !lists.passes(header)).collect();
+            assert_eq!(stopped, [""; 0], "{file} {direction}");
+        }
+    }
 }

@@ -24,11 +24,11 @@ fn a_person_is_told_where_what_and_how_to_mend() {
     let text = people(&findings, files.len());
     let first = text.split("\n\n").next().unwrap_or_default();
     let expected = "error ICH-B022: A request is sent again only after the statuses that allow it
-  where: bff_to_gateway.json:74:9 (/http/retry/retry_on_status/0)
+  where: bff_to_gateway.json:80:9 (/http/retry/retry_on_status/0)
   what:  the bff would send again after 409
   mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.";
     assert_eq!(first, expected);
-    assert_eq!(files[1].text().lines().nth(74 - 1).map(str::trim), Some("409,"));
+    assert_eq!(files[1].text().lines().nth(80 - 1).map(str::trim), Some("409,"));
     assert!(text.ends_with("\n\n4 files: 1 error, 1 warning\n"), "{text}");
     let clean = format!("4 files, {} rules, nothing to mend\n", rules().count());
     assert_eq!(people(&[], 4), clean);
@@ -51,7 +51,7 @@ fn json_has_every_part_of_a_finding() {
     assert_eq!(first["rule"], "ICH-B022");
     assert_eq!(first["severity"], "error");
     assert_eq!(first["file"], "bff_to_gateway.json");
-    assert_eq!((&first["line"], &first["column"]), (&74.into(), &9.into()));
+    assert_eq!((&first["line"], &first["column"]), (&80.into(), &9.into()));
     assert_eq!(first["pointer"], "/http/retry/retry_on_status/0");
     assert_eq!(first["what"], "the bff would send again after 409");
     assert!(
@@ -90,7 +90,7 @@ fn a_workflow_command_cannot_be_ended_by_what_it_says() {
     findings[0].place.file = "a,b:c.json".to_owned();
     findings[0].what = "50%\n::error::forged".to_owned();
     let text = github(&findings);
-    let start = "::error file=a%2Cb%3Ac.json,line=74,col=9,title=ICH-B022%3A A request is sent";
+    let start = "::error file=a%2Cb%3Ac.json,line=80,col=9,title=ICH-B022%3A A request is sent";
     assert!(text.starts_with(start), "{text}");
     assert!(text.contains("::50%25%0A::error::forged (/http/retry/retry_on_status/0)%0AMend: "), "{text}");
     assert_eq!(text.lines().count(), 1);

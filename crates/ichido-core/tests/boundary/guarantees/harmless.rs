@@ -48,6 +48,26 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "A page on another origin is refused by its own browser without them, before anything is sent.",
+        &[
+            "browser_to_bff.json/headers/inbound/allow access-control-request-headers",
+            "browser_to_bff.json/headers/inbound/allow access-control-request-method",
+            "browser_to_bff.json/headers/inbound/allow origin",
+            "bff_to_gateway.json/headers/bff_outbound/allow access-control-request-headers",
+            "bff_to_gateway.json/headers/bff_outbound/allow access-control-request-method",
+            "bff_to_gateway.json/headers/bff_outbound/allow origin",
+            "bff_to_gateway.json/headers/gateway_inbound/allow access-control-request-headers",
+            "bff_to_gateway.json/headers/gateway_inbound/allow access-control-request-method",
+            "bff_to_gateway.json/headers/gateway_inbound/allow origin",
+            "gateway_to_adapter.json/headers/gateway_outbound/allow access-control-request-headers",
+            "gateway_to_adapter.json/headers/gateway_outbound/allow access-control-request-method",
+            "gateway_to_adapter.json/headers/gateway_outbound/allow origin",
+            "gateway_to_adapter.json/headers/adapter_inbound/allow access-control-request-headers",
+            "gateway_to_adapter.json/headers/adapter_inbound/allow access-control-request-method",
+            "gateway_to_adapter.json/headers/adapter_inbound/allow origin",
+        ],
+    ),
+    (
         "The list of allowed headers does not name them, so they do not pass either way.",
         &[
             "bff_to_gateway.json/headers/gateway_inbound/drop",
