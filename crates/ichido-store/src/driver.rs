@@ -49,7 +49,7 @@ impl Driver {
     /// The wake-ups of its store: other nodes are told where the database carries messages between them.
     pub(crate) async fn wakes(&self) -> Wakes {
         match self {
-            Self::Postgres(postgres) => Wakes::everywhere(postgres.pool()).await,
+            Self::Postgres(postgres) => postgres.wakes().await,
             Self::Sqlite(_) => Wakes::here(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
+pub(crate) mod line;
 mod mark;
 pub(crate) mod moment;
 mod read;
@@ -14,17 +15,18 @@ use std::collections::HashMap;
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, SqlSafeStr as _};
 
+use self::line::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, Lines, SETTINGS};
 use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::message::QueueName;
 use crate::told::told_of_migration;
+use crate::wake::Wakes;
 
 /// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
 /// row that is held goes on alone.
@@ -33,14 +35,11 @@ const LOCK_TIMEOUT: &str = "200ms";
 /// How long a node waits for another one that migrates.
 const MIGRATION_LOCK_TIMEOUT: &str = "60s";
 
-/// How long a caller waits for a free connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long after its last use a connection counts as alive.
-const TRUSTED_FOR: Duration = Duration::from_secs(1);
-
 pub(crate) struct Postgres {
-    pool: PgPool,
+    /// For calls that stand alone.
+    calls: Lines,
+    /// For batches, over the same connections.
+    batches: Lines,
     options: PgConnectOptions,
     skew: Arc<AtomicI64>,
     /// Where the last claim of each queue ended.
@@ -74,27 +73,17 @@ impl Postgres {
                 ("enable_seqscan", "off"),
                 // Compiling a statement takes longer than any of ours runs.
                 ("jit", "off"),
-            ]);
+            ])
+            .options(SETTINGS);
         let told = first_connection(&options).await?;
-        let pool = PgPoolOptions::new()
-            // One more, to listen for the wake-ups of other nodes.
-            .max_connections(connections_max.max(1).saturating_add(1))
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            // Asking a connection whether it lives costs as much as a small write; one that was used a moment ago is taken at its word.
-            .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(async move {
-                    if meta.idle_for >= TRUSTED_FOR {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .connect_with(options.clone())
-            .await
-            .map_err(|error| StoreError::Unavailable(told.unwrap_or(error)))?;
+        let calls = Lines::new(options.clone(), connections_max.max(1), CALL_TIMEOUT);
+        calls.execute(sqlx::query("SELECT 1")).await.map_err(|error| match (told, error) {
+            (Some(error), _) | (None, StoreError::Unknown(error)) => StoreError::Unavailable(error),
+            (None, error) => error,
+        })?;
         Ok(Self {
-            pool,
+            batches: calls.with_patience(BATCH_TIMEOUT),
+            calls,
             options,
             skew,
             marks: Mutex::default(),
@@ -107,8 +96,10 @@ impl Postgres {
     pub(crate) async fn migrate(&self) -> Result<(), StoreError> {
         let migrator = migrator();
         let known = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
-        // On a connection of its own, which may wait for another node's migration and is not used for anything else.
-        let options = self.options.clone().options([("lock_timeout", MIGRATION_LOCK_TIMEOUT)]);
+        // On a connection of its own, which may wait for another node's migration, takes the time that it takes, and is not used for
+        // anything else.
+        let settings = [("lock_timeout", MIGRATION_LOCK_TIMEOUT), ("statement_timeout", "0")];
+        let options = self.options.clone().options(settings);
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .connect_with(options)
@@ -125,9 +116,15 @@ impl Postgres {
         }
     }
 
-    /// The pool, for those who enqueue in their own transactions and for tests.
-    pub(crate) fn pool(&self) -> &PgPool {
-        &self.pool
+    /// The pool, for tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn pool(&self) -> &sqlx::PgPool {
+        self.calls.pool()
+    }
+
+    /// The wake-ups that go between nodes.
+    pub(crate) async fn wakes(&self) -> Wakes {
+        Wakes::everywhere(self.calls.clone(), self.options.clone()).await
     }
 
     fn skew(&self) -> i64 {

@@ -39,9 +39,10 @@ impl Store {
     /// - **SQLite**: the path is taken as it is written, without parameters and without `%` escapes, and its folder must be there.
     ///   `connections_max` bounds the readers, of which there is at least one; there is one writer.
     /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` is taken
-    ///   as at least 1; one more connection listens for other nodes. It speaks TLS where the server
-    ///   does; over a network that is not yours add `?sslmode=verify-full`, with `&sslrootcert=file` unless the system knows who signed
-    ///   the server's certificate: without it a server that offers no TLS is spoken to in the clear. A server that does not answer is given up on after 5 seconds.
+    ///   as at least 1; one more connection listens for other nodes. It speaks TLS where the server does; over a network that is not
+    ///   yours add `?sslmode=verify-full`, with `&sslrootcert=file` unless the system knows who signed the server's certificate: without
+    ///   it a server that offers no TLS is spoken to in the clear. A server that does not let us in is given up on after 5 seconds,
+    ///   one that does not answer a statement after 25.
     ///
     /// ```
     /// use ichido_store::Store;

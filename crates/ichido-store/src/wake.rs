@@ -10,14 +10,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::ledger::RecordName;
-use sqlx::postgres::{PgListener, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::{Notify, futures::OwnedNotified, mpsc};
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::held::lock;
 use crate::hex;
 use crate::message::QueueName;
+use crate::postgres::line::Lines;
 
 /// The channel that all nodes listen on.
 const CHANNEL: &str = "ichido";
@@ -29,6 +31,10 @@ const MESSAGE_BYTES_MAX: usize = 7_500;
 const WAITING_MAX: usize = 10_000;
 /// Topics that are remembered though nobody waits for them; beyond it a wake-up that nobody waits for is forgotten.
 const REMEMBERED_MAX: usize = 10_000;
+/// After so long without a word the server is asked whether it is still there: a dead wire is as silent as a quiet night.
+const SILENT_MAX: Duration = Duration::from_secs(30);
+/// How long it may take to say so, and how long it may take to be reached.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait before listening again after the connection was lost.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -123,14 +129,14 @@ impl Wakes {
     }
 
     /// For this process and for the other nodes on the same database, which are heard from now on.
-    pub(crate) async fn everywhere(pool: &PgPool) -> Self {
+    pub(crate) async fn everywhere(lines: Lines, options: PgConnectOptions) -> Self {
         let here = Arc::<Waiters>::default();
         let (elsewhere, waiting) = mpsc::channel(WAITING_MAX);
         let origin = Uuid::now_v7();
-        let listener = listener(pool).await;
+        let listener = listener(&options).await;
         let tasks = vec![
-            tokio::spawn(tell(pool.clone(), origin, waiting)).abort_handle(),
-            tokio::spawn(listen(pool.clone(), listener, origin, Arc::clone(&here))).abort_handle(),
+            tokio::spawn(tell(lines, origin, waiting)).abort_handle(),
+            tokio::spawn(listen(options, listener, origin, Arc::clone(&here))).abort_handle(),
         ];
         Self { here, elsewhere: Some(elsewhere), tasks }
     }
@@ -159,14 +165,14 @@ impl Wakes {
             return true;
         }
         match &mut waiting.notified {
-            Some(notified) => tokio::time::timeout(at_most, notified.as_mut()).await.is_ok(),
+            Some(notified) => timeout(at_most, notified.as_mut()).await.is_ok(),
             None => false,
         }
     }
 }
 
 /// Sends what gathers, one message at a time, until the store is gone. A message begins with who sends it.
-async fn tell(pool: PgPool, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
+async fn tell(lines: Lines, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
     while let Some(first) = waiting.recv().await {
         let mut topics = BTreeSet::from([first]);
         let mut bytes = 0;
@@ -180,9 +186,8 @@ async fn tell(pool: PgPool, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
             message.push(' ');
             message.push_str(topic);
         }
-        if let Err(error) =
-            sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(message).execute(&pool).await
-        {
+        let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(message);
+        if let Err(error) = lines.execute(notify).await {
             tracing::debug!(%error, "a wake-up was not sent; the other nodes poll");
         }
         tokio::time::sleep(GATHER_FOR).await;
@@ -191,7 +196,7 @@ async fn tell(pool: PgPool, origin: Uuid, mut waiting: mpsc::Receiver<Topic>) {
 
 /// Hears what other nodes say, until it is aborted with the store.
 async fn listen(
-    pool: PgPool,
+    options: PgConnectOptions,
     mut listening: Result<PgListener, sqlx::Error>,
     origin: Uuid,
     here: Arc<Waiters>,
@@ -207,22 +212,28 @@ async fn listen(
         };
         if heard.is_err() {
             tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
-            listening = listener(&pool).await;
+            listening = listener(&options).await;
         }
     }
 }
 
-async fn listener(pool: &PgPool) -> Result<PgListener, sqlx::Error> {
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(CHANNEL).await?;
+/// A connection that listens, from a pool of its own: a dead one is given up without the store having one less.
+async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
+    let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(ANSWER_TIMEOUT);
+    let mut listener = PgListener::connect_with(&pool.connect_lazy_with(options.clone())).await?;
+    let listening = timeout(ANSWER_TIMEOUT, listener.listen(CHANNEL)).await;
+    listening.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
     Ok(listener)
 }
 
-/// Hears one message; our own are no news.
+/// Hears one message, or that the server is still there; our own messages are no news.
 async fn hear(listener: &mut PgListener, origin: &str, here: &Waiters) -> Result<(), ()> {
-    let message = listener.recv().await.map_err(|error| {
-        tracing::debug!(%error, "the connection that hears other nodes was lost");
-    })?;
+    let lost = |error: sqlx::Error| tracing::debug!(%error, "the connection that hears other nodes was lost");
+    let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {
+        let asked = timeout(ANSWER_TIMEOUT, sqlx::query("SELECT 1").execute(listener)).await;
+        return asked.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(drop).map_err(lost);
+    };
+    let message = heard.map_err(lost)?;
     let mut words = message.payload().split(' ');
     if words.next() != Some(origin) {
         words.for_each(|topic| here.wake(&Topic(topic.to_owned())));

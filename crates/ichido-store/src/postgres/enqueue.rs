@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
-use sqlx::{PgConnection, Row as _};
+use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
@@ -18,23 +18,38 @@ const ROUNDS_MAX: usize = 3;
 
 impl Postgres {
     pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
+        self.batches.talk(async |connection| self.enqueue_over(connection, messages).await).await
+    }
+
+    async fn enqueue_over(
+        &self,
+        connection: &mut PgConnection,
+        messages: &[Numbered],
+    ) -> Result<Vec<Enqueued>, StoreError> {
         // Duplicates are rare, so a batch is first taken to have none. Not so inside a caller's transaction, which the
         // failure would end.
         let all: Vec<usize> = (0..messages.len()).collect();
-        let mut connection = self.pool().acquire().await?;
         let new = include_str!("sql/enqueue_new.sql");
         let outcome = insertion(new, messages, &all, self.skew()).execute(&mut *connection).await;
         match outcome.map_err(StoreError::from) {
             Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
-            Err(StoreError::Refused(_)) => enqueue_in(&mut connection, messages, self.skew()).await,
+            Err(StoreError::Refused(_)) => enqueue_in(connection, messages, self.skew()).await,
             Err(error) => Err(error),
         }
     }
 
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
-        let mut transaction = self.pool().begin().await?;
-        let enqueued = self.enqueue_content(&mut transaction, &message).await?;
+        self.calls.talk(async |connection| self.same_content_over(connection, &message).await).await
+    }
+
+    async fn same_content_over(
+        &self,
+        connection: &mut PgConnection,
+        message: &Numbered,
+    ) -> Result<Enqueued, StoreError> {
+        let mut transaction = connection.begin().await?;
+        let enqueued = self.enqueue_content(&mut transaction, message).await?;
         // The place among the contents is for a message that is new; another one gives it back.
         match enqueued {
             Enqueued::New { .. } => transaction.commit().await?,

@@ -60,19 +60,24 @@ impl Postgres {
             open.iter().map(|index| (attempts[*index].claim.name.hash(), &attempts[*index])).collect();
         rows.sort_by_key(|(name, _)| *name);
         let claims = || rows.iter().map(|(_, attempt)| &attempt.claim);
-        let inserted = sqlx::query(include_str!("sql/key_claim.sql"))
-            .bind(rows.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.name.operation.as_str()).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.name.identity.as_str()).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.name.key.as_str()).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.fingerprint.as_bytes().as_slice()).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.request_digest.as_bytes().as_slice()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(_, attempt)| attempt.claim_id).collect::<Vec<_>>())
-            .bind(claims().map(|claim| micros(claim.policy.lease())).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.hops.as_deref()).collect::<Vec<_>>())
-            .bind(claims().map(|claim| claim.trace.as_deref()).collect::<Vec<_>>())
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let inserted = self
+            .batches
+            .all(
+                sqlx::query(include_str!("sql/key_claim.sql"))
+                    .bind(rows.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.name.operation.as_str()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.name.identity.as_str()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.name.key.as_str()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.fingerprint.as_bytes().as_slice()).collect::<Vec<_>>())
+                    .bind(
+                        claims().map(|claim| claim.request_digest.as_bytes().as_slice()).collect::<Vec<_>>(),
+                    )
+                    .bind(rows.iter().map(|(_, attempt)| attempt.claim_id).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| micros(claim.policy.lease())).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.hops.as_deref()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.trace.as_deref()).collect::<Vec<_>>())
+                    .bind(self.skew()),
+            )
             .await?;
         inserted.iter().map(|row| Ok((row.uuid("claim_id")?, row.fence()?))).collect()
     }
@@ -109,11 +114,14 @@ impl Postgres {
                 self.claim_replace(attempt, name, found).await?.map(|fence| KeyClaimed::Run { fence, began })
             }
             Next::MarkUnknown { fence } => {
-                let marked = sqlx::query(include_str!("sql/key_mark_unknown.sql"))
-                    .bind(name.as_slice())
-                    .bind(number(fence))
-                    .bind(self.skew())
-                    .execute(self.pool())
+                let marked = self
+                    .batches
+                    .execute(
+                        sqlx::query(include_str!("sql/key_mark_unknown.sql"))
+                            .bind(name.as_slice())
+                            .bind(number(fence))
+                            .bind(self.skew()),
+                    )
                     .await?;
                 // Not marked: it was renewed or settled meanwhile, and the next round sees it.
                 (marked.rows_affected() == 1).then_some(KeyClaimed::Unknown { fence })
@@ -127,18 +135,21 @@ impl Postgres {
         name: &[u8; 32],
         found: &Found,
     ) -> Result<Option<Fence>, StoreError> {
-        let row = sqlx::query(include_str!("sql/key_replace.sql"))
-            .bind(name.as_slice())
-            .bind(number(found.key.record.fence))
-            .bind(state_name(&found.key.record.phase))
-            .bind(attempt.claim_id)
-            .bind(attempt.claim.fingerprint.as_bytes().as_slice())
-            .bind(attempt.claim.request_digest.as_bytes().as_slice())
-            .bind(micros(attempt.claim.policy.lease()))
-            .bind(attempt.claim.hops.as_deref())
-            .bind(attempt.claim.trace.as_deref())
-            .bind(self.skew())
-            .fetch_optional(self.pool())
+        let row = self
+            .batches
+            .optional(
+                sqlx::query(include_str!("sql/key_replace.sql"))
+                    .bind(name.as_slice())
+                    .bind(number(found.key.record.fence))
+                    .bind(state_name(&found.key.record.phase))
+                    .bind(attempt.claim_id)
+                    .bind(attempt.claim.fingerprint.as_bytes().as_slice())
+                    .bind(attempt.claim.request_digest.as_bytes().as_slice())
+                    .bind(micros(attempt.claim.policy.lease()))
+                    .bind(attempt.claim.hops.as_deref())
+                    .bind(attempt.claim.trace.as_deref())
+                    .bind(self.skew()),
+            )
             .await?;
         row.as_ref().map(Columns::fence).transpose().map_err(Into::into)
     }
@@ -210,18 +221,21 @@ impl Postgres {
         if names.is_empty() {
             return Ok(HashSet::new());
         }
-        let kept = sqlx::query(include_str!("sql/key_settle.sql"))
-            .bind(names)
-            .bind(fences)
-            .bind(states)
-            .bind(statuses)
-            .bind(header_blobs)
-            .bind(bodies)
-            .bind(digests)
-            .bind(messages)
-            .bind(ttls)
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let kept = self
+            .batches
+            .all(
+                sqlx::query(include_str!("sql/key_settle.sql"))
+                    .bind(names)
+                    .bind(fences)
+                    .bind(states)
+                    .bind(statuses)
+                    .bind(header_blobs)
+                    .bind(bodies)
+                    .bind(digests)
+                    .bind(messages)
+                    .bind(ttls)
+                    .bind(self.skew()),
+            )
             .await?;
         kept.iter().map(name_of).collect()
     }
@@ -271,10 +285,13 @@ impl Postgres {
         if these().next().is_none() {
             return Ok(Vec::new());
         }
-        let done = sqlx::query(sql)
-            .bind(these().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
-            .bind(these().map(|(_, settle)| number(settle.fence)).collect::<Vec<_>>())
-            .fetch_all(self.pool())
+        let done = self
+            .batches
+            .all(
+                sqlx::query(sql)
+                    .bind(these().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
+                    .bind(these().map(|(_, settle)| number(settle.fence)).collect::<Vec<_>>()),
+            )
             .await?;
         done.iter().map(name_of).collect()
     }
@@ -287,12 +304,15 @@ impl Postgres {
         let mut rows: Vec<([u8; 32], Fence, Duration)> =
             claims.iter().map(|(name, fence, lease)| (name.hash(), *fence, *lease)).collect();
         rows.sort_by_key(|(name, ..)| *name);
-        let renewed = sqlx::query(include_str!("sql/key_renew.sql"))
-            .bind(rows.iter().map(|(name, ..)| name.as_slice()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(_, fence, _)| number(*fence)).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(.., lease)| micros(*lease)).collect::<Vec<_>>())
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let renewed = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/key_renew.sql"))
+                    .bind(rows.iter().map(|(name, ..)| name.as_slice()).collect::<Vec<_>>())
+                    .bind(rows.iter().map(|(_, fence, _)| number(*fence)).collect::<Vec<_>>())
+                    .bind(rows.iter().map(|(.., lease)| micros(*lease)).collect::<Vec<_>>())
+                    .bind(self.skew()),
+            )
             .await?;
         let renewed: HashSet<([u8; 32], Fence)> =
             renewed.iter().map(|row| Ok((name_of(row)?, row.fence()?))).collect::<Result<_, StoreError>>()?;
@@ -314,11 +334,14 @@ impl Postgres {
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
         let (since, name) = page_after(after);
-        let rows = sqlx::query(include_str!("sql/key_unknown.sql"))
-            .bind(Moment(since))
-            .bind(name)
-            .bind(i64::from(limit.min(limits::PAGE_MAX)))
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/key_unknown.sql"))
+                    .bind(Moment(since))
+                    .bind(name)
+                    .bind(i64::from(limit.min(limits::PAGE_MAX))),
+            )
             .await?;
         // Nothing is judged here, so no moment is needed.
         rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH)?.key)).collect()
@@ -326,19 +349,21 @@ impl Postgres {
 
     /// Forgets expired records, at most `limit`; answers how many.
     pub(crate) async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
-        let row = sqlx::query(include_str!("sql/key_sweep.sql"))
-            .bind(i64::from(limit))
-            .bind(self.skew())
-            .fetch_one(self.pool())
+        let row = self
+            .calls
+            .one(sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(self.skew()))
             .await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
     async fn find_many(&self, names: &[[u8; 32]]) -> Result<HashMap<[u8; 32], Found>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/key_find.sql"))
-            .bind(names.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/key_find.sql"))
+                    .bind(names.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
+                    .bind(self.skew()),
+            )
             .await?;
         rows.iter().map(|row| Ok((name_of(row)?, found(row, row.moment("now")?)?))).collect()
     }

@@ -15,8 +15,7 @@ use crate::rows::{self, count, message_row};
 
 impl Postgres {
     pub(crate) async fn message(&self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
-        let row =
-            sqlx::query(include_str!("sql/message_get.sql")).bind(id).fetch_optional(self.pool()).await?;
+        let row = self.calls.optional(sqlx::query(include_str!("sql/message_get.sql")).bind(id)).await?;
         row.as_ref().map(message_row).transpose()
     }
 
@@ -30,7 +29,10 @@ impl Postgres {
         } else {
             include_str!("sql/message_list.sql")
         };
-        let rows = sqlx::query(sql)
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(sql)
             // Planned anew each time: a plan for any filter would take each of them for a narrow one.
             .persistent(false)
             .bind(filter.queue.as_ref().map(QueueName::as_str))
@@ -41,8 +43,8 @@ impl Postgres {
             .bind(filter.created_from.map(Moment))
             .bind(filter.created_before.map(Moment))
             .bind(filter.after)
-            .bind(i64::from(limit.min(limits::PAGE_MAX)))
-            .fetch_all(self.pool())
+            .bind(i64::from(limit.min(limits::PAGE_MAX))),
+            )
             .await?;
         rows.iter().map(message_row).collect()
     }
@@ -54,13 +56,16 @@ impl Postgres {
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Letter>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/letter_list.sql"))
-            .bind(state.as_str())
-            .bind(queue.map(QueueName::as_str))
-            .bind(after.map(|(since, _)| Moment(since)))
-            .bind(after.map(|(_, id)| id))
-            .bind(i64::from(limit.min(limits::PAGE_MAX)))
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/letter_list.sql"))
+                    .bind(state.as_str())
+                    .bind(queue.map(QueueName::as_str))
+                    .bind(after.map(|(since, _)| Moment(since)))
+                    .bind(after.map(|(_, id)| id))
+                    .bind(i64::from(limit.min(limits::PAGE_MAX))),
+            )
             .await?;
         rows.iter()
             .map(|row| Ok(Letter { since: row.moment("since")?, message: message_row(row)? }))
@@ -69,14 +74,13 @@ impl Postgres {
 
     pub(crate) async fn transitions(&self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
         // The claim first: should it end between the two looks, the events have it.
-        let lease =
-            sqlx::query(include_str!("sql/step_lease.sql")).bind(id).fetch_optional(self.pool()).await?;
-        let rows = sqlx::query(include_str!("sql/event_list.sql")).bind(id).fetch_all(self.pool()).await?;
+        let lease = self.calls.optional(sqlx::query(include_str!("sql/step_lease.sql")).bind(id)).await?;
+        let rows = self.calls.all(sqlx::query(include_str!("sql/event_list.sql")).bind(id)).await?;
         rows::transitions(&rows, lease.as_ref())
     }
 
     pub(crate) async fn counts(&self) -> Result<Vec<Count>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/count_read.sql")).fetch_all(self.pool()).await?;
+        let rows = self.calls.all(sqlx::query(include_str!("sql/count_read.sql"))).await?;
         rows.iter().map(count).collect()
     }
 }

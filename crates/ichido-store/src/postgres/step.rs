@@ -4,7 +4,7 @@ use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
-use sqlx::{PgConnection, Row as _};
+use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
@@ -31,8 +31,18 @@ impl Postgres {
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
     ) -> Result<(Stepped, Option<QueueName>), StoreError> {
+        self.calls.talk(async |connection| self.step_over(connection, id, event, note).await).await
+    }
+
+    async fn step_over(
+        &self,
+        connection: &mut PgConnection,
+        id: Uuid,
+        event: impl Fn(Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<(Stepped, Option<QueueName>), StoreError> {
         for _ in 0..ROUNDS_MAX {
-            let mut transaction = self.pool().begin().await?;
+            let mut transaction = connection.begin().await?;
             let taken = match self.take(&mut transaction, id).await? {
                 Found::Here(taken) => taken,
                 Found::Moving => {
@@ -174,7 +184,15 @@ impl Postgres {
         &self,
         judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
     ) -> Result<Option<usize>, StoreError> {
-        let mut transaction = self.pool().begin().await?;
+        self.calls.talk(async |connection| self.rescue_over(connection, judge).await).await
+    }
+
+    async fn rescue_over(
+        &self,
+        connection: &mut PgConnection,
+        judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
+    ) -> Result<Option<usize>, StoreError> {
+        let mut transaction = connection.begin().await?;
         let Some(lease) = sqlx::query(include_str!("sql/rescue_lock.sql"))
             .bind(self.skew())
             .fetch_optional(&mut *transaction)

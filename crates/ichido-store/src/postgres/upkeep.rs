@@ -19,16 +19,15 @@ use crate::rows::{last_id, node};
 impl Postgres {
     /// What time it is.
     pub(crate) async fn clock(&self) -> Result<Timestamp, StoreError> {
-        let row = sqlx::query(include_str!("sql/now.sql")).bind(self.skew()).fetch_one(self.pool()).await?;
+        let row = self.calls.one(sqlx::query(include_str!("sql/now.sql")).bind(self.skew())).await?;
         Ok(row.moment("now")?)
     }
 
     /// Makes what has come due claimable; answers which queues got something.
     pub(crate) async fn promote(&self, limit: u32) -> Result<Vec<(QueueName, u64)>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/promote.sql"))
-            .bind(i64::from(limit))
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(sqlx::query(include_str!("sql/promote.sql")).bind(i64::from(limit)).bind(self.skew()))
             .await?;
         let mut promoted = Vec::new();
         for row in &rows {
@@ -47,51 +46,51 @@ impl Postgres {
         paused: bool,
         by: Option<&str>,
     ) -> Result<(), StoreError> {
-        sqlx::query(include_str!("sql/queue_pause.sql"))
-            .bind(queue.as_str())
-            .bind(paused)
-            .bind(by)
-            .bind(self.skew())
-            .execute(self.pool())
+        self.calls
+            .execute(
+                sqlx::query(include_str!("sql/queue_pause.sql"))
+                    .bind(queue.as_str())
+                    .bind(paused)
+                    .bind(by)
+                    .bind(self.skew()),
+            )
             .await?;
         Ok(())
     }
 
     pub(crate) async fn fold_counts(&self, limit: u32) -> Result<u64, StoreError> {
-        let row = sqlx::query(include_str!("sql/count_fold.sql"))
-            .bind(i64::from(limit))
-            .fetch_one(self.pool())
-            .await?;
+        let row =
+            self.calls.one(sqlx::query(include_str!("sql/count_fold.sql")).bind(i64::from(limit))).await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
     /// Forgets messages that were finished before a moment.
     pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let bound = last_id(finished_before);
-        let row = sqlx::query(include_str!("sql/retention.sql"))
-            .bind(bound)
-            .bind(Moment(finished_before))
-            .bind(i64::from(limit))
-            .fetch_one(self.pool())
+        let row = self
+            .calls
+            .one(
+                sqlx::query(include_str!("sql/retention.sql"))
+                    .bind(bound)
+                    .bind(Moment(finished_before))
+                    .bind(i64::from(limit)),
+            )
             .await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
     /// Forgets contents whose window is over.
     pub(crate) async fn sweep_contents(&self, limit: u32) -> Result<u64, StoreError> {
-        let row = sqlx::query(include_str!("sql/content_sweep.sql"))
-            .bind(i64::from(limit))
-            .bind(self.skew())
-            .fetch_one(self.pool())
+        let row = self
+            .calls
+            .one(sqlx::query(include_str!("sql/content_sweep.sql")).bind(i64::from(limit)).bind(self.skew()))
             .await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
     pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
-        let row = sqlx::query(include_str!("sql/pace_read.sql"))
-            .bind(destination)
-            .fetch_optional(self.pool())
-            .await?;
+        let row =
+            self.calls.optional(sqlx::query(include_str!("sql/pace_read.sql")).bind(destination)).await?;
         row.map(|row| Ok(SharedPace { version: row.try_get("version")?, bytes: row.try_get("pace")? }))
             .transpose()
     }
@@ -103,37 +102,37 @@ impl Postgres {
         version: i64,
         pace: &[u8],
     ) -> Result<bool, StoreError> {
-        let row = sqlx::query(include_str!("sql/pace_write.sql"))
-            .bind(destination)
-            .bind(version)
-            .bind(pace)
-            .fetch_optional(self.pool())
+        let row = self
+            .calls
+            .optional(
+                sqlx::query(include_str!("sql/pace_write.sql")).bind(destination).bind(version).bind(pace),
+            )
             .await?;
         Ok(row.is_some())
     }
 
     pub(crate) async fn beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
-        sqlx::query(include_str!("sql/node_beat.sql"))
-            .bind(node)
-            .bind(name)
-            .bind(self.skew())
-            .execute(self.pool())
+        self.calls
+            .execute(sqlx::query(include_str!("sql/node_beat.sql")).bind(node).bind(name).bind(self.skew()))
             .await?;
         Ok(())
     }
 
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/node_list.sql")).fetch_all(self.pool()).await?;
+        let rows = self.calls.all(sqlx::query(include_str!("sql/node_list.sql"))).await?;
         rows.iter().map(node).collect()
     }
 
     /// Whether this node does the upkeep until its lease lapses.
     pub(crate) async fn take_care(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
-        let row = sqlx::query(include_str!("sql/caretaker_claim.sql"))
-            .bind(node)
-            .bind(micros(lease))
-            .bind(self.skew())
-            .fetch_optional(self.pool())
+        let row = self
+            .calls
+            .optional(
+                sqlx::query(include_str!("sql/caretaker_claim.sql"))
+                    .bind(node)
+                    .bind(micros(lease))
+                    .bind(self.skew()),
+            )
             .await?;
         Ok(row.is_some())
     }

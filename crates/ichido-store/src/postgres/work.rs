@@ -8,8 +8,8 @@ use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
+use sqlx::{Connection as _, PgConnection};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -82,16 +82,19 @@ impl Postgres {
         terms: ClaimTerms,
         place: Place,
     ) -> Result<Vec<Work>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/work_claim.sql"))
-            .bind(queue.as_str())
-            .bind(terms.node)
-            .bind(place.0)
-            .bind(place.1)
-            .bind(i64::from(count.get()))
-            .bind(micros(terms.lease))
-            .bind(terms.marks)
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/work_claim.sql"))
+                    .bind(queue.as_str())
+                    .bind(terms.node)
+                    .bind(place.0)
+                    .bind(place.1)
+                    .bind(i64::from(count.get()))
+                    .bind(micros(terms.lease))
+                    .bind(terms.marks)
+                    .bind(self.skew()),
+            )
             .await?;
         let work = self.claimed(queue, terms, &rows)?;
         if let Some(last) = work.last() {
@@ -101,13 +104,16 @@ impl Postgres {
     }
 
     async fn claim_suspect(&self, queue: &QueueName, terms: ClaimTerms) -> Result<Vec<Work>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/work_claim_suspect.sql"))
-            .bind(queue.as_str())
-            .bind(terms.node)
-            .bind(micros(terms.lease))
-            .bind(terms.marks)
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/work_claim_suspect.sql"))
+                    .bind(queue.as_str())
+                    .bind(terms.node)
+                    .bind(micros(terms.lease))
+                    .bind(terms.marks)
+                    .bind(self.skew()),
+            )
             .await?;
         self.claimed(queue, terms, &rows)
     }
@@ -157,10 +163,13 @@ impl Postgres {
     ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
         let mut strangers: HashSet<_> = self.held.strangers(pairs).into_iter().collect();
         if !strangers.is_empty() {
-            let rows = sqlx::query(include_str!("sql/lease_members.sql"))
-                .bind(strangers.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-                .bind(strangers.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
-                .fetch_all(self.pool())
+            let rows = self
+                .batches
+                .all(
+                    sqlx::query(include_str!("sql/lease_members.sql"))
+                        .bind(strangers.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+                        .bind(strangers.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>()),
+                )
                 .await?;
             let members = of_messages(&rows)?;
             strangers.retain(|pair| !members.contains(pair));
@@ -175,25 +184,28 @@ impl Postgres {
         }
         let these = || endings.iter();
         let notes = || these().map(|ending| &ending.settlement.note);
-        let rows = sqlx::query(include_str!("sql/settle_sent.sql"))
-            .bind(these().map(|ending| ending.settlement.id).collect::<Vec<_>>())
-            .bind(these().map(|ending| number(ending.fence)).collect::<Vec<_>>())
-            .bind(these().map(|ending| Moment(ending.settlement.claimed_at)).collect::<Vec<_>>())
-            .bind(these().map(|ending| count(ending.history.tries)).collect::<Vec<_>>())
-            .bind(these().map(|ending| count(ending.history.deaths)).collect::<Vec<_>>())
-            .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
-            .bind(
-                notes()
-                    .map(|note| note.result_digest.map(|digest| digest.as_bytes().to_vec()))
-                    .collect::<Vec<_>>(),
+        let rows = self
+            .batches
+            .all(
+                sqlx::query(include_str!("sql/settle_sent.sql"))
+                    .bind(these().map(|ending| ending.settlement.id).collect::<Vec<_>>())
+                    .bind(these().map(|ending| number(ending.fence)).collect::<Vec<_>>())
+                    .bind(these().map(|ending| Moment(ending.settlement.claimed_at)).collect::<Vec<_>>())
+                    .bind(these().map(|ending| count(ending.history.tries)).collect::<Vec<_>>())
+                    .bind(these().map(|ending| count(ending.history.deaths)).collect::<Vec<_>>())
+                    .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
+                    .bind(
+                        notes()
+                            .map(|note| note.result_digest.map(|digest| digest.as_bytes().to_vec()))
+                            .collect::<Vec<_>>(),
+                    )
+                    .bind(notes().map(|note| note.receipt.as_deref()).collect::<Vec<_>>())
+                    .bind(fences(endings))
+                    .bind(self.held.over(these()).into_iter().map(number).collect::<Vec<_>>())
+                    .bind(self.skew())
+                    .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
+                    .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>()),
             )
-            .bind(notes().map(|note| note.receipt.as_deref()).collect::<Vec<_>>())
-            .bind(fences(endings))
-            .bind(self.held.over(these()).into_iter().map(number).collect::<Vec<_>>())
-            .bind(self.skew())
-            .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
-            .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>())
-            .fetch_all(self.pool())
             .await?;
         self.held.let_go(these());
         let stands = of_messages(&rows)?;
@@ -207,7 +219,9 @@ impl Postgres {
             return Ok(HashMap::new());
         }
         for _ in 0..ROUNDS_MAX {
-            match self.settle_unended(endings).await {
+            let settling =
+                async |connection: &mut PgConnection| self.settle_unended(connection, endings).await;
+            match self.batches.talk(settling).await {
                 // Another report about one of these came in between and is committed: the next look sees it.
                 Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => (),
                 outcome => return outcome,
@@ -216,8 +230,12 @@ impl Postgres {
         Err(StoreError::Busy)
     }
 
-    async fn settle_unended(&self, endings: &[Ending<'_>]) -> Result<HashMap<usize, Stepped>, StoreError> {
-        let mut transaction = self.pool().begin().await?;
+    async fn settle_unended(
+        &self,
+        connection: &mut PgConnection,
+        endings: &[Ending<'_>],
+    ) -> Result<HashMap<usize, Stepped>, StoreError> {
+        let mut transaction = connection.begin().await?;
         let rows = sqlx::query(include_str!("sql/lease_hold.sql"))
             .bind(fences(endings))
             .bind(self.skew())
@@ -272,16 +290,16 @@ impl Postgres {
 
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
     async fn settle_late(&self, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        let mut ends = ends(&mut connection, std::slice::from_ref(ending)).await?;
+        let looking =
+            async |connection: &mut PgConnection| ends(connection, std::slice::from_ref(ending)).await;
+        let mut ends = self.batches.talk(looking).await?;
         let Settlement { id, event, note, .. } = ending.settlement;
         let Some(before) = ends.ended.remove(&ending.pair()) else {
             // It was never this claim's: whatever the report says, it says it of another message.
             let message = sqlx::query(include_str!("sql/step_message.sql")).bind(id).bind(self.skew());
-            let is_there = message.fetch_optional(&mut *connection).await?.is_some();
+            let is_there = self.batches.optional(message).await?.is_some();
             return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
         };
-        drop(connection);
         if let Some(state) = ending.again(&before) {
             return Ok(Stepped::Now(state));
         }
@@ -311,21 +329,27 @@ impl Postgres {
         sql: &'static str,
         calls: &BTreeSet<(Uuid, Fence)>,
     ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
-        let rows = sqlx::query(sql)
-            .bind(calls.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-            .bind(calls.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>())
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(sql)
+                    .bind(calls.iter().map(|(id, _)| *id).collect::<Vec<_>>())
+                    .bind(calls.iter().map(|(_, fence)| number(*fence)).collect::<Vec<_>>()),
+            )
             .await?;
         of_messages(&rows)
     }
 
     /// Prolongs claims; answers which of them still stand.
     pub(crate) async fn renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        let rows = sqlx::query(include_str!("sql/lease_renew.sql"))
-            .bind(fences.iter().map(|fence| number(*fence)).collect::<Vec<_>>())
-            .bind(micros(lease))
-            .bind(self.skew())
-            .fetch_all(self.pool())
+        let rows = self
+            .calls
+            .all(
+                sqlx::query(include_str!("sql/lease_renew.sql"))
+                    .bind(fences.iter().map(|fence| number(*fence)).collect::<Vec<_>>())
+                    .bind(micros(lease))
+                    .bind(self.skew()),
+            )
             .await?;
         let renewed: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
         self.held.renewed(fences, &renewed);

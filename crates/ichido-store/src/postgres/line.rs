@@ -1,0 +1,182 @@
+//! Lines to the server: connections of a pool over which every answer is waited for with a bound.
+//!
+//! A wire can go dead without a word, as when a firewall forgets it: neither an answer comes nor an error. Whoever waits
+//! without a bound then waits for ever, and so does the pool when it asks whether the connection it gets back still lives. So
+//! each answer has its bound, and a connection is given back within a bound or not at all.
+//!
+//! A caller may go away in the middle. What it asked may have been `BEGIN`, and sqlx does not know then that a transaction is open:
+//! the next caller's writes would be part of it, acknowledged and never committed. So a connection whose last answer was not
+//! heard is closed, never given back.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgQueryResult, PgRow};
+use sqlx::query::Query;
+use sqlx::{Connection as _, PgConnection};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+
+use crate::error::StoreError;
+use crate::held::lock;
+use crate::told::told;
+
+/// How long a caller waits for a free connection.
+pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When the server gives a statement up. Before we do, because its word is definite: nothing was done.
+const STATEMENT_TIMEOUT: &str = "20s";
+
+/// How long a caller waits for an answer.
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// How long a batch waits for an answer. Shorter, because others wait behind it, and because a batch that is written again is
+/// safe: what came of the first time is found out.
+pub(super) const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// When the server ends a transaction that we left open, and frees what it has locked: after any call is over.
+const LEFT_OPEN_TIMEOUT: &str = "30s";
+
+/// How long a connection may take to say that it lives.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long after its last use a connection counts as alive.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
+/// What the server is told of its own bounds. The last four are for a client whose machine is gone, with what it has locked: the
+/// server asks after this many seconds of silence, this many times, with so many seconds between, and waits this long for
+/// anything that it said to arrive.
+pub(super) const SETTINGS: [(&str, &str); 6] = [
+    ("statement_timeout", STATEMENT_TIMEOUT),
+    ("idle_in_transaction_session_timeout", LEFT_OPEN_TIMEOUT),
+    ("tcp_keepalives_idle", "30"),
+    ("tcp_keepalives_interval", "10"),
+    ("tcp_keepalives_count", "3"),
+    ("tcp_user_timeout", "60s"),
+];
+
+type Asking<'q> = Query<'q, sqlx::Postgres, PgArguments>;
+
+/// A pool, and how long to wait for each answer.
+#[derive(Clone)]
+pub(crate) struct Lines {
+    pool: PgPool,
+    patience: Duration,
+    lost: Lost,
+}
+
+impl Lines {
+    /// Opens no connection yet.
+    pub(super) fn new(options: PgConnectOptions, connections_max: u32, patience: Duration) -> Self {
+        let lost = Lost::default();
+        let asked = lost.clone();
+        let pool = PgPoolOptions::new()
+            .max_connections(connections_max)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            // Ours asks less often.
+            .test_before_acquire(false)
+            .before_acquire(move |connection, meta| {
+                let lost = asked.clone();
+                Box::pin(async move { lost.is_sound(connection, meta.idle_for).await })
+            })
+            .connect_lazy_with(options);
+        Self { pool, patience, lost }
+    }
+
+    /// The same connections, for those who wait longer or less long.
+    pub(super) fn with_patience(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
+    }
+
+    /// The pool, for tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Talks with the server over one connection. What is said in it takes no longer than the patience, however many answers it waits
+    /// for.
+    pub(super) async fn talk<T>(
+        &self,
+        say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        // When there is none to be had, nothing was done.
+        let connection = self.pool.acquire().await.map_err(|error| StoreError::Unavailable(told(error)))?;
+        let mut line = Line { connection, is_sound: false };
+        let outcome = timeout(self.patience, say(&mut line.connection)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(StoreError::Unknown(silence())));
+        match &outcome {
+            Err(StoreError::Unknown(_)) => self.lost.just_now(),
+            // The server became another one's follower and will stay that: the next connection may find the new leader.
+            Err(StoreError::Unavailable(_)) => (),
+            _ => line.is_sound = true,
+        }
+        outcome
+    }
+
+    pub(super) async fn all(&self, query: Asking<'_>) -> Result<Vec<PgRow>, StoreError> {
+        self.talk(async |connection| Ok(query.fetch_all(connection).await?)).await
+    }
+
+    pub(super) async fn optional(&self, query: Asking<'_>) -> Result<Option<PgRow>, StoreError> {
+        self.talk(async |connection| Ok(query.fetch_optional(connection).await?)).await
+    }
+
+    pub(super) async fn one(&self, query: Asking<'_>) -> Result<PgRow, StoreError> {
+        self.talk(async |connection| Ok(query.fetch_one(connection).await?)).await
+    }
+
+    pub(crate) async fn execute(&self, query: Asking<'_>) -> Result<PgQueryResult, StoreError> {
+        self.talk(async |connection| Ok(query.execute(connection).await?)).await
+    }
+}
+
+/// A connection in use.
+struct Line {
+    connection: PoolConnection<sqlx::Postgres>,
+    /// Whether all that was asked was answered.
+    is_sound: bool,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let giving_back = self.connection.return_to_pool();
+        match Handle::try_current() {
+            Ok(runtime) if self.is_sound => {
+                runtime.spawn(async move { drop(timeout(PING_TIMEOUT, giving_back).await) });
+            }
+            // Dropped, here or when its time is over, it closes the connection and makes room for another.
+            _ => drop(giving_back),
+        }
+    }
+}
+
+/// When a connection was last lost. One that is lost is seldom the only one, so those of before are not used again.
+#[derive(Clone, Default)]
+struct Lost(Arc<Mutex<Option<Instant>>>);
+
+impl Lost {
+    fn just_now(&self) {
+        *lock(&self.0) = Some(Instant::now());
+    }
+
+    /// Whether a connection that was idle for so long is still to be used. It is asked whether it lives, unless it was used just
+    /// now: asking costs as much as a small write.
+    async fn is_sound(&self, connection: &mut PgConnection, idle_for: Duration) -> Result<bool, sqlx::Error> {
+        let lost = *lock(&self.0);
+        if lost.is_some_and(|lost| lost.elapsed() <= idle_for) {
+            return Ok(false);
+        }
+        if TRUSTED_FOR <= idle_for {
+            timeout(PING_TIMEOUT, connection.ping()).await.unwrap_or_else(|_| Err(silence()))?;
+        }
+        Ok(true)
+    }
+}
+
+/// What is said of an answer that did not come.
+fn silence() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer came in time"))
+}

@@ -1,0 +1,94 @@
+//! Answers that are lost on the way: what was done is read back, and what is not known is told as such.
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::{Event, State};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::KeySettled;
+use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
+use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::postgres::{Database, fresh_database};
+
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, again, in_time, many, message, new_id, only, queue, succeeded,
+    terms,
+};
+use crate::proxy::Proxy;
+use crate::words::{keep, release, run};
+
+async fn store() -> (Database, Proxy, Store) {
+    let database = fresh_database().await;
+    let proxy = Proxy::to(&database.url).await;
+    let store = Store::open(&proxy.url, 4).await.unwrap();
+    (database, proxy, store)
+}
+
+async fn claim_one(store: &Store) -> Work {
+    only(store.work_claim(&queue(), many(10), terms()).await.unwrap())
+}
+
+async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
+    store.work_settle(Settlement::of(work, event, Note::default())).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_answer_to_a_batch_is_read_back() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        proxy.cut_at("INSERT 0");
+        let enqueued = store.message_enqueue(message("k")).await;
+        assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
+        assert_eq!(proxy.met(), 1);
+
+        proxy.cut_at("INSERT 0");
+        let fence = run(&store, "kept").await;
+        assert_eq!(proxy.met(), 2);
+        proxy.cut_at("UPDATE 1");
+        assert_eq!(store.key_settle(keep("kept", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(proxy.met(), 3);
+        let fence = run(&store, "released").await;
+        proxy.cut_at("DELETE 1");
+        assert_eq!(store.key_settle(release("released", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(proxy.met(), 4);
+
+        let work = claim_one(&store).await;
+        proxy.cut_at("COMMIT");
+        let failed = settle(&store, &work, again(&work)).await;
+        assert!(matches!(failed, Stepped::Now(State::Failed { .. })), "{failed:?}");
+        assert_eq!(proxy.met(), 5);
+        store.skew_by(BACKOFF);
+        store.work_promote(10).await.unwrap();
+        let work = claim_one(&store).await;
+        proxy.cut_at("SELECT 1");
+        assert_eq!(settle(&store, &work, succeeded(&work)).await, Stepped::Now(State::Sent));
+        assert_eq!(proxy.met(), 6);
+    })
+    .await;
+}
+
+/// Told as unknown or as done, never as refused; and asked again it is known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_stands_alone_says_that_it_does_not_know() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        proxy.cut_at("COMMIT");
+        let stepped = store.message_step(id, |_| Event::Cancelled, &Note::default()).await;
+        assert!(matches!(stepped, Err(StoreError::Unknown(_))), "{stepped:?}");
+        assert_eq!(store.message_get(id).await.unwrap().unwrap().status.as_str(), "cancelled");
+
+        store.message_enqueue(message("w")).await.unwrap();
+        proxy.cut_at("SELECT 1");
+        let work = store.work_claim(&queue(), many(1), terms()).await;
+        assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");
+        store.skew_by(AFTER_LEASE);
+        proxy.cut_at("COMMIT");
+        let terms = RescueTerms { guarantee: KEYED, wait: Duration::ZERO, travels_for: TRAVELS_FOR };
+        let rescued = store.work_rescue(|_| terms).await;
+        assert!(matches!(rescued, Err(StoreError::Unknown(_))), "{rescued:?}");
+        assert_eq!(store.work_rescue(|_| terms).await.unwrap(), None, "it was done");
+        assert_eq!(proxy.met(), 3);
+    })
+    .await;
+}

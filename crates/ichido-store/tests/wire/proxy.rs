@@ -1,0 +1,165 @@
+//! A wire to PostgreSQL that can go bad: at a certain word, or all at once.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Client,
+    Server,
+}
+
+/// What becomes of the wire when the word is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// The word is lost with the connection.
+    Cut,
+    /// The word arrives, and nothing that is said after it, though the connection is open.
+    Dead,
+    /// The word arrives, and the answer to it when it is let go.
+    Hold,
+}
+
+struct Rule {
+    by: By,
+    word: &'static str,
+    then: Then,
+}
+
+/// What a rule was met by, and what dead connections were closed.
+#[derive(Default)]
+struct Counts {
+    /// How often a rule was met.
+    met: watch::Sender<usize>,
+    /// How many dead connections the client has closed.
+    closed: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct Wire {
+    rule: Mutex<Option<Rule>>,
+    counts: Counts,
+    /// Raised when all that is connected goes dead.
+    silenced: watch::Sender<usize>,
+    /// Raised when what is held is let go.
+    let_go: watch::Sender<usize>,
+}
+
+impl Wire {
+    fn meets(&self, by: By, said: &[u8]) -> Option<Then> {
+        let holds =
+            |word: &str| said.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()));
+        let mut rule = self.rule.lock().unwrap();
+        let then = rule.as_ref().filter(|rule| rule.by == by && holds(rule.word))?.then;
+        *rule = None;
+        self.counts.met.send_modify(|met| *met += 1);
+        Some(then)
+    }
+}
+
+pub(crate) struct Proxy {
+    pub(crate) url: String,
+    wire: Arc<Wire>,
+}
+
+impl Proxy {
+    /// A wire to the server of this address, whose port is replaced.
+    pub(crate) async fn to(url: &str) -> Self {
+        let (before, after) = url.split_once("127.0.0.1:").unwrap();
+        let (port, rest) = after.split_once('/').unwrap();
+        let port: u16 = port.parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("{before}127.0.0.1:{}/{rest}", listener.local_addr().unwrap().port());
+        let wire = Arc::<Wire>::default();
+        let shared = Arc::clone(&wire);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                tokio::spawn(carry(client, server, Arc::clone(&shared)));
+            }
+        });
+        Self { url, wire }
+    }
+
+    /// The next time the server says this, its words are lost with the connection.
+    pub(crate) fn cut_at(&self, word: &'static str) {
+        self.arm(By::Server, word, Then::Cut);
+    }
+
+    /// The next time the server says this, it arrives, and the wire is dead from then on.
+    pub(crate) fn die_after(&self, word: &'static str) {
+        self.arm(By::Server, word, Then::Dead);
+    }
+
+    /// The next time a client says this, it arrives, and the answer waits until it is let go.
+    pub(crate) fn hold_after(&self, word: &'static str) {
+        self.arm(By::Client, word, Then::Hold);
+    }
+
+    fn arm(&self, by: By, word: &'static str, then: Then) {
+        *self.wire.rule.lock().unwrap() = Some(Rule { by, word, then });
+    }
+
+    /// What is held goes on.
+    pub(crate) fn let_go(&self) {
+        self.wire.let_go.send_modify(|count| *count += 1);
+    }
+
+    /// What is connected now hears and says nothing any more; new connections are well.
+    pub(crate) fn silence(&self) {
+        self.wire.silenced.send_modify(|count| *count += 1);
+    }
+
+    /// How often a word was met that something was to happen at.
+    pub(crate) fn met(&self) -> usize {
+        *self.wire.counts.met.borrow()
+    }
+
+    /// Waits until so many were.
+    pub(crate) async fn has_met(&self, count: usize) {
+        self.wire.counts.met.subscribe().wait_for(|met| count <= *met).await.unwrap();
+    }
+
+    /// Waits until the client has closed so many dead connections.
+    pub(crate) async fn has_closed(&self, count: usize) {
+        self.wire.counts.closed.subscribe().wait_for(|closed| count <= *closed).await.unwrap();
+    }
+}
+
+async fn carry(mut client: TcpStream, mut server: TcpStream, wire: Arc<Wire>) {
+    let (mut from_client, mut from_server) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let (mut silenced, mut let_go) = (wire.silenced.subscribe(), wire.let_go.subscribe());
+    loop {
+        let then = tokio::select! {
+            _ = silenced.changed() => Some(Then::Dead),
+            read = client.read(&mut from_client) => {
+                let Ok(count @ 1..) = read else { return };
+                let then = wire.meets(By::Client, &from_client[..count]);
+                if server.write_all(&from_client[..count]).await.is_err() { return }
+                then
+            }
+            read = server.read(&mut from_server) => {
+                let Ok(count @ 1..) = read else { return };
+                let then = wire.meets(By::Server, &from_server[..count]);
+                if then == Some(Then::Cut) || client.write_all(&from_server[..count]).await.is_err() { return }
+                then
+            }
+        };
+        match then {
+            None => (),
+            Some(Then::Cut) => return,
+            Some(Then::Dead) => {
+                while let Ok(1..) = client.read(&mut from_client).await {}
+                wire.counts.closed.send_modify(|closed| *closed += 1);
+                return;
+            }
+            Some(Then::Hold) => {
+                let_go.mark_unchanged();
+                drop(let_go.changed().await);
+            }
+        }
+    }
+}

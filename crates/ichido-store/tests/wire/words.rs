@@ -1,0 +1,77 @@
+//! The words of keys, and of waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use sqlx::{Connection as _, PgConnection, Row as _};
+
+use crate::fixture::{DAY, LEASE, key};
+
+/// The longest that anything is waited for: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+pub(crate) fn name(text: &str) -> RecordName {
+    RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key(text) }
+}
+
+pub(crate) fn claim(text: &str, mode: EffectMode) -> KeyClaim {
+    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::of(Class::Mutate) };
+    KeyClaim {
+        name: name(text),
+        fingerprint: Fingerprint::from_bytes([7; 32]),
+        request_digest: Digest::of_bytes(text.as_bytes()),
+        policy: Arc::new(Policy::build(draft).unwrap()),
+        hops: None,
+        trace: None,
+    }
+}
+
+/// Claims a key that is free.
+pub(crate) async fn run(store: &Store, text: &str) -> Fence {
+    match store.key_claim(claim(text, EffectMode::Opaque)).await.unwrap() {
+        KeyClaimed::Run { fence, .. } => fence,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+pub(crate) fn keep(text: &str, fence: Fence) -> KeySettle {
+    let response = Response { status: 201, headers: Vec::new(), body: Some(text.as_bytes().to_vec()) };
+    let outcome = KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response,
+        result_digest: None,
+        message_id: None,
+        ttl: DAY,
+    };
+    KeySettle { name: name(text), fence, outcome }
+}
+
+pub(crate) fn release(text: &str, fence: Fence) -> KeySettle {
+    KeySettle { name: name(text), fence, outcome: KeyOutcome::Release }
+}
+
+/// Somebody else's connection to the same database.
+pub(crate) async fn other(url: &str) -> PgConnection {
+    PgConnection::connect(url).await.unwrap()
+}
+
+/// Asks until the answer is yes.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let asking = async {
+        while !is_so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, asking).await.is_ok(), "it never came to this: {what}");
+}
+
+/// One number from the database.
+pub(crate) async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
+    sqlx::query(sql).fetch_one(connection).await.unwrap().get(0)
+}
