@@ -34,12 +34,14 @@ pub(crate) fn fault(error: &Error) -> Fault {
 
 fn postgres(error: &dyn DatabaseError) -> Fault {
     match error.code().as_deref() {
-        // Starting up, shutting down for good, too many connections: refused at the door.
-        Some("57P03" | "53300") => Fault::NotConnected,
+        // Starting up, shutting down for good, too many connections: refused at the door. Or it is a follower since a failover, and
+        // lets nobody write.
+        Some("57P03" | "53300" | "25006") => Fault::NotConnected,
         // Shut down in the middle of it, or the connection failed.
         Some("57P01" | "57P02" | "57P05") => Fault::Lost,
         Some(code) if code.starts_with("08") => Fault::Lost,
-        Some("55P03" | "40P01" | "40001") => Fault::Contended,
+        // Not within the time that the server gives a lock, a statement, or a transaction in which nothing is said.
+        Some("55P03" | "57014" | "25P03" | "40P01" | "40001") => Fault::Contended,
         _ => Fault::Refused,
     }
 }
