@@ -54,3 +54,17 @@ impl Driver {
         }
     }
 }
+
+/// Reads. A connection that breaks under it is no loss: nothing was written, so it is asked once more over another.
+pub(crate) async fn read<T, L>(look: impl Fn() -> L) -> Result<T, StoreError>
+where
+    L: Future<Output = Result<T, StoreError>>,
+{
+    match look().await {
+        Err(StoreError::Unknown(_)) => match look().await {
+            Err(StoreError::Unknown(error)) => Err(StoreError::Unavailable(error)),
+            outcome => outcome,
+        },
+        outcome => outcome,
+    }
+}

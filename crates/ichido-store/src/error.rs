@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | [`Busy`](StoreError::Busy) | no | the same again, after a short wait |
 //! | [`Unavailable`](StoreError::Unavailable) | no | the same again later; when opening, look at the cause first |
-//! | [`Unknown`](StoreError::Unknown) | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
+//! | [`Unknown`](StoreError::Unknown), never of a read | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
 //! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address), [`WrongDatabase`](StoreError::WrongDatabase) | no | mend what was passed in |
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
@@ -21,14 +21,15 @@ pub enum StoreError {
     /// Too many are asking, or a row is held by somebody else: nothing was done, try again.
     #[error("the store is busy; nothing was done, try again")]
     Busy,
-    /// The database was not reached in time, or would not let us in: a server that is down or full, a wrong password, a
-    /// folder that is not there, a file that is no database. The cause says which.
+    /// The database was not reached in time, or would not let us in: a server that is down or full or became a follower, a wrong
+    /// password, a folder that is not there, a file that is no database. The cause says which. A read whose connection broke twice
+    /// ends here too.
     #[error(
         "the database could not be reached, or would not let us in; nothing was done (the cause says more)"
     )]
     Unavailable(#[source] sqlx::Error),
-    /// The connection broke before the answer came, and the database could not be asked what became of it. A read can be made
-    /// again; so can a write, under the same key or fence.
+    /// The connection broke before the answer to a write came, or no answer came in time, and the database could not be asked what
+    /// became of it. The write can be made again, under the same key or fence. A read never ends like this.
     #[error(
         "the connection to the database broke before its answer came; a write may or may not have been done"
     )]

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::bounded;
-use crate::driver::{Driver, on};
+use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
 use crate::ledger::{
     KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response,
@@ -104,7 +104,8 @@ impl Store {
 
     /// What is stored under a key; an expired record is there until it is swept.
     pub async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
-        Ok(on!(&*self.driver, driver => driver.key_find(name).await)?.map(|(record, _)| record))
+        let found = read(|| async { on!(&*self.driver, driver => driver.key_find(name).await) }).await?;
+        Ok(found.map(|(record, _)| record))
     }
 
     /// Records of unknown outcome, oldest first (SPEC F2); `after` is when the last one of the page before was first claimed, and the
@@ -114,7 +115,7 @@ impl Store {
         after: Option<(Timestamp, [u8; 32])>,
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
-        on!(&*self.driver, driver => driver.key_unknown(after, limit).await)
+        read(|| async { on!(&*self.driver, driver => driver.key_unknown(after, limit).await) }).await
     }
 
     /// Settles an action of unknown outcome by what a reconcile call or a person found out (SPEC F2). The response is what its
@@ -127,7 +128,8 @@ impl Store {
         policy: &Policy,
     ) -> Result<KeyResolved, StoreError> {
         for _ in 0..RESOLVE_ROUNDS_MAX {
-            let Some((found, now)) = on!(&*self.driver, driver => driver.key_find(name).await)? else {
+            let looking = read(|| async { on!(&*self.driver, driver => driver.key_find(name).await) });
+            let Some((found, now)) = looking.await? else {
                 return Ok(KeyResolved::Missing);
             };
             let settlement = match resolve(&found.record, resolution, policy, now) {

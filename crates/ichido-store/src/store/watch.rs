@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Store;
 use crate::bounded;
 use crate::check;
-use crate::driver::on;
+use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
 use crate::node::{Node, SharedPace};
@@ -17,12 +17,12 @@ impl Store {
     /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
     /// failed message is due or before when messages are forgotten, are counted from it.
     pub async fn now(&self) -> Result<Timestamp, StoreError> {
-        on!(&*self.driver, driver => driver.clock().await)
+        read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
     }
 
     /// One message.
     pub async fn message_get(&self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
-        on!(&*self.driver, driver => driver.message(id).await)
+        read(|| async { on!(&*self.driver, driver => driver.message(id).await) }).await
     }
 
     /// Messages, newest first, whole requests included; at most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX), whatever
@@ -33,17 +33,17 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
-        on!(&*self.driver, driver => driver.messages(filter, limit).await)
+        read(|| async { on!(&*self.driver, driver => driver.messages(filter, limit).await) }).await
     }
 
     /// Every transition of a message, in order.
     pub async fn message_transitions(&self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
-        on!(&*self.driver, driver => driver.transitions(id).await)
+        read(|| async { on!(&*self.driver, driver => driver.transitions(id).await) }).await
     }
 
     /// How many messages of each queue are in each state.
     pub async fn queue_counts(&self) -> Result<Vec<Count>, StoreError> {
-        on!(&*self.driver, driver => driver.counts().await)
+        read(|| async { on!(&*self.driver, driver => driver.counts().await) }).await
     }
 
     /// Stops (`paused`) or resumes the claiming of a queue, on all nodes. What is claimed goes on; messages are still taken in.
@@ -70,7 +70,8 @@ impl Store {
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Letter>, StoreError> {
-        on!(&*self.driver, driver => driver.letters(state, queue, after, limit).await)
+        read(|| async { on!(&*self.driver, driver => driver.letters(state, queue, after, limit).await) })
+            .await
     }
 
     /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
@@ -94,7 +95,7 @@ impl Store {
     /// A destination's pace; `None` when nobody has written one.
     pub async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
         check::no_nul("the destination", destination)?;
-        on!(&*self.driver, driver => driver.pace_read(destination).await)
+        read(|| async { on!(&*self.driver, driver => driver.pace_read(destination).await) }).await
     }
 
     /// Writes a destination's pace over the version that was read; `false` when somebody else was quicker.
@@ -111,7 +112,7 @@ impl Store {
 
     /// All nodes ever heard of, the last heard of first. None is ever forgotten; [`Node::seen_at`] tells which still live.
     pub async fn node_list(&self) -> Result<Vec<Node>, StoreError> {
-        on!(&*self.driver, driver => driver.nodes().await)
+        read(|| async { on!(&*self.driver, driver => driver.nodes().await) }).await
     }
 
     /// Asks for the upkeep, or to keep it: `true` for one node at a time, until its lease lapses.

@@ -27,6 +27,7 @@ struct Rule {
     by: By,
     word: &'static str,
     then: Then,
+    always: bool,
 }
 
 /// What a rule was met by, and what dead connections were closed.
@@ -54,7 +55,7 @@ impl Wire {
             |word: &str| said.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()));
         let mut rule = self.rule.lock().unwrap();
         let then = rule.as_ref().filter(|rule| rule.by == by && holds(rule.word))?.then;
-        *rule = None;
+        rule.take_if(|rule| !rule.always);
         self.counts.met.send_modify(|met| *met += 1);
         Some(then)
     }
@@ -89,6 +90,11 @@ impl Proxy {
         self.arm(By::Server, word, Then::Cut);
     }
 
+    /// The same every time.
+    pub(crate) fn cut_always_at(&self, word: &'static str) {
+        *self.wire.rule.lock().unwrap() = Some(Rule { by: By::Server, word, then: Then::Cut, always: true });
+    }
+
     /// The next time the server says this, it arrives, and the wire is dead from then on.
     pub(crate) fn die_after(&self, word: &'static str) {
         self.arm(By::Server, word, Then::Dead);
@@ -100,7 +106,7 @@ impl Proxy {
     }
 
     fn arm(&self, by: By, word: &'static str, then: Then) {
-        *self.wire.rule.lock().unwrap() = Some(Rule { by, word, then });
+        *self.wire.rule.lock().unwrap() = Some(Rule { by, word, then, always: false });
     }
 
     /// What is held goes on.
