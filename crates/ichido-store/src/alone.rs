@@ -4,10 +4,28 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 
-/// How often a batch is written again after the connection broke, before its callers are told.
+/// How often a batch is written again after the connection broke, before it is taken apart or its callers are told.
 const AGAIN_MAX: u32 = 6;
+/// The same for a part of a batch: the whole was tried often enough.
+const PART_AGAIN_MAX: u32 = 1;
 /// The first wait before that; it doubles.
 const AGAIN_WAIT: Duration = Duration::from_millis(50);
+/// How many parts of a batch may break the connection before the rest is not tried any more. One bad job among a thousand breaks
+/// ten of them on the way to being alone.
+const BREAKS_MAX: u32 = 32;
+/// How many parts of a batch are written before the rest is told that the store is busy. To find 50 held jobs among a thousand takes
+/// about as many.
+const PARTS_MAX: u32 = 512;
+
+/// How a batch is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// An earlier write of the same jobs may have been done though its answer was lost; this one finds that out and answers for
+    /// it. That is how a COMMIT of unknown fate is read back.
+    pub(crate) again: bool,
+    /// It is a part of a batch that failed whole, and hardly waits for what somebody else holds: the whole has waited.
+    pub(crate) apart: bool,
+}
 
 /// Writes one batch and answers each of its jobs, in order.
 pub(crate) trait Write<J, R>: Send + Sync + 'static {
@@ -15,61 +33,147 @@ pub(crate) trait Write<J, R>: Send + Sync + 'static {
     /// one writer, PostgreSQL has locks on rows.
     const BUSY_FOR_ALL: bool;
 
-    /// Must be harmless to repeat: with `again` set, an earlier write of the same jobs may have been done though its answer
-    /// was lost, and this one finds that out and answers for it. That is how a COMMIT of unknown fate is read back.
-    fn write(&self, jobs: &[J], again: bool) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
+    /// Must be harmless to repeat.
+    fn write(&self, jobs: &[J], manner: Manner) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
 }
 
-/// Writes jobs; a batch that is refused is split in halves until the job to blame is alone.
-pub(crate) async fn write_all<J: Sync, R: Send, W: Write<J, R>>(
-    writer: &W,
+/// What came of a batch, or of a part of one.
+pub(crate) enum Came<R> {
+    /// All of it is answered.
+    Answered(Vec<Result<R, StoreError>>),
+    /// Some job in it is to blame: [`write_apart`] finds out which. Whether it may have been done nevertheless.
+    Apart { was_lost: bool },
+}
+
+/// Writes jobs; a batch that fails is taken apart until the job to blame is alone.
+pub(crate) async fn write_all<J: Sync, R: Send>(
+    writer: &impl Write<J, R>,
     jobs: &[J],
 ) -> Vec<Result<R, StoreError>> {
+    match write_whole(writer, jobs).await {
+        Came::Answered(results) => results,
+        Came::Apart { was_lost } => write_apart(writer, jobs, was_lost).await,
+    }
+}
+
+/// Writes a batch as a whole.
+pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl Write<J, R>, jobs: &[J]) -> Came<R> {
+    write_again(writer, jobs, Manner::default(), AGAIN_MAX).await.0
+}
+
+/// Writes a batch in halves, and those that fail in halves again.
+pub(crate) async fn write_apart<J: Sync, R: Send>(
+    writer: &impl Write<J, R>,
+    jobs: &[J],
+    was_lost: bool,
+) -> Vec<Result<R, StoreError>> {
     let mut results = Vec::with_capacity(jobs.len());
-    let mut parts = vec![jobs];
-    while let Some(part) = parts.pop() {
-        match write_again(writer, part).await {
-            Ok(answers) => results.extend(answers.into_iter().map(Ok)),
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
-                // No use in splitting: the database is away for everybody.
-                let lost = matches!(error, StoreError::Unknown(_));
-                results.push(Err(error));
-                results.extend(part.iter().skip(1).map(|_| Err(away(lost))));
-            }
-            Err(StoreError::Busy) if W::BUSY_FOR_ALL => {
-                results.extend(part.iter().map(|_| Err(StoreError::Busy)));
-            }
-            Err(error) if part.len() == 1 => results.push(Err(error)),
-            Err(_) => {
-                let (left, right) = part.split_at(part.len() / 2);
-                parts.push(right);
-                parts.push(left);
-            }
+    let mut parts = Vec::from(halves(jobs, was_lost));
+    let (mut written, mut broken, mut is_away) = (0, 0, false);
+    while let Some((part, was_lost)) = parts.pop() {
+        if is_away || BREAKS_MAX <= broken {
+            results.extend(part.iter().map(|_| Err(as_known(away(), was_lost))));
+            continue;
+        }
+        if PARTS_MAX <= written {
+            results.extend(part.iter().map(|_| Err(as_known(StoreError::Busy, was_lost))));
+            continue;
+        }
+        let manner = Manner { again: was_lost, apart: true };
+        let (came, end) = write_again(writer, part, manner, PART_AGAIN_MAX).await;
+        written += 1;
+        broken += u32::from(end == End::Broke);
+        is_away = end == End::Away;
+        match came {
+            Came::Answered(answers) => results.extend(answers),
+            Came::Apart { was_lost } => parts.extend(halves(part, was_lost)),
         }
     }
     results
 }
 
-fn away(lost: bool) -> StoreError {
-    let error = sqlx::Error::PoolTimedOut;
-    if lost { StoreError::Unknown(error) } else { StoreError::Unavailable(error) }
+/// Both halves, each as perhaps done as the whole; the left one is taken first.
+fn halves<J>(jobs: &[J], was_lost: bool) -> [(&[J], bool); 2] {
+    let (left, right) = jobs.split_at(jobs.len() / 2);
+    [(right, was_lost), (left, was_lost)]
 }
 
-async fn write_again<J: Sync, R: Send>(writer: &impl Write<J, R>, jobs: &[J]) -> Result<Vec<R>, StoreError> {
+/// How the last write of a part ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With an answer.
+    Heard,
+    /// The connection broke under it.
+    Broke,
+    /// There was no database to be had.
+    Away,
+}
+
+async fn write_again<J: Sync, R: Send, W: Write<J, R>>(
+    writer: &W,
+    jobs: &[J],
+    mut manner: Manner,
+    again_max: u32,
+) -> (Came<R>, End) {
     let mut wait = AGAIN_WAIT;
-    let mut was_lost = false;
-    for _ in 0..AGAIN_MAX {
-        match writer.write(jobs, was_lost).await {
-            Err(StoreError::Unknown(_)) => was_lost = true,
-            Err(StoreError::Unavailable(_)) if was_lost => (),
-            outcome => return outcome,
+    let mut left = again_max;
+    loop {
+        let outcome = writer.write(jobs, manner).await;
+        let is_open = match &outcome {
+            Err(StoreError::Unknown(_)) => {
+                manner.again = true;
+                true
+            }
+            // The database may still be at what was lost, or was not reached: neither unmakes what may have been done.
+            Err(StoreError::Busy | StoreError::Unavailable(_)) => manner.again,
+            _ => false,
+        };
+        if !is_open || left == 0 {
+            return came(outcome, jobs.len(), manner.again, W::BUSY_FOR_ALL);
         }
+        left -= 1;
         tokio::time::sleep(wait).await;
         wait = wait.saturating_mul(2);
     }
-    match writer.write(jobs, was_lost).await {
-        // Not reached now does not unmake what may have been done then.
-        Err(StoreError::Unavailable(error)) if was_lost => Err(StoreError::Unknown(error)),
-        outcome => outcome,
+}
+
+fn came<R>(
+    outcome: Result<Vec<R>, StoreError>,
+    jobs: usize,
+    was_lost: bool,
+    busy_for_all: bool,
+) -> (Came<R>, End) {
+    let (end, for_all) = match &outcome {
+        Err(StoreError::Unknown(_)) => (End::Broke, false),
+        Err(StoreError::Unavailable(_)) => (End::Away, true),
+        Err(StoreError::Busy) => (End::Heard, busy_for_all),
+        _ => (End::Heard, false),
+    };
+    let came = match outcome {
+        Ok(answers) => Came::Answered(answers.into_iter().map(Ok).collect()),
+        // Alone; or no use in taking it apart, since the database is away, or busy, for everybody.
+        Err(error) if jobs == 1 || for_all => {
+            let others = (1..jobs).map(|_| if end == End::Away { away() } else { StoreError::Busy });
+            let errors = std::iter::once(error).chain(others);
+            Came::Answered(errors.map(|error| Err(as_known(error, was_lost))).collect())
+        }
+        Err(_) => Came::Apart { was_lost },
+    };
+    (came, end)
+}
+
+/// What the caller is told: that nothing was done, only if nothing can have been.
+pub(crate) fn as_known(error: StoreError, was_lost: bool) -> StoreError {
+    match error {
+        StoreError::Unavailable(error) if was_lost => StoreError::Unknown(error),
+        StoreError::Busy if was_lost => StoreError::Unknown(sqlx::Error::PoolTimedOut),
+        error => error,
     }
 }
+
+fn away() -> StoreError {
+    StoreError::Unavailable(sqlx::Error::PoolTimedOut)
+}
+
+#[cfg(test)]
+mod tests;

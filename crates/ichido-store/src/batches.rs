@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::alone::Write;
+use crate::alone::{Manner, Write};
 use crate::batch::{Batcher, Bounds};
 use crate::driver::Driver;
 use crate::error::StoreError;
@@ -91,31 +91,31 @@ impl Batches {
 impl Write<Attempt, KeyClaimed> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
-    async fn write(&self, jobs: &[Attempt], _again: bool) -> Result<Vec<KeyClaimed>, StoreError> {
-        self.key_claim(jobs).await
+    async fn write(&self, jobs: &[Attempt], manner: Manner) -> Result<Vec<KeyClaimed>, StoreError> {
+        self.key_claim(jobs, manner).await
     }
 }
 
 impl Write<KeySettle, KeySettled> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
-    async fn write(&self, jobs: &[KeySettle], again: bool) -> Result<Vec<KeySettled>, StoreError> {
-        self.key_settle(jobs, again).await
+    async fn write(&self, jobs: &[KeySettle], manner: Manner) -> Result<Vec<KeySettled>, StoreError> {
+        self.key_settle(jobs, manner).await
     }
 }
 
 impl Write<Numbered, Enqueued> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
-    async fn write(&self, jobs: &[Numbered], _again: bool) -> Result<Vec<Enqueued>, StoreError> {
-        self.enqueue(jobs).await
+    async fn write(&self, jobs: &[Numbered], manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
+        self.enqueue(jobs, manner).await
     }
 }
 
 impl Write<Settlement, Stepped> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
-    async fn write(&self, jobs: &[Settlement], _again: bool) -> Result<Vec<Stepped>, StoreError> {
-        self.settle(jobs).await
+    async fn write(&self, jobs: &[Settlement], manner: Manner) -> Result<Vec<Stepped>, StoreError> {
+        self.settle(jobs, manner).await
     }
 }

@@ -21,6 +21,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, SqlSafeStr as _};
 
 use self::line::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, Lines, SETTINGS};
+use crate::alone::Manner;
 use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
@@ -32,6 +33,9 @@ use crate::wake::Wakes;
 /// row that is held goes on alone.
 const LOCK_TIMEOUT: &str = "200ms";
 
+/// The same for the parts of a batch that has waited so long already: one of its rows is held, and it is only to be found out which.
+const PART_LOCK_TIMEOUT: &str = "5ms";
+
 /// How long a node waits for another one that migrates.
 const MIGRATION_LOCK_TIMEOUT: &str = "60s";
 
@@ -40,6 +44,8 @@ pub(crate) struct Postgres {
     calls: Lines,
     /// For batches, over the same connections.
     batches: Lines,
+    /// For the parts of batches that failed whole.
+    parts: Lines,
     options: PgConnectOptions,
     skew: Arc<AtomicI64>,
     /// Where the last claim of each queue ended.
@@ -82,6 +88,7 @@ impl Postgres {
             (None, error) => error,
         })?;
         Ok(Self {
+            parts: calls.with_patience(BATCH_TIMEOUT).with_lock_timeout(PART_LOCK_TIMEOUT),
             batches: calls.with_patience(BATCH_TIMEOUT),
             calls,
             options,
@@ -127,6 +134,11 @@ impl Postgres {
         Wakes::everywhere(self.calls.clone(), self.options.clone()).await
     }
 
+    /// The lines for a batch.
+    fn lines_for(&self, manner: Manner) -> &Lines {
+        if manner.apart { &self.parts } else { &self.batches }
+    }
+
     fn skew(&self) -> i64 {
         self.skew.load(Ordering::Relaxed)
     }
@@ -165,4 +177,33 @@ fn migrator() -> Migrator {
     migrator.dangerous_set_table_name("ichido.migrations");
     migrator.create_schema("ichido");
     migrator
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::postgres::fresh_database;
+
+    /// What a connection says of its patience with locks.
+    async fn lock_timeout(lines: &Lines) -> String {
+        lines
+            .talk(async |connection| {
+                let row = sqlx::query("SHOW lock_timeout").fetch_one(connection).await?;
+                Ok(sqlx::Row::try_get::<String, _>(&row, 0)?)
+            })
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_parts_of_batches_are_in_a_hurry() {
+        let database = fresh_database().await;
+        let postgres = Postgres::connect(&database.url, 1, Arc::default()).await.unwrap();
+        let whole = Manner::default();
+        for _ in 0..2 {
+            assert_eq!(lock_timeout(postgres.lines_for(whole)).await, LOCK_TIMEOUT);
+            let part = Manner { apart: true, ..whole };
+            assert_eq!(lock_timeout(postgres.lines_for(part)).await, PART_LOCK_TIMEOUT);
+        }
+    }
 }

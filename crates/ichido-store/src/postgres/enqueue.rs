@@ -8,6 +8,7 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
+use crate::alone::Manner;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::{Enqueued, First, Numbered, answer};
@@ -17,8 +18,12 @@ use crate::micros;
 const ROUNDS_MAX: usize = 3;
 
 impl Postgres {
-    pub(crate) async fn enqueue(&self, messages: &[Numbered]) -> Result<Vec<Enqueued>, StoreError> {
-        self.batches.talk(async |connection| self.enqueue_over(connection, messages).await).await
+    pub(crate) async fn enqueue(
+        &self,
+        messages: &[Numbered],
+        manner: Manner,
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        self.lines_for(manner).talk(async |connection| self.enqueue_over(connection, messages).await).await
     }
 
     async fn enqueue_over(

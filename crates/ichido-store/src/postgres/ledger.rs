@@ -7,11 +7,13 @@ use std::time::Duration;
 use ichido_core::fence::Fence;
 use ichido_core::ledger::RecordName;
 use ichido_core::time::Timestamp;
-use sqlx::{PgConnection, Row as _};
+use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
+use super::line::Lines;
 use super::moment::Moment;
+use crate::alone::Manner;
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::headers;
@@ -25,11 +27,16 @@ use crate::record::{
 const ROUNDS_MAX: usize = 8;
 
 impl Postgres {
-    pub(crate) async fn key_claim(&self, attempts: &[Attempt]) -> Result<Vec<KeyClaimed>, StoreError> {
+    pub(crate) async fn key_claim(
+        &self,
+        attempts: &[Attempt],
+        manner: Manner,
+    ) -> Result<Vec<KeyClaimed>, StoreError> {
+        let lines = self.lines_for(manner);
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
         // In a storm of retries most keys are known, and a look is cheaper than an insert that finds so.
         if self.mostly_known.load(Ordering::Relaxed) {
-            self.claim_rest(attempts, &mut answers).await?;
+            self.claim_rest(lines, attempts, &mut answers).await?;
         }
         let mut new = 0;
         for _ in 0..ROUNDS_MAX {
@@ -37,14 +44,14 @@ impl Postgres {
             if open.is_empty() {
                 break;
             }
-            let won = self.claim_insert(attempts, &open).await?;
+            let won = self.claim_insert(lines, attempts, &open).await?;
             new += won.len();
             for index in &open {
                 if let Some(fence) = won.get(&attempts[*index].claim_id) {
                     answers[*index] = Some(KeyClaimed::Run { fence: *fence, began: Began::New });
                 }
             }
-            self.claim_rest(attempts, &mut answers).await?;
+            self.claim_rest(lines, attempts, &mut answers).await?;
         }
         self.mostly_known.store(new * 2 < attempts.len(), Ordering::Relaxed);
         // Somebody else got ahead in every round: the caller may come again.
@@ -53,6 +60,7 @@ impl Postgres {
 
     async fn claim_insert(
         &self,
+        lines: &Lines,
         attempts: &[Attempt],
         open: &[usize],
     ) -> Result<HashMap<Uuid, Fence>, StoreError> {
@@ -60,8 +68,7 @@ impl Postgres {
             open.iter().map(|index| (attempts[*index].claim.name.hash(), &attempts[*index])).collect();
         rows.sort_by_key(|(name, _)| *name);
         let claims = || rows.iter().map(|(_, attempt)| &attempt.claim);
-        let inserted = self
-            .batches
+        let inserted = lines
             .all(
                 sqlx::query(include_str!("sql/key_claim.sql"))
                     .bind(rows.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
@@ -85,6 +92,7 @@ impl Postgres {
     /// What was not inserted is there already: the core decides what that means.
     async fn claim_rest(
         &self,
+        lines: &Lines,
         attempts: &[Attempt],
         answers: &mut [Option<KeyClaimed>],
     ) -> Result<(), StoreError> {
@@ -93,29 +101,30 @@ impl Postgres {
             return Ok(());
         }
         let names: Vec<[u8; 32]> = open.iter().map(|index| attempts[*index].claim.name.hash()).collect();
-        let found = self.find_many(&names).await?;
+        let found = self.find_many(lines, &names).await?;
         for (index, name) in open.into_iter().zip(names) {
             // Gone again between the insert and the look: the next round inserts.
             let Some(found) = found.get(&name) else { continue };
-            answers[index] = self.claim_found(&attempts[index], &name, found).await?;
+            answers[index] = self.claim_found(lines, &attempts[index], &name, found).await?;
         }
         Ok(())
     }
 
     async fn claim_found(
         &self,
+        lines: &Lines,
         attempt: &Attempt,
         name: &[u8; 32],
         found: &Found,
     ) -> Result<Option<KeyClaimed>, StoreError> {
         Ok(match attempt.next(found)? {
             Next::Answer(answer) => Some(answer),
-            Next::Replace { began } => {
-                self.claim_replace(attempt, name, found).await?.map(|fence| KeyClaimed::Run { fence, began })
-            }
+            Next::Replace { began } => self
+                .claim_replace(lines, attempt, name, found)
+                .await?
+                .map(|fence| KeyClaimed::Run { fence, began }),
             Next::MarkUnknown { fence } => {
-                let marked = self
-                    .batches
+                let marked = lines
                     .execute(
                         sqlx::query(include_str!("sql/key_mark_unknown.sql"))
                             .bind(name.as_slice())
@@ -131,12 +140,12 @@ impl Postgres {
 
     async fn claim_replace(
         &self,
+        lines: &Lines,
         attempt: &Attempt,
         name: &[u8; 32],
         found: &Found,
     ) -> Result<Option<Fence>, StoreError> {
-        let row = self
-            .batches
+        let row = lines
             .optional(
                 sqlx::query(include_str!("sql/key_replace.sql"))
                     .bind(name.as_slice())
@@ -157,11 +166,33 @@ impl Postgres {
     pub(crate) async fn key_settle(
         &self,
         settles: &[KeySettle],
+        manner: Manner,
+    ) -> Result<Vec<KeySettled>, StoreError> {
+        let named: Vec<Named<'_>> = settles.iter().map(|settle| (settle.name.hash(), settle)).collect();
+        let settling = async |connection: &mut PgConnection| {
+            if takes_one_statement(&named) {
+                return self.settle_named(connection, &named, manner.again).await;
+            }
+            // All of it or nothing: what was written of a batch that failed could not be told from another's settle next time.
+            let mut transaction = connection.begin().await?;
+            sqlx::query(include_str!("sql/key_lock.sql"))
+                .bind(named.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
+                .execute(&mut *transaction)
+                .await?;
+            let answers = self.settle_named(&mut transaction, &named, manner.again).await?;
+            transaction.commit().await?;
+            Ok(answers)
+        };
+        self.lines_for(manner).talk(settling).await
+    }
+
+    async fn settle_named(
+        &self,
+        connection: &mut PgConnection,
+        named: &[Named<'_>],
         again: bool,
     ) -> Result<Vec<KeySettled>, StoreError> {
-        let named: Vec<([u8; 32], &KeySettle)> =
-            settles.iter().map(|settle| (settle.name.hash(), settle)).collect();
-        let mut answers = vec![None; settles.len()];
+        let mut answers = vec![None; named.len()];
         loop {
             // One settle of a name at a time, in the order they came, so that each is answered for itself.
             let mut taken = HashSet::new();
@@ -173,29 +204,40 @@ impl Postgres {
             }
             let mut rows: Vec<_> = round.iter().map(|index| named[*index]).collect();
             rows.sort_by_key(|(name, _)| *name);
-            let stands = self.settle_round(&rows).await?;
+            let stands = self.settle_round(connection, &rows).await?;
+            let others: Vec<_> =
+                rows.iter().map(|(name, _)| *name).filter(|name| !stands.contains(name)).collect();
+            let found = self.find_over(connection, &others).await?;
             for index in round {
                 let (name, settle) = named[index];
                 answers[index] = Some(if stands.contains(&name) {
                     KeySettled::Stands
                 } else {
-                    not_settled(settle, self.find_many(&[name]).await?.get(&name), again)
+                    not_settled(settle, found.get(&name), again)
                 });
             }
         }
     }
 
     /// Settles records of different names; answers which of them it changed.
-    async fn settle_round(&self, rows: &[([u8; 32], &KeySettle)]) -> Result<HashSet<[u8; 32]>, StoreError> {
-        let mut stands = self.settle_keep(rows).await?;
-        stands.extend(
-            self.settle_without(rows, &KeyOutcome::Release, include_str!("sql/key_release.sql")).await?,
-        );
-        stands.extend(self.settle_without(rows, &KeyOutcome::Hold, include_str!("sql/key_hold.sql")).await?);
+    async fn settle_round(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[Named<'_>],
+    ) -> Result<HashSet<[u8; 32]>, StoreError> {
+        let mut stands = self.settle_keep(connection, rows).await?;
+        let release = include_str!("sql/key_release.sql");
+        stands.extend(settle_without(connection, rows, &KeyOutcome::Release, release).await?);
+        let hold = include_str!("sql/key_hold.sql");
+        stands.extend(settle_without(connection, rows, &KeyOutcome::Hold, hold).await?);
         Ok(stands)
     }
 
-    async fn settle_keep(&self, rows: &[([u8; 32], &KeySettle)]) -> Result<HashSet<[u8; 32]>, StoreError> {
+    async fn settle_keep(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[Named<'_>],
+    ) -> Result<HashSet<[u8; 32]>, StoreError> {
         let mut names = Vec::new();
         let mut fences = Vec::new();
         let mut states = Vec::new();
@@ -221,21 +263,18 @@ impl Postgres {
         if names.is_empty() {
             return Ok(HashSet::new());
         }
-        let kept = self
-            .batches
-            .all(
-                sqlx::query(include_str!("sql/key_settle.sql"))
-                    .bind(names)
-                    .bind(fences)
-                    .bind(states)
-                    .bind(statuses)
-                    .bind(header_blobs)
-                    .bind(bodies)
-                    .bind(digests)
-                    .bind(messages)
-                    .bind(ttls)
-                    .bind(self.skew()),
-            )
+        let kept = sqlx::query(include_str!("sql/key_settle.sql"))
+            .bind(names)
+            .bind(fences)
+            .bind(states)
+            .bind(statuses)
+            .bind(header_blobs)
+            .bind(bodies)
+            .bind(digests)
+            .bind(messages)
+            .bind(ttls)
+            .bind(self.skew())
+            .fetch_all(connection)
             .await?;
         kept.iter().map(name_of).collect()
     }
@@ -274,28 +313,6 @@ impl Postgres {
         Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
     }
 
-    async fn settle_without(
-        &self,
-        rows: &[([u8; 32], &KeySettle)],
-        outcome: &KeyOutcome,
-        sql: &'static str,
-    ) -> Result<Vec<[u8; 32]>, StoreError> {
-        let same = std::mem::discriminant(outcome);
-        let these = || rows.iter().filter(|(_, settle)| std::mem::discriminant(&settle.outcome) == same);
-        if these().next().is_none() {
-            return Ok(Vec::new());
-        }
-        let done = self
-            .batches
-            .all(
-                sqlx::query(sql)
-                    .bind(these().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
-                    .bind(these().map(|(_, settle)| number(settle.fence)).collect::<Vec<_>>()),
-            )
-            .await?;
-        done.iter().map(name_of).collect()
-    }
-
     /// Prolongs claims; answers which of them still stand.
     pub(crate) async fn key_renew(
         &self,
@@ -325,7 +342,7 @@ impl Postgres {
         name: &RecordName,
     ) -> Result<Option<(KeyRecord, Timestamp)>, StoreError> {
         let hash = name.hash();
-        Ok(self.find_many(&[hash]).await?.remove(&hash).map(|found| (found.key, found.now)))
+        Ok(self.find_many(&self.calls, &[hash]).await?.remove(&hash).map(|found| (found.key, found.now)))
     }
 
     pub(crate) async fn key_unknown(
@@ -356,15 +373,59 @@ impl Postgres {
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
-    async fn find_many(&self, names: &[[u8; 32]]) -> Result<HashMap<[u8; 32], Found>, StoreError> {
-        let rows = self
-            .calls
-            .all(
-                sqlx::query(include_str!("sql/key_find.sql"))
-                    .bind(names.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
-                    .bind(self.skew()),
-            )
+    async fn find_many(
+        &self,
+        lines: &Lines,
+        names: &[[u8; 32]],
+    ) -> Result<HashMap<[u8; 32], Found>, StoreError> {
+        lines.talk(async |connection| self.find_over(connection, names).await).await
+    }
+
+    async fn find_over(
+        &self,
+        connection: &mut PgConnection,
+        names: &[[u8; 32]],
+    ) -> Result<HashMap<[u8; 32], Found>, StoreError> {
+        if names.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let rows = sqlx::query(include_str!("sql/key_find.sql"))
+            .bind(names.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
+            .bind(self.skew())
+            .fetch_all(connection)
             .await?;
         rows.iter().map(|row| Ok((name_of(row)?, found(row, row.moment("now")?)?))).collect()
     }
+}
+
+/// A settle with the hash that names its record.
+type Named<'a> = ([u8; 32], &'a KeySettle);
+
+/// Whether all of them are settled alike and none twice.
+fn takes_one_statement(named: &[Named<'_>]) -> bool {
+    let (mut seen, mut outcomes) = (HashSet::new(), HashSet::new());
+    named.iter().all(|(name, settle)| {
+        outcomes.insert(std::mem::discriminant(&settle.outcome));
+        seen.insert(name) && outcomes.len() == 1
+    })
+}
+
+/// Settles those of one outcome that keeps nothing; answers which of them it changed.
+async fn settle_without(
+    connection: &mut PgConnection,
+    rows: &[Named<'_>],
+    outcome: &KeyOutcome,
+    sql: &'static str,
+) -> Result<Vec<[u8; 32]>, StoreError> {
+    let same = std::mem::discriminant(outcome);
+    let these = || rows.iter().filter(|(_, settle)| std::mem::discriminant(&settle.outcome) == same);
+    if these().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let done = sqlx::query(sql)
+        .bind(these().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
+        .bind(these().map(|(_, settle)| number(settle.fence)).collect::<Vec<_>>())
+        .fetch_all(connection)
+        .await?;
+    done.iter().map(name_of).collect()
 }

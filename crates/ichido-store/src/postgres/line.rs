@@ -64,6 +64,8 @@ type Asking<'q> = Query<'q, sqlx::Postgres, PgArguments>;
 pub(crate) struct Lines {
     pool: PgPool,
     patience: Duration,
+    /// How long a statement waits for a row that somebody else holds, where it is not what the connection was opened with.
+    lock_timeout: Option<&'static str>,
     lost: Lost,
 }
 
@@ -82,12 +84,17 @@ impl Lines {
                 Box::pin(async move { lost.is_sound(connection, meta.idle_for).await })
             })
             .connect_lazy_with(options);
-        Self { pool, patience, lost }
+        Self { pool, patience, lock_timeout: None, lost }
     }
 
     /// The same connections, for those who wait longer or less long.
     pub(super) fn with_patience(&self, patience: Duration) -> Self {
         Self { patience, ..self.clone() }
+    }
+
+    /// The same connections, for those who wait so long for a row that somebody else holds.
+    pub(super) fn with_lock_timeout(&self, lock_timeout: &'static str) -> Self {
+        Self { lock_timeout: Some(lock_timeout), ..self.clone() }
     }
 
     /// The pool, for tests.
@@ -105,13 +112,28 @@ impl Lines {
         // When there is none to be had, nothing was done.
         let connection = self.pool.acquire().await.map_err(|error| StoreError::Unavailable(told(error)))?;
         let mut line = Line { connection, is_sound: false };
-        let outcome = timeout(self.patience, say(&mut line.connection)).await;
+        let outcome = timeout(self.patience, self.say(&mut line.connection, say)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(StoreError::Unknown(silence())));
         match &outcome {
             Err(StoreError::Unknown(_)) => self.lost.just_now(),
             // The server became another one's follower and will stay that: the next connection may find the new leader.
             Err(StoreError::Unavailable(_)) => (),
             _ => line.is_sound = true,
+        }
+        outcome
+    }
+
+    async fn say<T>(
+        &self,
+        connection: &mut PgConnection,
+        say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Some(lock_timeout) = self.lock_timeout else { return say(connection).await };
+        let set = sqlx::query("SELECT set_config('lock_timeout', $1, false)").bind(lock_timeout);
+        set.execute(&mut *connection).await?;
+        let outcome = say(connection).await;
+        if !matches!(outcome, Err(StoreError::Unknown(_))) {
+            sqlx::query("RESET lock_timeout").execute(connection).await?;
         }
         outcome
     }

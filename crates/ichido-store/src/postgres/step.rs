@@ -34,7 +34,8 @@ impl Postgres {
         self.calls.talk(async |connection| self.step_over(connection, id, event, note).await).await
     }
 
-    async fn step_over(
+    /// The same over a connection without a transaction.
+    pub(super) async fn step_over(
         &self,
         connection: &mut PgConnection,
         id: Uuid,

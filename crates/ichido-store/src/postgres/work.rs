@@ -14,9 +14,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Postgres;
+use super::line::Lines;
 use super::mark::{BEGINNING, Mark, Place};
 use super::moment::Moment;
 use super::step::apply;
+use crate::alone::Manner;
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::held::{Ending, Ends, lock};
@@ -126,7 +128,12 @@ impl Postgres {
     }
 
     /// Writes what came of messages. A report that comes again, as after a lost answer, is answered as the first time.
-    pub(crate) async fn settle(&self, settlements: &[Settlement]) -> Result<Vec<Stepped>, StoreError> {
+    pub(crate) async fn settle(
+        &self,
+        settlements: &[Settlement],
+        manner: Manner,
+    ) -> Result<Vec<Stepped>, StoreError> {
+        let lines = self.lines_for(manner);
         let mut answers = vec![None; settlements.len()];
         let mut sent = Vec::new();
         let mut others = Vec::new();
@@ -137,7 +144,7 @@ impl Postgres {
                 Err(why) => answers[index] = Some(Stepped::Refused(why)),
             }
         }
-        let foreign = self.foreign(sent.iter().chain(&others).map(Ending::pair)).await?;
+        let foreign = self.foreign(lines, sent.iter().chain(&others).map(Ending::pair)).await?;
         let late: Vec<_> = sent
             .extract_if(.., |ending| foreign.contains(&ending.pair()))
             .chain(others.extract_if(.., |ending| foreign.contains(&ending.pair())))
@@ -145,12 +152,12 @@ impl Postgres {
         // By message, so that two batches about the same ones do not meet crosswise.
         sent.sort_by_key(Ending::pair);
         others.sort_by_key(Ending::pair);
-        let mut settled = self.settle_sent(&sent).await?;
-        settled.extend(self.settle_others(&others).await?);
+        let mut settled = self.settle_sent(lines, &sent).await?;
+        settled.extend(self.settle_others(lines, &others).await?);
         for ending in sent.iter().chain(&others).chain(&late) {
             answers[ending.index] = Some(match settled.get(&ending.index) {
                 Some(stepped) => *stepped,
-                None => self.settle_late(ending).await?,
+                None => self.settle_late(lines, ending).await?,
             });
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
@@ -159,12 +166,12 @@ impl Postgres {
     /// Of these messages, those that their claims do not hold, as far as the leases tell that are still there.
     async fn foreign(
         &self,
+        lines: &Lines,
         pairs: impl Iterator<Item = (Uuid, Fence)>,
     ) -> Result<HashSet<(Uuid, Fence)>, StoreError> {
         let mut strangers: HashSet<_> = self.held.strangers(pairs).into_iter().collect();
         if !strangers.is_empty() {
-            let rows = self
-                .batches
+            let rows = lines
                 .all(
                     sqlx::query(include_str!("sql/lease_members.sql"))
                         .bind(strangers.iter().map(|(id, _)| *id).collect::<Vec<_>>())
@@ -178,14 +185,17 @@ impl Postgres {
     }
 
     /// Writes the successes; answers those that stand, by index.
-    async fn settle_sent(&self, endings: &[Ending<'_>]) -> Result<HashMap<usize, Stepped>, StoreError> {
+    async fn settle_sent(
+        &self,
+        lines: &Lines,
+        endings: &[Ending<'_>],
+    ) -> Result<HashMap<usize, Stepped>, StoreError> {
         if endings.is_empty() {
             return Ok(HashMap::new());
         }
         let these = || endings.iter();
         let notes = || these().map(|ending| &ending.settlement.note);
-        let rows = self
-            .batches
+        let rows = lines
             .all(
                 sqlx::query(include_str!("sql/settle_sent.sql"))
                     .bind(these().map(|ending| ending.settlement.id).collect::<Vec<_>>())
@@ -214,14 +224,18 @@ impl Postgres {
     }
 
     /// Writes the failures and what was given back; answers what stands and what its mark contradicts, by index.
-    async fn settle_others(&self, endings: &[Ending<'_>]) -> Result<HashMap<usize, Stepped>, StoreError> {
+    async fn settle_others(
+        &self,
+        lines: &Lines,
+        endings: &[Ending<'_>],
+    ) -> Result<HashMap<usize, Stepped>, StoreError> {
         if endings.is_empty() {
             return Ok(HashMap::new());
         }
         for _ in 0..ROUNDS_MAX {
             let settling =
                 async |connection: &mut PgConnection| self.settle_unended(connection, endings).await;
-            match self.batches.talk(settling).await {
+            match lines.talk(settling).await {
                 // Another report about one of these came in between and is committed: the next look sees it.
                 Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => (),
                 outcome => return outcome,
@@ -289,15 +303,15 @@ impl Postgres {
     }
 
     /// The message has ended under this claim before, or a rescue took it; a success is evidence even then.
-    async fn settle_late(&self, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
+    async fn settle_late(&self, lines: &Lines, ending: &Ending<'_>) -> Result<Stepped, StoreError> {
         let looking =
             async |connection: &mut PgConnection| ends(connection, std::slice::from_ref(ending)).await;
-        let mut ends = self.batches.talk(looking).await?;
+        let mut ends = lines.talk(looking).await?;
         let Settlement { id, event, note, .. } = ending.settlement;
         let Some(before) = ends.ended.remove(&ending.pair()) else {
             // It was never this claim's: whatever the report says, it says it of another message.
             let message = sqlx::query(include_str!("sql/step_message.sql")).bind(id).bind(self.skew());
-            let is_there = self.batches.optional(message).await?.is_some();
+            let is_there = lines.optional(message).await?.is_some();
             return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
         };
         if let Some(state) = ending.again(&before) {
@@ -305,7 +319,11 @@ impl Postgres {
         }
         match event {
             Event::Succeeded { fence } => {
-                Ok(self.step(*id, |_| Event::LateSuccess { fence: *fence }, note).await?.0)
+                let evidence = |_| Event::LateSuccess { fence: *fence };
+                let stepping = async |connection: &mut PgConnection| {
+                    self.step_over(connection, *id, evidence, note).await
+                };
+                Ok(lines.talk(stepping).await?.0)
             }
             _ => Ok(Stepped::Refused(Why::StaleFence)),
         }
@@ -313,7 +331,7 @@ impl Postgres {
 
     /// Marks that these calls are about to begin; answers which of them may.
     pub(crate) async fn begin(&self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
-        let foreign = self.foreign(calls.iter().copied()).await?;
+        let foreign = self.foreign(&self.calls, calls.iter().copied()).await?;
         // Sorted, so that two batches with the same ones do not meet crosswise.
         let sorted: BTreeSet<(Uuid, Fence)> =
             calls.iter().filter(|call| !foreign.contains(call)).copied().collect();

@@ -1,7 +1,7 @@
 //! Batches of any kind of work, each in one transaction: one commit serves all of them.
 
 use super::Sqlite;
-use crate::alone::Write;
+use crate::alone::{Manner, Write};
 use crate::batches::{Answer, Job};
 use crate::error::StoreError;
 use crate::ledger::KeySettle;
@@ -11,10 +11,10 @@ use crate::record::Attempt;
 impl Write<Job, Answer> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[Job], again: bool) -> Result<Vec<Answer>, StoreError> {
+    async fn write(&self, jobs: &[Job], manner: Manner) -> Result<Vec<Answer>, StoreError> {
         let kinds = Kinds::of(jobs);
         // Outcomes first: they may have to begin the transaction again, and a claim that comes for one of them finds it.
-        let (mut writing, settled) = self.key_settle(&kinds.settles, again).await?;
+        let (mut writing, settled) = self.key_settle(&kinds.settles, manner.again).await?;
         let claimed = self.key_claim(&mut writing, &kinds.claims).await?;
         let now = writing.now;
         let enqueued = super::enqueue::enqueue_at(writing.connection(), &kinds.messages, now).await?;
@@ -63,7 +63,7 @@ impl<'a> Kinds<'a> {
 impl Write<Numbered, Enqueued> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[Numbered], _again: bool) -> Result<Vec<Enqueued>, StoreError> {
+    async fn write(&self, jobs: &[Numbered], _manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
         let mut writing = self.write().await?;
         let now = writing.now;
         let messages: Vec<&Numbered> = jobs.iter().collect();
@@ -77,7 +77,7 @@ impl Write<Numbered, Enqueued> for Sqlite {
 impl Write<Settlement, Stepped> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[Settlement], _again: bool) -> Result<Vec<Stepped>, StoreError> {
+    async fn write(&self, jobs: &[Settlement], _manner: Manner) -> Result<Vec<Stepped>, StoreError> {
         let mut writing = self.write().await?;
         let settlements: Vec<&Settlement> = jobs.iter().collect();
         let stepped = self.settle(&mut writing, &settlements).await?;

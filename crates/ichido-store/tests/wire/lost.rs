@@ -60,8 +60,10 @@ async fn the_answer_to_a_batch_is_read_back() {
         store.skew_by(BACKOFF);
         store.work_promote(10).await.unwrap();
         let work = claim_one(&store).await;
-        proxy.cut_at("SELECT 1");
-        assert_eq!(settle(&store, &work, succeeded(&work)).await, Stepped::Now(State::Sent));
+        proxy.hang_up_after("receipt-7");
+        let note = Note { receipt: Some("receipt-7".to_owned()), ..Note::default() };
+        let settled = store.work_settle(Settlement::of(&work, succeeded(&work), note)).await.unwrap();
+        assert_eq!(settled, Stepped::Now(State::Sent));
         assert_eq!(proxy.met(), 6);
     })
     .await;
@@ -79,7 +81,8 @@ async fn a_call_that_stands_alone_says_that_it_does_not_know() {
         assert_eq!(store.message_get(id).await.unwrap().unwrap().status.as_str(), "cancelled");
 
         store.message_enqueue(message("w")).await.unwrap();
-        proxy.cut_at("SELECT 1");
+        // The message's identity, as the claim answers it.
+        proxy.cut_at("alice");
         let work = store.work_claim(&queue(), many(1), terms()).await;
         assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");
         store.skew_by(AFTER_LEASE);

@@ -17,6 +17,8 @@ enum By {
 enum Then {
     /// The word is lost with the connection.
     Cut,
+    /// The word arrives, and the connection is gone for whoever said it; the other side does not notice.
+    HangUp,
     /// The word arrives, and nothing that is said after it, though the connection is open.
     Dead,
     /// The word arrives, and the answer to it when it is let go.
@@ -95,6 +97,11 @@ impl Proxy {
         *self.wire.rule.lock().unwrap() = Some(Rule { by: By::Server, word, then: Then::Cut, always: true });
     }
 
+    /// The next time a client says this, it arrives, and the client's connection is gone; the server goes on.
+    pub(crate) fn hang_up_after(&self, word: &'static str) {
+        self.arm(By::Client, word, Then::HangUp);
+    }
+
     /// The next time the server says this, it arrives, and the wire is dead from then on.
     pub(crate) fn die_after(&self, word: &'static str) {
         self.arm(By::Server, word, Then::Dead);
@@ -157,6 +164,11 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, wire: Arc<Wire>) {
         match then {
             None => (),
             Some(Then::Cut) => return,
+            Some(Then::HangUp) => {
+                drop(client);
+                drop(server.read_to_end(&mut Vec::new()).await);
+                return;
+            }
             Some(Then::Dead) => {
                 while let Ok(1..) = client.read(&mut from_client).await {}
                 wire.counts.closed.send_modify(|closed| *closed += 1);

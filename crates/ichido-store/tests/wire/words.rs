@@ -56,6 +56,10 @@ pub(crate) fn release(text: &str, fence: Fence) -> KeySettle {
     KeySettle { name: name(text), fence, outcome: KeyOutcome::Release }
 }
 
+pub(crate) fn hold(text: &str, fence: Fence) -> KeySettle {
+    KeySettle { name: name(text), fence, outcome: KeyOutcome::Hold }
+}
+
 /// Somebody else's connection to the same database.
 pub(crate) async fn other(url: &str) -> PgConnection {
     PgConnection::connect(url).await.unwrap()

@@ -1,0 +1,173 @@
+use std::sync::Mutex;
+
+use super::*;
+use crate::held::lock;
+
+/// What a job does to the write that it is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    Plain,
+    /// Somebody else holds its row.
+    Held,
+    /// The connection breaks under it.
+    Breaking,
+    Refused,
+}
+use Job::{Breaking, Held, Plain, Refused};
+
+/// A database that does as its jobs say, and remembers how it was written to.
+#[derive(Default)]
+struct Database {
+    /// How many of the first writes lose their answer, whatever is in them.
+    loses: Mutex<u32>,
+    is_away: bool,
+    writes: Mutex<Vec<(usize, Manner)>>,
+}
+
+impl Write<Job, bool> for Database {
+    const BUSY_FOR_ALL: bool = false;
+
+    /// Answers for each job whether it was looked for again.
+    async fn write(&self, jobs: &[Job], manner: Manner) -> Result<Vec<bool>, StoreError> {
+        lock(&self.writes).push((jobs.len(), manner));
+        let mut loses = lock(&self.loses);
+        if self.is_away && *loses == 0 {
+            return Err(StoreError::Unavailable(sqlx::Error::PoolTimedOut));
+        }
+        if *loses > 0 || jobs.contains(&Breaking) {
+            *loses = loses.saturating_sub(1);
+            return Err(StoreError::Unknown(sqlx::Error::WorkerCrashed));
+        }
+        if jobs.contains(&Held) {
+            return Err(StoreError::Busy);
+        }
+        if jobs.contains(&Refused) {
+            return Err(StoreError::Refused(sqlx::Error::RowNotFound));
+        }
+        Ok(jobs.iter().map(|_| manner.again).collect())
+    }
+}
+
+/// The same with one writer.
+struct OneWriter(Database);
+
+impl Write<Job, bool> for OneWriter {
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, jobs: &[Job], manner: Manner) -> Result<Vec<bool>, StoreError> {
+        self.0.write(jobs, manner).await
+    }
+}
+
+impl Database {
+    fn losing(answers: u32) -> Self {
+        Self { loses: Mutex::new(answers), ..Self::default() }
+    }
+
+    fn writes(&self) -> Vec<(usize, Manner)> {
+        lock(&self.writes).clone()
+    }
+}
+
+fn jobs(count: usize, special: &[(usize, Job)]) -> Vec<Job> {
+    let mut jobs = vec![Plain; count];
+    for (place, job) in special {
+        jobs[*place] = *job;
+    }
+    jobs
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_first_write_of_a_batch_waits_for_what_is_held() {
+    let database = Database::default();
+    let results = write_all(&database, &jobs(40, &[(3, Held), (17, Held), (39, Held)])).await;
+    let busy: Vec<usize> = (0..40).filter(|index| matches!(results[*index], Err(StoreError::Busy))).collect();
+    assert_eq!(busy, [3, 17, 39]);
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 37);
+    let waiting = database.writes().iter().filter(|(_, manner)| !manner.apart).count();
+    assert_eq!(waiting, 1, "all others are parts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_one_writer_a_busy_batch_is_not_taken_apart() {
+    let database = OneWriter(Database::default());
+    let results = write_all(&database, &jobs(40, &[(3, Held)])).await;
+    assert!(results.iter().all(|result| matches!(result, Err(StoreError::Busy))));
+    assert_eq!(database.0.writes().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_job_is_refused_alone() {
+    let database = Database::default();
+    let results = write_all(&database, &jobs(9, &[(0, Refused), (8, Refused)])).await;
+    for (index, result) in results.iter().enumerate() {
+        let refused = matches!(result, Err(StoreError::Refused(_)));
+        assert_eq!(refused, index == 0 || index == 8, "{index}: {result:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_looked_for() {
+    let database = Database::losing(1);
+    let results = write_all(&database, &jobs(2, &[])).await;
+    assert!(results.iter().all(|result| matches!(result, Ok(true))), "{results:?}");
+}
+
+/// The database is still at what was lost, or somebody else holds the row: neither says that nothing was done.
+#[tokio::test(start_paused = true)]
+async fn busy_after_a_lost_answer_is_unknown() {
+    for count in [1, 8] {
+        let database = Database::losing(1);
+        let results = write_all(&database, &jobs(count, &[(0, Held)])).await;
+        assert!(matches!(results[0], Err(StoreError::Unknown(_))), "{:?}", results[0]);
+        assert!(results[1..].iter().all(|result| matches!(result, Ok(true))), "{results:?}");
+        let manners = database.writes();
+        assert!(manners[1..].iter().all(|(_, manner)| manner.again), "the parts are told: {manners:?}");
+        assert!(manners.iter().filter(|(jobs, _)| *jobs == count).count() > 2, "it is tried again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn away_after_a_lost_answer_is_unknown() {
+    let database = Database { is_away: true, ..Database::losing(1) };
+    let results = write_all(&database, &jobs(3, &[])).await;
+    assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_away_is_away_for_all() {
+    let database = Database { is_away: true, ..Database::default() };
+    let results = write_all(&database, &jobs(1_000, &[])).await;
+    assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unavailable(_)))));
+    assert_eq!(database.writes().len(), 1);
+}
+
+/// A job that breaks every connection it comes near takes nobody with it.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_breaks_the_connection_is_found_and_is_unknown_alone() {
+    let database = Database::default();
+    let results = write_all(&database, &jobs(1_000, &[(700, Breaking)])).await;
+    let unknown: Vec<usize> =
+        (0..1_000).filter(|index| matches!(results[*index], Err(StoreError::Unknown(_)))).collect();
+    assert_eq!(unknown, [700]);
+    assert!(results.iter().enumerate().all(|(index, result)| index == 700 || result.is_ok()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_breaks_everything_is_given_up_after_a_bound() {
+    let database = Database::default();
+    let results = write_all(&database, &vec![Breaking; 1_000]).await;
+    assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))));
+    assert_eq!(results.len(), 1_000);
+    let bound = (AGAIN_MAX + 1) + BREAKS_MAX * (PART_AGAIN_MAX + 1);
+    assert!(database.writes().len() <= bound as usize, "{} writes", database.writes().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_held_throughout_is_given_up_after_a_bound() {
+    let database = Database::default();
+    let results = write_all(&database, &vec![Held; 1_000]).await;
+    assert_eq!(results.len(), 1_000);
+    assert!(results.iter().all(|result| matches!(result, Err(StoreError::Busy))));
+    assert!(database.writes().len() <= 1 + PARTS_MAX as usize, "{} writes", database.writes().len());
+}

@@ -1,0 +1,66 @@
+use tokio::sync::Semaphore;
+
+use super::*;
+use crate::alone::Manner;
+
+/// A database in which jobs of even number are held until the gate opens; a batch that is not taken apart is told at once.
+struct Gate(Semaphore);
+
+impl Write<u32, u32> for Gate {
+    const BUSY_FOR_ALL: bool = false;
+
+    async fn write(&self, jobs: &[u32], manner: Manner) -> Result<Vec<u32>, StoreError> {
+        if jobs.iter().any(|job| job.is_multiple_of(2)) {
+            if !manner.apart {
+                return Err(StoreError::Busy);
+            }
+            drop(self.0.acquire().await);
+        }
+        Ok(jobs.to_vec())
+    }
+}
+
+/// Counted by answers, not by time: the others are answered while what is held still waits.
+#[tokio::test]
+async fn what_is_held_holds_up_nobody_who_comes_later() {
+    let gate = Arc::new(Gate(Semaphore::new(0)));
+    let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
+    let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
+    let submit = |job: u32| {
+        let batcher = Arc::clone(&batcher);
+        tokio::spawn(async move { batcher.submit(job, 1).await })
+    };
+    let held = [submit(0), submit(2)];
+    for job in [1, 3, 5] {
+        assert_eq!(submit(job).await.unwrap().unwrap(), job);
+    }
+    assert!(held.iter().all(|held| !held.is_finished()));
+    gate.0.add_permits(10);
+    for (held, job) in held.into_iter().zip([0, 2]) {
+        assert_eq!(held.await.unwrap().unwrap(), job);
+    }
+}
+
+#[tokio::test]
+async fn too_much_that_is_held_is_busy() {
+    let gate = Arc::new(Gate(Semaphore::new(0)));
+    let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
+    let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
+    let mut answers: Vec<_> = (0..100)
+        .map(|job| {
+            let batcher = Arc::clone(&batcher);
+            tokio::spawn(async move { batcher.submit(job * 2, 1).await })
+        })
+        .collect();
+    // One batch is being taken apart, so many wait, and all others are told.
+    let kept = 2 * (ASIDE_MAX + 1);
+    while answers.iter().filter(|answer| answer.is_finished()).count() < 100 - kept {
+        tokio::task::yield_now().await;
+    }
+    gate.0.add_permits(200);
+    let mut busy = 0;
+    for answer in answers.drain(..) {
+        busy += usize::from(matches!(answer.await.unwrap(), Err(StoreError::Busy)));
+    }
+    assert_eq!(busy, 100 - kept);
+}
