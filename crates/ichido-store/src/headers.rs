@@ -3,6 +3,9 @@
 /// The first byte of every encoding, so that a later form can be told apart.
 const VERSION: u8 = 1;
 
+/// What a field takes beside its name and its value: their lengths.
+pub(crate) const FIELD_BYTES: usize = 8;
+
 /// Each field as two lengths and two runs of bytes.
 pub(crate) fn encode(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = vec![VERSION];

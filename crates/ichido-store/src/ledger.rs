@@ -127,6 +127,7 @@ use uuid::Uuid;
 use crate::bounded;
 use crate::check;
 use crate::error::StoreError;
+use crate::headers;
 
 /// A request that wants to run under a key ([`Store::key_claim`](crate::Store::key_claim)).
 #[derive(Clone, Debug)]
@@ -156,6 +157,10 @@ pub mod limits {
     pub const IDENTITY_BYTES_MAX: usize = 256;
     /// The statuses that a response can have.
     pub const STATUS: RangeInclusive<u16> = 100..=999;
+    /// The most bytes that the header fields of a response take, names and values together with 8 for each field.
+    pub const HEADERS_BYTES_MAX: usize = 1 << 20;
+    /// The longest body of a response; what is longer can be settled without its body.
+    pub const BODY_BYTES_MAX: usize = 64 << 20;
     /// The longest account of a request's hops.
     pub const HOPS_BYTES_MAX: usize = 2048;
     /// The longest trace context.
@@ -222,10 +227,20 @@ pub enum Began {
 pub struct Response {
     /// The status: one of [`limits::STATUS`].
     pub status: u16,
-    /// The header fields.
+    /// The header fields; at most [`limits::HEADERS_BYTES_MAX`].
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The body; `None` when it was not kept.
+    /// The body, at most [`limits::BODY_BYTES_MAX`]; `None` when it was not kept.
     pub body: Option<Vec<u8>>,
+}
+
+impl Response {
+    fn header_bytes(&self) -> usize {
+        self.headers.iter().map(|(name, value)| name.len() + value.len() + headers::FIELD_BYTES).sum()
+    }
+
+    fn body_bytes(&self) -> usize {
+        self.body.as_ref().map_or(0, Vec::len)
+    }
 }
 
 /// Payloads stay out of logs.
@@ -251,9 +266,21 @@ pub struct KeySettle {
 }
 
 impl KeySettle {
-    /// Refuses what could not be read back as it was written.
+    /// What it counts in a batch, near enough.
+    pub(crate) fn bytes(&self) -> usize {
+        /// The other columns.
+        const ROW_BYTES: usize = 1_000;
+        match &self.outcome {
+            KeyOutcome::Keep { response, .. } => ROW_BYTES + response.header_bytes() + response.body_bytes(),
+            KeyOutcome::Release | KeyOutcome::Hold => ROW_BYTES,
+        }
+    }
+
+    /// Refuses what could not be read back as it was written, or is too much, before it meets others in a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let KeyOutcome::Keep { response, .. } = &self.outcome else { return Ok(()) };
+        check::bytes("the headers of the response", response.header_bytes(), limits::HEADERS_BYTES_MAX)?;
+        check::bytes("the body of the response", response.body_bytes(), limits::BODY_BYTES_MAX)?;
         let (least, most) = (*limits::STATUS.start(), *limits::STATUS.end());
         check::number("the status", response.status.into(), least.into()..=most.into())
     }
@@ -332,4 +359,32 @@ pub struct KeyRecord {
     pub message_id: Option<Uuid>,
     /// When it was settled.
     pub completed_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use ichido_core::key::IdempotencyKey;
+
+    use super::*;
+
+    fn settle(headers: Vec<(String, Vec<u8>)>, body: Option<Vec<u8>>) -> KeySettle {
+        let key = IdempotencyKey::parse("k").unwrap();
+        let outcome = KeyOutcome::Keep {
+            settled: Settled::Applied,
+            response: Response { status: 200, headers, body },
+            result_digest: None,
+            message_id: None,
+            ttl: Duration::from_secs(1),
+        };
+        let name = RecordName { operation: "o".to_owned(), identity: "i".to_owned(), key };
+        KeySettle { name, fence: Fence::new(1).unwrap(), outcome }
+    }
+
+    /// Or many of them make a statement that no server takes.
+    #[test]
+    fn headers_count_as_much_as_the_body() {
+        let field = ("x".repeat(1_000), vec![7; 9_000]);
+        let (bare, full) = (settle(Vec::new(), None), settle(vec![field; 3], Some(vec![7; 50_000])));
+        assert!(full.bytes() - bare.bytes() >= 3 * 10_000 + 50_000);
+    }
 }

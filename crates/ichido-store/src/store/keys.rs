@@ -41,10 +41,7 @@ impl Store {
     /// `ichido_core::ledger::settle` decides what to report, `resolve` in the case of an unknown outcome: neither is asked here.
     pub async fn key_settle(&self, settle: KeySettle) -> Result<KeySettled, StoreError> {
         settle.check()?;
-        let bytes = match &settle.outcome {
-            KeyOutcome::Keep { response, .. } => response.body.as_ref().map_or(0, Vec::len) + 1_000,
-            KeyOutcome::Release | KeyOutcome::Hold => 100,
-        };
+        let bytes = settle.bytes();
         let topic = Topic::key(&settle.name);
         let settled = self.batches.settle(settle.bounded(), bytes).await?;
         if settled == KeySettled::Stands {

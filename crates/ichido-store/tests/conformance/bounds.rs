@@ -10,7 +10,7 @@ use ichido_core::lifecycle::{Event, State};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeySettle, KeySettled, Response, limits as ledger};
+use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, Response, limits as ledger};
 use ichido_store::message::{
     ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, Stepped, limits,
 };
@@ -28,6 +28,26 @@ fn has_nul<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
 }
 
 both_databases! {
+    #[test]
+    async fn a_response_that_is_too_large_is_refused_and_the_largest_headers_are_kept(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        // A field takes 8 bytes beside its name and value.
+        let headers = |bytes: usize| vec![("x".to_owned(), vec![b'7'; bytes - 9])];
+        let answer = |headers, body| Response { status: 200, headers, body: Some(body) };
+        let settle = async |response| {
+            let settle = KeySettle { name: name("k1"), fence, outcome: keep(response) };
+            fixture.store.key_settle(settle).await
+        };
+        let over = settle(answer(headers(ledger::HEADERS_BYTES_MAX + 1), Vec::new())).await;
+        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::HEADERS_BYTES_MAX, .. })), "{over:?}");
+        let over = settle(answer(Vec::new(), vec![7; ledger::BODY_BYTES_MAX + 1])).await;
+        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::BODY_BYTES_MAX, .. })), "{over:?}");
+        let largest = answer(headers(ledger::HEADERS_BYTES_MAX), b"ok".to_vec());
+        assert_eq!(settle(largest.clone()).await.unwrap(), KeySettled::Stands);
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert!(replay == KeyClaimed::Replay(largest), "{replay:?}");
+    }
+
     #[test]
     async fn more_tries_than_can_be_counted_are_refused(fixture: Fixture) {
         let tries = |count: u32| NewMessage {
