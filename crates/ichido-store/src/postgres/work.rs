@@ -317,16 +317,17 @@ impl Postgres {
         if let Some(state) = ending.again(&before) {
             return Ok(Stepped::Now(state));
         }
-        match event {
-            Event::Succeeded { fence } => {
-                let evidence = |_| Event::LateSuccess { fence: *fence };
-                let stepping = async |connection: &mut PgConnection| {
-                    self.step_over(connection, *id, evidence, note).await
-                };
-                Ok(lines.talk(stepping).await?.0)
-            }
-            _ => Ok(Stepped::Refused(Why::StaleFence)),
+        let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
+        let evidence = |_| Event::LateSuccess { fence };
+        let stepping =
+            async |connection: &mut PgConnection| self.step_over(connection, *id, evidence, note).await;
+        let (stepped, _) = lines.talk(stepping).await?;
+        if matches!(stepped, Stepped::Refused(_)) {
+            // It may be this same evidence that stands in the way, whose answer was lost.
+            let before = lines.optional(sqlx::query(include_str!("sql/late_find.sql")).bind(id)).await?;
+            return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
         }
+        Ok(stepped)
     }
 
     /// Marks that these calls are about to begin; answers which of them may.

@@ -300,12 +300,15 @@ async fn settle_late(
     if let Some(state) = ending.again(before) {
         return Ok(Stepped::Now(state));
     }
-    match event {
-        Event::Succeeded { fence } => {
-            Ok(step(writing, *id, |_| Event::LateSuccess { fence: *fence }, note).await?.0)
-        }
-        _ => Ok(Stepped::Refused(Why::StaleFence)),
+    let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
+    let (stepped, _) = step(writing, *id, |_| Event::LateSuccess { fence }, note).await?;
+    if matches!(stepped, Stepped::Refused(_)) {
+        // It may be this same evidence that stands in the way, whose answer was lost.
+        let before = sqlx::query(include_str!("sql/late_find.sql")).bind(id);
+        let before = before.fetch_optional(writing.connection()).await?;
+        return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
     }
+    Ok(stepped)
 }
 
 /// Deletes lease rows, and the marks made under them.

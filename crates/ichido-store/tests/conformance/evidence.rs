@@ -47,6 +47,18 @@ async fn ends_by(fixture: Fixture, event: impl Fn(&Work) -> Event) {
 
 both_databases! {
     #[test]
+    async fn the_same_late_success_reported_again_stands_again(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        for _ in 0..2 {
+            assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, Stepped::Now(State::Sent));
+        }
+        assert_eq!(fixture.steps(zombie.id).await.len(), 3, "claimed, lost, sent");
+    }
+
+    #[test]
     async fn a_late_success_counts_when_the_resend_fails(fixture: Fixture) {
         ends_by(fixture, again).await;
     }

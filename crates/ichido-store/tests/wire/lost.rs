@@ -11,8 +11,8 @@ use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::postgres::{Database, fresh_database};
 
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, again, in_time, many, message, new_id, only, queue, succeeded,
-    terms,
+    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, again, in_time, many, message, new_id, only, queue, rescue,
+    succeeded, terms,
 };
 use crate::proxy::Proxy;
 use crate::words::{keep, release, run};
@@ -92,6 +92,21 @@ async fn a_call_that_stands_alone_says_that_it_does_not_know() {
         assert!(matches!(rescued, Err(StoreError::Unknown(_))), "{rescued:?}");
         assert_eq!(store.work_rescue(|_| terms).await.unwrap(), None, "it was done");
         assert_eq!(proxy.met(), 3);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_success_stands() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        store.message_enqueue(message("k")).await.unwrap();
+        let zombie = claim_one(&store).await;
+        store.skew_by(AFTER_LEASE);
+        assert_eq!(rescue(&store, KEYED).await, Some(1));
+        proxy.cut_at("COMMIT");
+        assert_eq!(settle(&store, &zombie, succeeded(&zombie)).await, Stepped::Now(State::Sent));
+        assert_eq!(proxy.met(), 1);
     })
     .await;
 }
