@@ -149,9 +149,6 @@ impl Postgres {
             .extract_if(.., |ending| foreign.contains(&ending.pair()))
             .chain(others.extract_if(.., |ending| foreign.contains(&ending.pair())))
             .collect();
-        // By message, so that two batches about the same ones do not meet crosswise.
-        sent.sort_by_key(Ending::pair);
-        others.sort_by_key(Ending::pair);
         let mut settled = self.settle_sent(lines, &sent).await?;
         settled.extend(self.settle_others(lines, &others).await?);
         for ending in sent.iter().chain(&others).chain(&late) {

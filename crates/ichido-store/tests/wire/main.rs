@@ -4,6 +4,7 @@
 
 mod apart;
 mod away;
+mod crosswise;
 mod dead;
 #[path = "../conformance/fixture.rs"]
 #[expect(dead_code, reason = "the words of the conformance suite, of which these cases need some")]

@@ -1,4 +1,6 @@
+-- Locked in the order in which reports lock them, so that the two never wait crosswise.
+WITH held AS (SELECT fence FROM ichido.leases WHERE fence = ANY ($1) ORDER BY fence FOR UPDATE)
 UPDATE ichido.leases l SET lease_until = now.at + $2 * interval '1 microsecond'
-FROM (SELECT clock_timestamp() + $3 * interval '1 microsecond' AS at) AS now
-WHERE l.fence = ANY ($1)
+FROM held, (SELECT clock_timestamp() + $3 * interval '1 microsecond' AS at) AS now
+WHERE l.fence = held.fence
 RETURNING l.fence

@@ -1,5 +1,5 @@
 -- Locks one lapsed lease, in a statement of its own: what is left is computed by the next one, whose snapshot sees every
--- settle that held the share lock before us.
+-- settle that held the lock before us.
 SELECT l.fence, l.queue, l.node, l.claimed_at, l.marks, l.suspect, l.message_ids, now.at AS now
 FROM ichido.leases l, (SELECT clock_timestamp() + $1 * interval '1 microsecond' AS at) AS now
 WHERE l.lease_until <= (SELECT clock_timestamp() + $1 * interval '1 microsecond')

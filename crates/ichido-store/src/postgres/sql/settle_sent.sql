@@ -1,8 +1,9 @@
 -- The common end: sent. One event row each; the lease row goes with the last of its batch.
 -- A message that has ended under its claim before is left as it is.
--- The share lock keeps a rescue from computing what is left until this is committed, and finds the lease gone if it came first.
+-- The lock keeps a rescue from computing what is left until this is committed, and finds the lease gone if it came first. It is
+-- the one that the deletion needs, and taken in one order: two nodes that report of the same claims never wait crosswise.
 WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
-held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) FOR SHARE),
+held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) ORDER BY fence FOR UPDATE),
 ended AS (
     INSERT INTO ichido.events
         (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect,
