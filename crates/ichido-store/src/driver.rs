@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use crate::error::StoreError;
+use crate::message::QueueName;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 use crate::wake::Wakes;
@@ -51,6 +52,13 @@ impl Driver {
         match self {
             Self::Postgres(postgres) => postgres.wakes().await,
             Self::Sqlite(_) => Wakes::here(),
+        }
+    }
+
+    /// Somebody says that a queue has work. SQLite always looks from the beginning.
+    pub(crate) fn woken(&self, queue: &QueueName) {
+        if let Self::Postgres(postgres) = self {
+            postgres.woken(queue);
         }
     }
 }

@@ -111,3 +111,6 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

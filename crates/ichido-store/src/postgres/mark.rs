@@ -34,6 +34,8 @@ pub(super) struct Mark {
     costs: [Duration; LOOKS],
     /// What a claim from the mark took.
     usual: Duration,
+    /// Somebody said that there is work, and none was found since.
+    woken: bool,
 }
 
 impl Mark {
@@ -50,9 +52,12 @@ impl Mark {
     /// Whether to look from the beginning, since there was nothing behind the mark.
     pub(super) fn look_again(&mut self, now: Instant) -> bool {
         let since = self.looked.map(|looked| now.duration_since(looked));
-        let spare = self.cost() >= DEAR && since.is_some_and(|since| since < self.cost() * RESCAN_SHARE);
+        let spare = !self.woken
+            && self.cost() >= DEAR
+            && since.is_some_and(|since| since < self.cost() * RESCAN_SHARE);
         if !spare {
             self.looked = Some(now);
+            self.woken = false;
         }
         !spare
     }
@@ -60,6 +65,11 @@ impl Mark {
     /// The next claim looks from the beginning.
     pub(super) fn look_soon(&mut self) {
         self.looked = None;
+    }
+
+    /// There is said to be work: a claim that finds none behind the mark looks from the beginning, whatever that costs.
+    pub(super) fn wake(&mut self) {
+        self.woken = true;
     }
 
     /// A claim from the beginning took this long.
@@ -76,6 +86,16 @@ impl Mark {
     /// A claim ended here.
     pub(super) fn move_to(&mut self, place: Place) {
         self.place = Some(place);
+        self.woken = false;
+    }
+
+    /// A mark behind all messages of a priority, where a look from the beginning was dear just now.
+    #[cfg(test)]
+    pub(super) fn dear(priority: i16) -> Self {
+        let mut mark = Self { looked: Some(Instant::now()), ..Self::default() };
+        (0..LOOKS).for_each(|_| mark.looked(Duration::from_mins(1)));
+        mark.move_to((priority, Uuid::max()));
+        mark
     }
 
     fn cost(&self) -> Duration {
@@ -119,6 +139,28 @@ mod tests {
         assert_eq!(mark.start(now + ms(7_999)), Some(PLACE));
         assert!(!mark.look_again(now + ms(7_999)), "an empty queue does not change that");
         assert_eq!(mark.start(now + ms(8_000)), None);
+    }
+
+    #[test]
+    fn what_is_said_to_be_there_is_looked_for_at_any_price() {
+        let now = Instant::now();
+        let mut mark = mark_after(&[400, 500, 600], now);
+        mark.wake();
+        assert!(mark.look_again(now + ms(1)));
+        assert!(!mark.look_again(now + ms(2)), "once");
+        mark.wake();
+        mark.move_to(PLACE);
+        assert!(!mark.look_again(now + ms(3)), "it was found behind the mark");
+    }
+
+    #[test]
+    fn what_came_back_is_looked_for_at_any_price() {
+        let now = Instant::now();
+        let mut mark = mark_after(&[400, 500, 600], now);
+        mark.look_soon();
+        assert_eq!(mark.start(now + ms(1)), None);
+        mark.look_soon();
+        assert!(mark.look_again(now + ms(2)), "also by a claim that was under way");
     }
 
     #[test]

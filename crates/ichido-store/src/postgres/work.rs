@@ -73,6 +73,17 @@ impl Postgres {
         Ok(work)
     }
 
+    /// Somebody says that a queue has work.
+    pub(crate) fn woken(&self, queue: &QueueName) {
+        self.marked(queue, Mark::wake);
+    }
+
+    /// As after a while with somebody's old snapshot open: the mark is behind all there is, and a look from the beginning is dear.
+    #[cfg(test)]
+    pub(crate) fn mark_behind(&self, message: &crate::message::NewMessage) {
+        self.marked(&message.queue, |mark| *mark = Mark::dear(i16::from(message.priority)));
+    }
+
     fn marked<T>(&self, queue: &QueueName, change: impl FnOnce(&mut Mark) -> T) -> T {
         change(lock(&self.marks).entry(queue.clone()).or_default())
     }

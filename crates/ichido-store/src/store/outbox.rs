@@ -201,6 +201,7 @@ impl Store {
     /// Wakes those who wait for work of a queue: to be called after the commit of a transaction that put messages in. On PostgreSQL
     /// other nodes hear it too.
     pub fn queue_wake(&self, queue: &QueueName) {
+        self.driver.woken(queue);
         self.wakes.wake(Topic::queue(queue));
     }
 
@@ -209,7 +210,12 @@ impl Store {
     ///
     /// One wake-up is remembered while nobody waits, so that what comes between a claim and this call is not missed.
     pub async fn queue_wait(&self, queue: &QueueName, at_most: Duration) -> bool {
-        self.wakes.wait(&Topic::queue(queue), at_most, async || false).await
+        let woken = self.wakes.wait(&Topic::queue(queue), at_most, async || false).await;
+        if woken {
+            // By another node, perhaps, of which the driver has not heard.
+            self.driver.woken(queue);
+        }
+        woken
     }
 
     /// Takes up to `count` messages of a queue, most urgent and oldest first; the example is at [`crate::message`].

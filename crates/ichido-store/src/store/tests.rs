@@ -1,0 +1,46 @@
+//! What a wake-up does beside waking.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use uuid::Uuid;
+
+use super::Store;
+use crate::message::{ClaimTerms, NewMessage, QueueName};
+use crate::testing::postgres::fresh_database;
+
+/// Longer than any wake-up takes.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+fn message(key: &str) -> NewMessage {
+    let queue = QueueName::parse("orders").unwrap();
+    NewMessage::new(queue, "alice", IdempotencyKey::parse(key).unwrap(), Vec::new())
+}
+
+async fn claimed(store: &Store) -> usize {
+    let terms = ClaimTerms { node: Uuid::nil(), lease: PATIENCE, marks: false };
+    store.work_claim(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
+}
+
+/// What was committed late or given back is before the mark; whoever was told of it must not be sent away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.unwrap();
+    let node = Store::open(&database.url, 2).await.unwrap();
+    let queue = message("k").queue;
+
+    store.message_enqueue(message("here")).await.unwrap();
+    store.postgres().unwrap().mark_behind(&message("here"));
+    assert_eq!(claimed(&store).await, 0, "the look is spared");
+    store.queue_wake(&queue);
+    assert_eq!(claimed(&store).await, 1, "woken by this process");
+
+    // What was said so far was of the first message.
+    while store.queue_wait(&queue, Duration::ZERO).await {}
+    store.postgres().unwrap().mark_behind(&message("elsewhere"));
+    node.message_enqueue(message("elsewhere")).await.unwrap();
+    assert!(store.queue_wait(&queue, PATIENCE).await);
+    assert_eq!(claimed(&store).await, 1, "woken by another node");
+}
