@@ -38,7 +38,7 @@ pub(super) fn read(args: &Args, faults: &mut Faults) -> Files {
                 let role = party.as_str();
                 faults.add(
                     place,
-                    format!("the file is about {name}, where a {role} neither receives nor sends"),
+                    format!("the file is about {name}, where the {role} neither receives nor sends"),
                 );
                 continue;
             }

@@ -1,7 +1,9 @@
 //! One owner, one way: only the adapter completes idempotency, and the files agree (SPEC C2, C5, C8).
 
+mod promises;
+
 use super::{Found, Rule, declare};
-use crate::boundary::{Boundary, Enabled, Mode, Name, Way};
+use crate::boundary::{Boundary, Mode, Name, Way};
 
 pub(super) const RULES: &[Rule] = &[
     declare! {
@@ -68,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "The gateway's team reads the one, the adapter runs on the other.",
         mend: "Say it in one of the two files, or the same in both.",
         example: "adapter.json" at "/http",
-        check: promises_agree,
+        check: promises::agree,
     },
     declare! {
         "ICH-B078", Error, "C2, C8",
@@ -78,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         mend: "Keep it inside `enabled` of the boundary where the adapter receives, and take it out everywhere else. \
                `\"owner\": \"adapter\"` and `\"storage\": \"none\"` may stand anywhere.",
         example: "bff_to_gateway.json" at "/http/idempotency",
-        check: promises_stand_in_their_place,
+        check: promises::stand_in_their_place,
     },
     declare! {
         "ICH-B079", Warning, "C2, C8",
@@ -133,29 +135,6 @@ fn somebody_owns<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .map(|file| Found::at(file, MODE_POINTER, "nobody on this way completes idempotency"))
         .into_iter()
         .collect()
-}
-
-fn promises_stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for file in way.files() {
-        let idempotency = &file.http.idempotency;
-        let is_enabled = idempotency.mode == Some(Mode::Enabled);
-        found.extend(idempotency.unread.iter().map(|member| {
-            let what = if is_enabled {
-                format!("`enabled` says something else of `{member}`, or nothing")
-            } else {
-                format!("`{member}` is promised where the mode is not `enabled`")
-            };
-            Found::at(file, format!("/http/idempotency/{member}"), what)
-        }));
-        let promises = &idempotency.enabled;
-        let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
-        if !is_enabled && *promises != Enabled::default() && *promises != only_names_owner {
-            let what = "`enabled` promises something, and the mode is another";
-            found.push(Found::at(file, "/http/idempotency/enabled", what));
-        }
-    }
-    found
 }
 
 fn the_owner_is_among_them<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
@@ -224,18 +203,4 @@ fn methods_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             (!stopped.is_empty()).then(|| Found::at(below, "/http/methods/allowed", what))
         })
         .collect()
-}
-
-fn promises_agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let promises = |name: Name| way.owners().find(|(file, ..)| file.name() == name);
-    let (Some((gateway, before, _)), Some((file, own, base))) =
-        (promises(Name::GatewayToAdapter), promises(Name::Adapter))
-    else {
-        return Vec::new();
-    };
-    // Who owns is another rule's to find, and a missing key is refused alike in all that pass.
-    let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
-    let differing = members.filter(|member| !own.agrees(before, member));
-    let what = format!("{} promises something else", gateway.name());
-    differing.map(|member| Found::at(file, format!("{base}/{member}"), what.clone())).collect()
 }

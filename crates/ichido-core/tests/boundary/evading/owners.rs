@@ -14,12 +14,17 @@ fn what_stands_beside_enabled_may_not_say_otherwise() {
         ("response_replay", r#"{ "on_duplicate_after_success": "execute" }"#),
         ("storage", r#"{ "ttl": { "minutes": 5 } }"#),
         ("storage", r#""none""#),
+        ("validate_only", r#"{ "require_header_when_state_changing": false }"#),
+        ("validate_only", r#"{ "on_missing_key": "generate" }"#),
     ] {
         finds(GATEWAY, &beside(member), text, &["ICH-B078"]);
     }
-    for (member, text) in
-        [("require_key", "true"), ("owner", r#""adapter""#), ("storage", r#"{ "ttl": { "days": 3 } }"#)]
-    {
+    for (member, text) in [
+        ("require_key", "true"),
+        ("owner", r#""adapter""#),
+        ("storage", r#"{ "ttl": { "days": 3 } }"#),
+        ("validate_only", r#"{ "require_header_when_state_changing": true }"#),
+    ] {
         finds(GATEWAY, &beside(member), text, &[]);
     }
 }
