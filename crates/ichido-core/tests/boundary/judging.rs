@@ -70,6 +70,19 @@ fn a_retry_that_is_off_is_not_judged() {
 }
 
 #[test]
+fn a_retry_of_every_method_is_a_retry_of_those_that_change_state() {
+    let methods = "/http/retry/apply_to_methods";
+    for text in [r#"["*"]"#, r#"["post"]"#, r#"["GET", ""]"#] {
+        finds(BROWSER, methods, text, &["ICH-B023"]);
+        let ungated =
+            Set::starting().with(BROWSER, methods, text).with(BROWSER, "/http/retry/retry_gate", "{}");
+        assert_eq!(ungated.broken(), ["ICH-B020", "ICH-B023"], "{text}");
+    }
+    let reads = Set::starting().with(BROWSER, methods, r#"["GET", "HEAD"]"#);
+    assert_eq!(reads.with(BROWSER, "/http/retry/retry_gate", "{}").broken(), [""; 0]);
+}
+
+#[test]
 fn either_spelling_of_the_key_will_do_if_it_is_the_same_everywhere() {
     let mut set = Set::starting();
     let spell = |text: String| text.replace("idempotency-key", "x-idempotency-key");

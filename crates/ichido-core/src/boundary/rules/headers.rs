@@ -173,3 +173,13 @@ fn type_passes<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let lists = stopped(way, Traffic::Requests, &["content-type"]).into_iter();
     lists.filter(|found| is_json && found.file.name() != Name::Adapter).collect()
 }
+
+/// The spellings in which the key passes all lists of requests; both, where another rule finds that none does.
+pub(super) fn spellings_sent(way: &Way<'_>) -> [bool; NAMES.len()] {
+    let passes = NAMES.map(|header| {
+        let by_lists = way.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));
+        let by_cors = way.files().filter_map(|file| file.cors.as_ref());
+        by_lists && by_cors.into_iter().all(|cors| cors.allowed_headers.names(header))
+    });
+    if passes.contains(&true) { passes } else { [true; NAMES.len()] }
+}

@@ -8,7 +8,7 @@ use crate::boundary::{Boundary, Methods, Misspelt, Mode, Name, Way};
 pub(super) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
 
 /// The methods of HTTP that change state, which pass wherever `allowed` is not said.
-pub(super) const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
 /// The status for a request without its key (SPEC A1).
 const MISSING_KEY_STATUS: u16 = 400;
@@ -171,4 +171,16 @@ fn passing(methods: &Methods) -> Box<dyn Iterator<Item = &str> + '_> {
 
 fn named(methods: &Methods, method: &str) -> bool {
     methods.state_changing.iter().flatten().any(|one| one == method)
+}
+
+/// Whether it is a method of HTTP, or one that the way's files name.
+pub(super) fn is_method(way: &Way<'_>, method: &str) -> bool {
+    let is_of_http = SAFE_METHODS.contains(&method) || UNSAFE_METHODS.contains(&method);
+    let named = way.files().flat_map(|file| {
+        let methods = &file.http.methods;
+        methods.allowed.iter().chain(&methods.state_changing).flatten()
+    });
+    let is_spelled =
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+    is_of_http || (is_spelled && named.into_iter().any(|one| one == method))
 }

@@ -1,5 +1,6 @@
 //! Whoever tries again does so only with a key, and a hop only where it may (SPEC C4, A8).
 
+use super::key::{SAFE_METHODS, is_method};
 use super::{Found, Rule, declare};
 use crate::boundary::{Boundary, Effect, Name, OperationClass, Party, Way};
 
@@ -61,8 +62,9 @@ pub(super) const RULES: &[Rule] = &[
 fn retries_need_the_key<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let found = |file: &'a Boundary| {
         let plan = file.http.retry.plan()?;
-        let methods = &file.http.methods;
-        let is_at_risk = plan.methods.is_empty() || plan.methods.iter().any(|one| methods.changes_state(one));
+        // Whatever is not known to be safe may change state: `*` as well.
+        let is_safe = |method: &String| SAFE_METHODS.contains(&method.as_str());
+        let is_at_risk = plan.methods.is_empty() || !plan.methods.iter().all(is_safe);
         let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
         let what = "a state-changing request without a key would be sent again";
         (is_at_risk && !plan.needs_key).then(|| Found::at(file, pointer, what))
@@ -126,15 +128,27 @@ fn retries_are_bounded<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         if retry.backoff_ms.as_ref().is_none_or(|backoff| backoff.0.is_empty()) {
             found.push(Found::at(file, "/http/retry/backoff_ms", "`backoff_ms` is missing, or empty"));
         }
-        if retry.apply_to_methods.as_ref().is_none_or(Vec::is_empty) {
-            found.push(Found::at(
-                file,
-                "/http/retry/apply_to_methods",
-                "`apply_to_methods` is missing, or empty",
-            ));
-        }
+        found.extend(unknown_methods(way, file));
     }
     found
+}
+
+/// What is wrong with the methods that are tried again.
+fn unknown_methods<'a>(way: &Way<'a>, file: &'a Boundary) -> Vec<Found<'a>> {
+    const POINTER: &str = "/http/retry/apply_to_methods";
+    let Some(methods) = file.http.retry.apply_to_methods.as_ref().filter(|methods| !methods.is_empty())
+    else {
+        return vec![Found::at(file, POINTER, "`apply_to_methods` is missing, or empty")];
+    };
+    // Of a hop another rule finds all but POST.
+    let unknown =
+        methods.iter().enumerate().filter(|(_, method)| !sender_is_a_hop(file) && !is_method(way, method));
+    unknown
+        .map(|(index, method)| {
+            let what = format!("`{method}` is no method; write POST, PATCH and so on");
+            Found::at(file, format!("{POINTER}/{index}"), what)
+        })
+        .collect()
 }
 
 fn opaque_calls_are_not_repeated<'a>(way: &Way<'a>) -> Vec<Found<'a>> {

@@ -1,6 +1,6 @@
 //! Redactions that name the key and show it all the same.
 
-use crate::set::{BFF, finds};
+use crate::set::{BFF, BROWSER, GATEWAY, Set, finds};
 
 const POINTER: &str = "/observability/redaction";
 
@@ -34,10 +34,22 @@ fn what_is_named_to_be_shown_is_shown() {
         finds(BFF, POINTER, text, &["ICH-B090"]);
     }
     for text in [
-        r#"{ "headers": ["x-idempotency-key"], "never_redact": ["x-request-id"] }"#,
-        r#"{ "x-idempotency-key": "hash", "authorization": "remove", "accept": false }"#,
+        r#"{ "headers": ["idempotency-key"], "never_redact": ["x-request-id"] }"#,
+        r#"{ "idempotency-key": "hash", "authorization": "remove", "accept": false }"#,
         r#""idempotency-key""#,
     ] {
         finds(BFF, POINTER, text, &[]);
     }
+}
+
+#[test]
+fn the_key_is_kept_out_in_the_spelling_in_which_it_comes() {
+    finds(BFF, POINTER, r#"["x-idempotency-key"]"#, &["ICH-B090"]);
+    finds(BFF, POINTER, r#"["Idempotency-Key"]"#, &[]);
+    // Where no list says which spelling comes, either will do.
+    let open = [BROWSER, BFF, GATEWAY]
+        .into_iter()
+        .fold(Set::starting(), |set, file| set.without(file, "/headers"))
+        .without(BROWSER, "/cors");
+    assert_eq!(open.with(BFF, POINTER, r#"["x-idempotency-key"]"#).broken(), [""; 0]);
 }

@@ -2,7 +2,7 @@
 
 use super::path::wrong_with;
 use super::{Found, adapters, operations};
-use crate::boundary::rules::key::{SAFE_METHODS, UNSAFE_METHODS};
+use crate::boundary::rules::key::{SAFE_METHODS, is_method};
 use crate::boundary::{Effect, Enabled, Operation, OperationClass, Way};
 use crate::ledger::{Policy, PolicyError};
 
@@ -47,7 +47,7 @@ fn wrong_methods(way: &Way<'_>, operation: &Operation) -> Vec<(String, String)> 
     let is_read = operation.class == Some(OperationClass::Read);
     let wrong = methods.iter().enumerate().filter_map(|(index, method)| {
         let what = match () {
-            () if !is_known(way, method) => format!("`{method}` is no method; write POST, PATCH and so on"),
+            () if !is_method(way, method) => format!("`{method}` is no method; write POST, PATCH and so on"),
             () if is_safe(method) && operation.class.is_some() && !is_read => {
                 format!("{method} changes nothing, so that its class is `read`")
             }
@@ -56,18 +56,6 @@ fn wrong_methods(way: &Way<'_>, operation: &Operation) -> Vec<(String, String)> 
         Some((format!("methods/{index}"), what))
     });
     wrong.collect()
-}
-
-/// Whether it is a method of HTTP, or one that the way's files name.
-fn is_known(way: &Way<'_>, method: &str) -> bool {
-    let is_of_http = SAFE_METHODS.contains(&method) || UNSAFE_METHODS.contains(&method);
-    let named = way.files().flat_map(|file| {
-        let methods = &file.http.methods;
-        methods.allowed.iter().chain(&methods.state_changing).flatten()
-    });
-    let is_spelled =
-        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
-    is_of_http || (is_spelled && named.into_iter().any(|one| one == method))
 }
 
 fn is_safe(method: &str) -> bool {
@@ -114,7 +102,7 @@ pub(super) fn reads_are_safe<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             };
             // What is no method at all is found by another rule.
             let unsafe_ones =
-                methods.iter().enumerate().filter(|(_, method)| !is_safe(method) && is_known(way, method));
+                methods.iter().enumerate().filter(|(_, method)| !is_safe(method) && is_method(way, method));
             found.extend(unsafe_ones.map(|(index, method)| {
                 let what = format!("{method} may change something, and a read is not protected");
                 Found::at(file, format!("{pointer}/methods/{index}"), what)

@@ -1,6 +1,6 @@
 //! What an answer says of itself comes back, and a page can read it (SPEC C5, C6).
 
-use super::{Found, stopped};
+use super::{Found, spellings_sent, stopped};
 use crate::boundary::member::escape;
 use crate::boundary::{Boundary, STATUS_HEADER, Traffic, Way};
 use crate::key::NAMES;
@@ -75,14 +75,4 @@ fn echo<'a>(way: &Way<'a>) -> Vec<Lost<'a>> {
         lost.push(Lost { found: Found::at(file, pointer, what), is_of_lists });
     }
     lost
-}
-
-/// The spellings in which the key passes all lists of requests; both, where another rule finds that none does.
-fn spellings_sent(way: &Way<'_>) -> [bool; NAMES.len()] {
-    let passes = NAMES.map(|header| {
-        let by_lists = way.lists(Traffic::Requests).all(|(_, _, lists)| lists.passes(header));
-        let by_cors = way.files().filter_map(|file| file.cors.as_ref());
-        by_lists && by_cors.into_iter().all(|cors| cors.allowed_headers.names(header))
-    });
-    if passes.contains(&true) { passes } else { [true; NAMES.len()] }
 }
