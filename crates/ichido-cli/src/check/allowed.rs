@@ -52,7 +52,7 @@ impl Allowed {
                 continue;
             };
             one.is_used = true;
-            let Finding { rule, place, what } = finding;
+            let Finding { rule, place, what, .. } = finding;
             note(&format!(
                 "allowed {} at {}:{}: {what} (reason: {})",
                 rule.id, place.file, place.at, one.reason

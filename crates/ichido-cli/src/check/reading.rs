@@ -48,7 +48,7 @@ impl Unreadable {
             Self::NoText { file, why } => {
                 let at = LineColumn { line: 1, column: 1 };
                 let place = Place { file, at, pointer: String::new() };
-                Finding { rule: &UNREADABLE, place, what: why }
+                Finding { rule: &UNREADABLE, place, what: why, mend: UNREADABLE.mend.to_owned() }
             }
         }
     }

@@ -2,19 +2,36 @@
 //!
 //! A change loosens when a rule finds more than before, or when it takes from what was promised although every rule
 //! still holds: a status more to retry after, a shorter time that outcomes are kept, a header that no longer passes.
+//! Every member of the dialect has its row in the test `loosening`: when a change of it loosens, or why it never does.
 
 mod adapter;
+mod cors;
 mod headers;
 mod hop;
 mod owner;
+mod retry;
+mod said;
+
+use std::time::Duration;
 
 use super::read::Boundary;
 use super::rules::{Finding, check, rule};
+use super::way::ways;
+use super::{Enabled, Way};
 
 /// Takes the changes of one file, from its old to its new version.
-type Compare = fn(&Boundary, &Boundary) -> Vec<Loose>;
+type Compare = fn(&Pair<'_>) -> Vec<Loose>;
 
-const COMPARISONS: [Compare; 4] = [hop::compare, headers::compare, owner::compare, adapter::compare];
+const COMPARISONS: [Compare; 6] =
+    [hop::compare, retry::compare, headers::compare, cors::compare, owner::compare, adapter::compare];
+
+/// One file in its two versions.
+struct Pair<'a> {
+    before: &'a Boundary,
+    after: &'a Boundary,
+    /// How long outcomes are kept where an operation does not say otherwise, before and after.
+    kept: (Option<Duration>, Option<Duration>),
+}
 
 /// A change that loosens, before its place is looked up in the new file.
 struct Loose {
@@ -31,63 +48,129 @@ fn loose(rule: &'static str, pointer: impl Into<String>, what: impl Into<String>
 ///
 /// Files are paired by their boundary, and by their folder's name where there are several of one boundary.
 pub fn loosened(old: &[Boundary], new: &[Boundary]) -> Vec<Finding> {
+    let (old_ways, new_ways) = (ways(old), ways(new));
     let mut findings: Vec<Finding> = Vec::new();
+    let mut pairs = Vec::new();
     for before in old {
         match counterpart(before, old, new) {
-            Some(after) => findings.extend(compare(before, after)),
+            Some(after) => {
+                pairs.push(Pair { before, after, kept: (kept(before, &old_ways), kept(after, &new_ways)) });
+            }
             None => findings.extend(finding(before, &loose("ICH-B075", "/boundary", "the file is gone"))),
         }
     }
-    findings.extend(newly_found(old, new, &findings));
-    findings.sort_by(|a, b| (&a.place, a.rule.id, &a.what).cmp(&(&b.place, b.rule.id, &b.what)));
+    findings.extend(pairs.iter().flat_map(compare));
+    findings.extend(newly_found(old, new, &pairs, &findings));
+    findings.sort_by(|a, b| a.order().cmp(&b.order()));
     findings
 }
 
-fn compare(before: &Boundary, after: &Boundary) -> Vec<Finding> {
-    let changes = COMPARISONS.iter().flat_map(|compare| compare(before, after));
-    changes.filter_map(|change| finding(after, &change)).collect()
+fn compare(pair: &Pair<'_>) -> Vec<Finding> {
+    let changes = COMPARISONS.iter().flat_map(|compare| compare(pair));
+    changes.filter_map(|change| finding(pair.after, &change)).collect()
 }
 
 fn finding(file: &Boundary, change: &Loose) -> Option<Finding> {
-    Some(Finding::new(rule(change.rule)?, file.place(&change.pointer), &change.what))
+    let rule = rule(change.rule)?;
+    let mend = format!("Put it back; or, if it is meant, say why: --allow {}=REASON.", rule.id);
+    Some(Finding { mend, ..Finding::new(rule, file.place(&change.pointer), &change.what) })
 }
 
-/// The file of `new` that `before` has become.
+/// How long the way that this file is on keeps outcomes.
+fn kept(file: &Boundary, ways: &[Way<'_>]) -> Option<Duration> {
+    let way = ways.iter().find(|way| way.files().any(|one| std::ptr::eq(one, file)));
+    way.and_then(Way::owner).and_then(|owner| Enabled::ttl(&owner.http.idempotency.enabled))
+}
+
+/// The file of `new` that `before` has become: the only one about its boundary, or the one of its name in a folder of
+/// the same name, or the only one there.
 fn counterpart<'a>(before: &Boundary, old: &[Boundary], new: &'a [Boundary]) -> Option<&'a Boundary> {
-    let is_alone = |files: &[Boundary]| files.iter().filter(|file| file.name() == before.name()).count() == 1;
-    let mut same = new.iter().filter(|file| file.name() == before.name());
-    if is_alone(old) && is_alone(new) {
-        return same.next();
+    let is_alike = |file: &&Boundary| file.name() == before.name();
+    let is_beside = |file: &&Boundary| is_alike(file) && place(file).0 == place(before).0;
+    let new_one = only(new.iter().filter(is_alike));
+    if let (Some(_), Some(one)) = (only(old.iter().filter(is_alike)), new_one) {
+        return Some(one);
     }
-    same.find(|file| folder_name(file) == folder_name(before))
+    let mut beside = new.iter().filter(is_beside);
+    beside.find(|file| place(file).1 == place(before).1).or_else(|| {
+        let is_left = |file: &&Boundary| !old.iter().any(|other| place(other) == place(file));
+        only(old.iter().filter(is_beside)).and(only(new.iter().filter(is_beside).filter(is_left)))
+    })
 }
 
-fn folder_name(file: &Boundary) -> &str {
-    let mut steps = file.file().rsplit(['/', '\\']).skip(1);
-    steps.next().unwrap_or_default()
+fn only<'a>(mut files: impl Iterator<Item = &'a Boundary>) -> Option<&'a Boundary> {
+    files.next().filter(|_| files.next().is_none())
+}
+
+/// The names of a file's folder and of the file itself.
+fn place(file: &Boundary) -> (&str, &str) {
+    let mut steps = file.file().rsplit(['/', '\\']);
+    let name = steps.next().unwrap_or_default();
+    (steps.next().unwrap_or_default(), name)
 }
 
 /// What is found in `new` and was not in `old`, but for what `known` says already.
-fn newly_found(old: &[Boundary], new: &[Boundary], known: &[Finding]) -> Vec<Finding> {
-    let name = |files: &[Boundary], finding: &Finding| {
-        files.iter().find(|file| file.file() == finding.place.file).map(Boundary::name)
+fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[Finding]) -> Vec<Finding> {
+    let pair = |finding: &Finding| pairs.iter().find(|pair| pair.after.file() == finding.place.file);
+    let mut were = check(old);
+    let mut news = check(new);
+    // What stands where it stood is taken first: a list that grew moves what comes after, so that then only the words
+    // tell what was there.
+    for by_place in [true, false] {
+        news.retain(|finding| {
+            let before = pair(finding).map(|pair| pair.before.file());
+            let index = were.iter().position(|was| {
+                let is_same = was.rule == finding.rule
+                    && words(was) == words(finding)
+                    && before == Some(was.place.file.as_str());
+                is_same && (!by_place || was.place.pointer == finding.place.pointer)
+            });
+            index.map(|index| were.swap_remove(index)).is_none()
+        });
+    }
+    news.retain(|finding| {
+        !known.iter().any(|other| {
+            (other.rule, &other.place.file, group(other))
+                == (finding.rule, &finding.place.file, group(finding))
+        })
+    });
+    let tell = |finding: Finding| {
+        let change = pair(&finding).and_then(|pair| said::change(pair, &finding.place.pointer));
+        let what =
+            change.map_or_else(|| finding.what.clone(), |change| format!("{}: {change}", finding.what));
+        let mend =
+            format!("{} Or, if it is meant, say why: --allow {}=REASON.", finding.mend, finding.rule.id);
+        Finding { mend, ..Finding::new(finding.rule, finding.place, &what) }
     };
-    // A list that grew moves what comes after, so that pointers say less than words.
-    let was_there: Vec<_> =
-        check(old).into_iter().map(|finding| (finding.rule.id, name(old, &finding), finding.what)).collect();
-    let is_known = |finding: &Finding| {
-        known.iter().any(|other| (other.rule.id, &other.place.file) == (finding.rule.id, &finding.place.file))
-    };
-    check(new)
-        .into_iter()
-        .filter(|finding| !was_there.contains(&(finding.rule.id, name(new, finding), finding.what.clone())))
-        .filter(|finding| !is_known(finding))
-        .collect()
+    news.into_iter().map(tell).collect()
+}
+
+/// The words of a finding, sorted: what it lists comes in the order of the file, which means nothing.
+fn words(finding: &Finding) -> Vec<&str> {
+    let mut words: Vec<&str> = finding.what.split([' ', ',']).collect();
+    words.sort_unstable();
+    words
+}
+
+/// What a finding is about: the first two steps of its pointer, such as one operation or one list of headers.
+fn group(finding: &Finding) -> &str {
+    let pointer = finding.place.pointer.as_str();
+    let mut slashes = pointer.match_indices('/').map(|(index, _)| index);
+    slashes.nth(2).and_then(|end| pointer.get(..end)).unwrap_or(pointer)
 }
 
 /// The entries of `before` that are not in `after`.
 fn lost<'a, T: PartialEq>(before: &'a [T], after: &'a [T]) -> impl Iterator<Item = &'a T> {
     before.iter().filter(|entry| !after.contains(entry))
+}
+
+/// The texts of `before` that are not in `after`, whatever their case, each once and in lower case.
+fn lost_names(before: &[String], after: &[String]) -> Vec<String> {
+    let is_lost = |name: &&String| !after.iter().any(|other| other.eq_ignore_ascii_case(name));
+    let mut lost: Vec<String> = before.iter().filter(is_lost).map(|name| name.to_ascii_lowercase()).collect();
+    lost.sort_unstable();
+    lost.dedup();
+    lost
 }
 
 fn list<T>(list: Option<&Vec<T>>) -> &[T] {

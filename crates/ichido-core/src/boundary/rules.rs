@@ -17,6 +17,7 @@ mod retry;
 mod time;
 mod unreadable;
 
+pub(super) use key::SAFE_METHODS;
 pub use unreadable::UNREADABLE;
 
 use super::read::{Boundary, Place, Places, ReadError};
@@ -74,6 +75,8 @@ pub struct Finding {
     pub place: Place,
     /// What is wrong there.
     pub what: String,
+    /// How it is mended: as the rule says, or, where a change is judged, by putting back what was there.
+    pub mend: String,
 }
 
 /// What a check found, before its place is looked up.
@@ -173,11 +176,11 @@ impl Finding {
     pub(super) fn new(rule: &'static Rule, place: Place, what: &str) -> Self {
         let shown = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
-        Self { rule, place, what: shown.map(plain).collect() }
+        Self { rule, place, what: shown.map(plain).collect(), mend: rule.mend.to_owned() }
     }
 
     /// By what findings are sorted.
-    fn order(&self) -> (Severity, &Place, &'static str, &str) {
+    pub(super) fn order(&self) -> (Severity, &Place, &'static str, &str) {
         (self.rule.severity, &self.place, self.rule.id, &self.what)
     }
 }

@@ -14,7 +14,7 @@ use table::{Guard, TABLE};
 
 /// The pattern of the table that a concrete pointer belongs to: names that the file chooses become `*`, and an index
 /// belongs to its list.
-fn pattern(pointer: &str) -> String {
+pub(crate) fn pattern(pointer: &str) -> String {
     let mut steps: Vec<&str> = pointer.split('/').collect();
     if let [_, "headers" | "operations", name, ..] = &mut steps[..] {
         *name = "*";
@@ -38,7 +38,7 @@ fn guard(pointer: &str) -> &'static Guard {
 }
 
 /// Every value inside `value`, by its pointer, elements of lists included.
-fn pointers(value: &Value) -> Vec<String> {
+pub(crate) fn pointers(value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), value)];
     while let Some((pointer, value)) = open.pop() {

@@ -52,7 +52,7 @@ pub(super) fn read(args: &Args, faults: &mut Faults) -> Files {
 
 /// A proxy that ran on a file with errors would promise what it does not keep. Warnings leave it running.
 fn refuse_errors(files: &[Boundary], faults: &mut Faults) {
-    for Finding { rule, place, what } in check(files) {
+    for Finding { rule, place, what, .. } in check(files) {
         if rule.severity == Severity::Error {
             let Rule { id, title, mend, .. } = rule;
             let place = format!("{}:{}", place.file, place.at);

@@ -1,21 +1,20 @@
-//! What a hop asks for, and when it tries again.
+//! What a hop asks for, and how long it waits.
 
-use super::{Loose, list, loose, lost};
-use crate::boundary::{Boundary, Mode, Name, Reaction, RetryPlan};
+use super::said::names;
+use super::{Loose, Pair, list, loose};
+use crate::boundary::rules::SAFE_METHODS;
+use crate::boundary::{Boundary, Mode, Name, Reaction};
 
-pub(super) fn compare(before: &Boundary, after: &Boundary) -> Vec<Loose> {
-    let mut found = key(before, after);
-    found.extend(methods(before, after));
-    found.extend(retry(before, after));
-    found
+pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
+    [key(pair), methods(pair), timeouts(pair), redaction(pair)].into_iter().flatten().collect()
 }
 
-fn key(before: &Boundary, after: &Boundary) -> Vec<Loose> {
+fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     let (old, new) = (&before.http.idempotency, &after.http.idempotency);
     let mut found = Vec::new();
     let may_own = matches!(after.name(), Name::GatewayToAdapter | Name::Adapter);
     let mode = |mode: Option<Mode>| mode.map_or("not said", Mode::as_str);
-    let change = format!("the mode was {}, and is {}", mode(old.mode), mode(new.mode));
+    let change = format!("the mode was {}, is {}", mode(old.mode), mode(new.mode));
     match (old.mode, new.mode) {
         (Some(Mode::Enabled), now) if may_own && now != Some(Mode::Enabled) => {
             found.push(loose("ICH-B072", "/http/idempotency/mode", change));
@@ -27,72 +26,77 @@ fn key(before: &Boundary, after: &Boundary) -> Vec<Loose> {
     }
     let is_on = matches!(new.mode, Some(Mode::ValidateOnly | Mode::Enabled));
     if is_on && old.requires_key() && !new.requires_key() {
-        found.push(loose("ICH-B002", "/http/idempotency", "the key was required, and is not"));
+        found.push(loose("ICH-B002", "/http/idempotency", "the key was required, is not"));
     }
-    let refuses = |reaction: Option<&Reaction>| reaction.is_some_and(Reaction::refuses);
-    if refuses(old.on_missing_key()) && new.on_missing_key().is_some_and(|reaction| !reaction.refuses()) {
-        found.push(loose("ICH-B003", "/http/idempotency", "a missing key was refused, and is not"));
+    let (was, is) = (old.on_missing_key(), new.on_missing_key());
+    if is_on && was.is_some_and(Reaction::refuses) && !is.is_some_and(Reaction::refuses) {
+        let is = is.map_or("not said".to_owned(), reaction);
+        let what = format!("a missing key: was {}, is {is}", was.map_or_else(String::new, reaction));
+        found.push(loose("ICH-B003", "/http/idempotency", what));
     }
     if old.echo_key == Some(true) && new.echo_key != Some(true) {
-        found.push(loose("ICH-B073", "/http/idempotency/echo_key", "the key was echoed, and is not"));
-    }
-    let redacted = |file: &Boundary| file.observability.redaction.clone().unwrap_or_default().0;
-    for name in lost(&redacted(before), &redacted(after)) {
-        found.push(loose(
-            "ICH-B090",
-            "/observability/redaction",
-            format!("`{name}` was kept out of the logs, and is not"),
-        ));
+        let what = "the answers carried the key: was true, is not";
+        found.push(loose("ICH-B073", "/http/idempotency/echo_key", what));
     }
     found
 }
 
-fn methods(before: &Boundary, after: &Boundary) -> Vec<Loose> {
+fn reaction(reaction: &Reaction) -> String {
+    let status = reaction.status.map(|status| status.to_string());
+    let words: Vec<String> = reaction.action.clone().into_iter().chain(status).collect();
+    names(&words).replace(", ", " ")
+}
+
+fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     let (old, new) = (&before.http.methods, &after.http.methods);
-    let said = list(old.state_changing.as_ref()).iter().map(String::as_str);
-    let known = said.chain(["POST", "PATCH"]).filter(|method| old.changes_state(method));
-    let mut dropped: Vec<&str> =
-        known.filter(|method| !new.changes_state(method) && new.allows(method)).collect();
-    dropped.sort_unstable();
-    dropped.dedup();
-    dropped
-        .into_iter()
-        .map(|method| {
-            let what = format!("{method} counted as state-changing, and does not");
-            loose("ICH-B004", "/http/methods/state_changing", what)
-        })
-        .collect()
-}
-
-fn retry(before: &Boundary, after: &Boundary) -> Vec<Loose> {
-    let Some(new) = after.http.retry.plan() else {
-        return Vec::new();
-    };
-    let old = before.http.retry.plan();
     let mut found = Vec::new();
-    let attempts = old.as_ref().map_or(1, |plan| plan.attempts.get());
-    if attempts < new.attempts.get() {
-        let what = format!("{attempts} tries have become {}", new.attempts);
-        found.push(loose("ICH-B023", "/http/retry/max_attempts", what));
+    let is_opened = old.allowed.is_some() && new.allowed.is_none();
+    if is_opened {
+        let was = names(list(old.allowed.as_ref()));
+        let what = format!("the methods that pass: was {was}, is not said, so that all pass");
+        found.push(loose("ICH-B004", "/http/methods/allowed", what));
     }
-    let was = |part: fn(&RetryPlan) -> bool| old.as_ref().is_some_and(part);
-    if was(|plan| plan.needs_key) && !new.needs_key {
-        let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
-        found.push(loose("ICH-B020", pointer, "a key was asked for before another try, and is not"));
-    }
-    if !was(|plan| plan.on_network_error) && new.on_network_error {
-        let what = "it is tried again when no answer came, and was not";
-        found.push(loose("ICH-B022", "/http/retry/retry_on_network_error", what));
-    }
-    let statuses = old.as_ref().map_or(&[][..], |plan| &plan.statuses);
-    for status in lost(&new.statuses, statuses) {
-        let what = format!("it is tried again after {status}, and was not");
-        found.push(loose("ICH-B022", "/http/retry/retry_on_status", what));
-    }
-    let methods = old.as_ref().map_or(&[][..], |plan| &plan.methods);
-    for method in lost(&new.methods, methods) {
-        let what = format!("{method} is tried again, and was not");
-        found.push(loose("ICH-B021", "/http/retry/apply_to_methods", what));
+    let lists = [&old.allowed, &new.allowed, &old.state_changing];
+    let said = lists.into_iter().flatten().flatten().map(String::as_str);
+    let mut known: Vec<&str> = said.chain(["POST", "PATCH"]).collect();
+    known.sort_unstable();
+    known.dedup();
+    // What a safe method does needs no key, and the rules ask that it does not count.
+    known.retain(|method| !SAFE_METHODS.contains(method));
+    for method in known.into_iter().filter(|method| new.allows(method) && !new.changes_state(method)) {
+        if old.changes_state(method) {
+            let what = format!("{method}: was state-changing and needed a key, is not");
+            found.push(loose("ICH-B004", "/http/methods/state_changing", what));
+        } else if !old.allows(method) {
+            let what = format!("{method}: was refused, is let through without a key");
+            found.push(loose("ICH-B004", "/http/methods/allowed", what));
+        }
     }
     found
+}
+
+/// A time that is longer or shorter is not looser; what then no longer fits, the rules about time find.
+fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let (old, new) = (&before.http.timeouts, &after.http.timeouts);
+    let bounds = [
+        ("ICH-B060", "upstream_timeout_ms", "each try", old.upstream_timeout_ms, new.upstream_timeout_ms),
+        ("ICH-B061", "client_timeout_ms", "all tries together", old.client_timeout_ms, new.client_timeout_ms),
+    ];
+    let gone = bounds.into_iter().filter_map(|(rule, member, what, old, new)| {
+        let was = old.filter(|_| new.is_none())?;
+        let what = format!("the bound on {what}: was {was} ms, is left out");
+        Some(loose(rule, format!("/http/timeouts/{member}"), what))
+    });
+    gone.collect()
+}
+
+fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let redacted = |file: &Boundary| file.observability.redaction.clone().unwrap_or_default();
+    let (old, new) = (redacted(before), redacted(after));
+    let mut lost: Vec<String> = old.0.iter().map(|name| name.to_ascii_lowercase()).collect();
+    lost.retain(|name| old.names(name) && !new.names(name));
+    lost.sort_unstable();
+    lost.dedup();
+    let lost = lost.into_iter().map(|name| format!("`{name}`: was kept out of the logs, is not"));
+    lost.map(|what| loose("ICH-B090", "/observability/redaction", what)).collect()
 }

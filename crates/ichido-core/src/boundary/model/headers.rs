@@ -52,8 +52,12 @@ pub enum Crossing {
 impl HeaderLists {
     /// Whether the header passes. Case does not matter.
     pub fn passes(&self, header: &str) -> bool {
-        let is_dropped = self.drop.as_ref().is_some_and(|drop| names(drop, header));
-        self.allows(header) && !is_dropped
+        self.allows(header) && !self.drops(header)
+    }
+
+    /// Whether `drop` takes the header out.
+    pub(in crate::boundary) fn drops(&self, header: &str) -> bool {
+        self.drop.as_ref().is_some_and(|drop| names(drop, header))
     }
 
     /// Whether `allow` lets the header through.

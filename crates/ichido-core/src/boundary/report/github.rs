@@ -7,12 +7,12 @@ use crate::boundary::Finding;
 /// One command a line: `::error file=…,line=…,col=…,title=…::…`.
 pub fn github(findings: &[Finding]) -> String {
     let mut text = String::new();
-    for Finding { rule, place, what } in findings {
+    for Finding { rule, place, what, mend } in findings {
         let (severity, file) = (rule.severity.as_str(), property(&place.file));
         let title = property(&format!("{}: {}", rule.id, rule.title));
         // What is about the whole file has no pointer.
         let pointer = if place.pointer.is_empty() { String::new() } else { format!(" ({})", place.pointer) };
-        let message = data(&format!("{what}{pointer}\nMend: {}", rule.mend));
+        let message = data(&format!("{what}{pointer}\nMend: {mend}"));
         let (line, column) = (place.at.line, place.at.column);
         // A `String` takes whatever is written to it.
         _ = writeln!(text, "::{severity} file={file},line={line},col={column},title={title}::{message}");

@@ -7,7 +7,7 @@ use crate::boundary::Finding;
 /// An object with `files`, `errors`, `warnings` and `findings`; `files` is how many were checked.
 pub fn json(findings: &[Finding], files: usize) -> String {
     let (errors, warnings) = counts(findings);
-    let all = findings.iter().map(|Finding { rule, place, what }| {
+    let all = findings.iter().map(|Finding { rule, place, what, mend }| {
         Json::Object(vec![
             ("rule", rule.id.into()),
             ("severity", rule.severity.as_str().into()),
@@ -18,7 +18,7 @@ pub fn json(findings: &[Finding], files: usize) -> String {
             ("what", what.as_str().into()),
             ("title", rule.title.into()),
             ("why", rule.why.into()),
-            ("mend", rule.mend.into()),
+            ("mend", mend.as_str().into()),
         ])
     });
     Json::Object(vec![

@@ -8,8 +8,8 @@ use crate::boundary::{Finding, rules};
 /// Each finding with its place, its reason and its mend, and a line that sums up; `files` is how many were checked.
 pub fn people(findings: &[Finding], files: usize) -> String {
     let mut text = String::new();
-    for Finding { rule, place, what } in findings {
-        let (severity, id, title, mend) = (rule.severity.as_str(), rule.id, rule.title, rule.mend);
+    for Finding { rule, place, what, mend } in findings {
+        let (severity, id, title) = (rule.severity.as_str(), rule.id, rule.title);
         // Names in a pointer are the file's own; a terminal must not obey them.
         let pointer = match place.pointer.escape_debug().to_string() {
             pointer if pointer.is_empty() => "the file".to_owned(),

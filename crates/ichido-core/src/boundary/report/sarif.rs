@@ -43,7 +43,7 @@ fn descriptor(rule: &Rule) -> Json {
 }
 
 fn result(finding: &Finding) -> Json {
-    let Finding { rule, place, what } = finding;
+    let Finding { rule, place, what, mend } = finding;
     let region =
         Json::Object(vec![("startLine", place.at.line.into()), ("startColumn", place.at.column.into())]);
     let artifact = Json::Object(vec![("uri", uri(&place.file).into())]);
@@ -56,7 +56,7 @@ fn result(finding: &Finding) -> Json {
         ("ruleId", rule.id.into()),
         ("ruleIndex", index.into()),
         ("level", rule.severity.as_str().into()),
-        ("message", message(format!("{what}. {}", rule.mend))),
+        ("message", message(format!("{what}. {mend}"))),
         ("locations", Json::List(vec![location])),
     ])
 }

@@ -5,7 +5,7 @@ use super::{Found, Rule, declare};
 use crate::boundary::{Boundary, Methods, Misspelt, Mode, Name, Way};
 
 /// The methods that change nothing (RFC 9110): they need no key.
-pub(super) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
+pub(in crate::boundary) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
 
 /// The methods of HTTP that change state, which pass wherever `allowed` is not said.
 const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];

@@ -1,0 +1,150 @@
+//! What the owner of the outcome promises.
+
+use super::{GATEWAY, NAME_ONLY, Row, after, free, gone, put};
+
+/// Under `/http/idempotency/enabled`.
+pub(super) const PROMISES: &[(&str, Row)] = &[
+    ("", gone("ICH-B030", GATEWAY, "`body_hash`: was in the fingerprint, is not")),
+    ("/owner", put("ICH-B071", GATEWAY, r#""gateway""#, r#"was "adapter", is "gateway""#)),
+    ("/require_key", put("ICH-B002", GATEWAY, "false", "the key was required, is not")),
+    (
+        "/on_missing_key",
+        put("ICH-B003", GATEWAY, r#""generate""#, "a missing key: was reject 400, is generate"),
+    ),
+    (
+        "/on_missing_key/action",
+        put("ICH-B003", GATEWAY, r#""generate""#, "a missing key: was reject 400, is generate 400"),
+    ),
+    ("/on_missing_key/status", put("ICH-B003", GATEWAY, "422", "was 400, is 422")),
+    ("/on_missing_key/error_code", free(NAME_ONLY)),
+    ("/fingerprint", gone("ICH-B030", GATEWAY, "`claims.sub`: was in the fingerprint, is not")),
+    (
+        "/fingerprint/include",
+        put(
+            "ICH-B030",
+            GATEWAY,
+            r#"["claims.sub", "route.operation", "idempotency-key", "method", "path", "body_hash"]"#,
+            "`query`: was in the fingerprint, is not",
+        ),
+    ),
+    ("/fingerprint/body_hash", gone("ICH-B032", GATEWAY, r#"was "sha256", is left out"#)),
+    ("/fingerprint/body_hash/algorithm", put("ICH-B032", GATEWAY, r#""md5""#, r#"was "sha256", is "md5""#)),
+    ("/fingerprint/body_hash/input", gone("ICH-B033", GATEWAY, r#"was "canonical_json", is left out"#)),
+    (
+        "/fingerprint/body_hash/input/encoding",
+        gone("ICH-B033", GATEWAY, r#"was "canonical_json", is left out"#),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/type",
+        put("ICH-B033", GATEWAY, r#""jcs""#, "the body's normal form: was canonical_json, is jcs"),
+    ),
+    ("/fingerprint/body_hash/input/encoding/rules", gone("ICH-B033", GATEWAY, r#"was "exact", is left out"#)),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/object_member_order",
+        gone("ICH-B033", GATEWAY, r#"was "sorted", is left out"#),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/number_representation",
+        put("ICH-B034", GATEWAY, r#""double""#, "numbers: was compared exactly, is compared as doubles"),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/unicode_normalization",
+        put("ICH-B033", GATEWAY, r#""nfc""#, "texts: was compared as written, is compared in NFC"),
+    ),
+    (
+        "/fingerprint/body_hash/input/leave_out",
+        put(
+            "ICH-B033",
+            GATEWAY,
+            r#"["/trace_id", "/idempotency_key", "/amount"]"#,
+            "`/amount` in the body: was hashed, is left out",
+        ),
+    ),
+    (
+        "/fingerprint/body_hash/max_body_bytes_to_hash",
+        put("ICH-B035", GATEWAY, "2048", "the largest body, in bytes: was 1048576, is 2048"),
+    ),
+    (
+        "/fingerprint/body_hash/on_body_too_large",
+        put("ICH-B035", GATEWAY, r#""skip_hash""#, r#"is "skip_hash""#),
+    ),
+    (
+        "/fingerprint/body_hash/on_body_too_large/action",
+        put("ICH-B035", GATEWAY, r#""skip_hash""#, r#"action was "reject", is "skip_hash""#),
+    ),
+    (
+        "/fingerprint/body_hash/on_body_too_large/status",
+        free("The request is refused whatever the status, and 413 is what it is taken for."),
+    ),
+    ("/fingerprint/body_hash/on_body_too_large/error_code", free(NAME_ONLY)),
+    ("/inflight_lock", gone("ICH-B042", GATEWAY, "is left out")),
+    ("/inflight_lock/enabled", put("ICH-B042", GATEWAY, "false", "was left out, is false")),
+    ("/inflight_lock/status_on_lock_conflict", put("ICH-B043", GATEWAY, "409", "was 202, is 409")),
+    ("/conflict_rule", gone("ICH-B040", GATEWAY, "is left out")),
+    (
+        "/conflict_rule/same_key_different_fingerprint",
+        put("ICH-B040", GATEWAY, r#""replay""#, r#"is "replay""#),
+    ),
+    (
+        "/conflict_rule/same_key_different_fingerprint/action",
+        put("ICH-B040", GATEWAY, r#""replay""#, r#"action was "reject", is "replay""#),
+    ),
+    (
+        "/conflict_rule/same_key_different_fingerprint/status",
+        put("ICH-B043", GATEWAY, "422", "the status for another request under a used key: was 409, is 422"),
+    ),
+    ("/conflict_rule/same_key_different_fingerprint/error_code", free(NAME_ONLY)),
+    ("/response_replay", gone("ICH-B044", GATEWAY, "`location`: was repeated by a replay, is not")),
+    ("/response_replay/on_duplicate_after_success", put("ICH-B041", GATEWAY, r#""run""#, r#"is "run""#)),
+    ("/response_replay/on_duplicate_after_success/action", put("ICH-B041", GATEWAY, r#""run""#, "run")),
+    (
+        "/response_replay/on_duplicate_after_success/status",
+        free("A replay has the first answer's status, whatever is written here."),
+    ),
+    (
+        "/response_replay/on_duplicate_after_success/error_code",
+        free("A replay is the first answer, and has no code of its own."),
+    ),
+    ("/response_replay/on_duplicate_while_inflight", gone("ICH-B042", GATEWAY, "is left out")),
+    (
+        "/response_replay/on_duplicate_while_inflight/wait_up_to_ms",
+        put("ICH-B042", GATEWAY, "250", "a duplicate waits for the outcome: was 2 seconds, is 250 ms"),
+    ),
+    ("/response_replay/on_duplicate_while_inflight/on_timeout", gone("ICH-B042", GATEWAY, "is left out")),
+    (
+        "/response_replay/on_duplicate_while_inflight/on_timeout/action",
+        free("The status says it all: 202 in our profile, 409 in the others."),
+    ),
+    (
+        "/response_replay/on_duplicate_while_inflight/on_timeout/status",
+        put("ICH-B043", GATEWAY, "409", "the status for a request in flight: was 202, is 409"),
+    ),
+    ("/response_replay/on_duplicate_while_inflight/on_timeout/error_code", free(NAME_ONLY)),
+    (
+        "/response_replay/response_headers_subset_allowlist",
+        put(
+            "ICH-B045",
+            GATEWAY,
+            r#"["content-language", "content-type", "etag", "location", "x-internal"]"#,
+            "`x-internal`: was not repeated by a replay, is",
+        ),
+    ),
+    ("/storage", gone("ICH-B050", GATEWAY, "is left out")),
+    (
+        "/storage/ttl",
+        put("ICH-B052", GATEWAY, r#"{ "days": 2 }"#, "outcomes are kept: was 3 days, is 2 days"),
+    ),
+    ("/storage/ttl/days", put("ICH-B052", GATEWAY, "2", "outcomes are kept: was 3 days, is 2 days")),
+    (
+        "/storage/ttl/hours",
+        after("48", put("ICH-B052", GATEWAY, "24", "outcomes are kept: was 5 days, is 4 days")),
+    ),
+    (
+        "/storage/ttl/minutes",
+        after("30", put("ICH-B052", GATEWAY, "0", "outcomes are kept: was 4350 minutes, is 3 days")),
+    ),
+    (
+        "/storage/ttl/reason",
+        free("It is asked for where the time is short, and a cut is found whatever the reason."),
+    ),
+];
