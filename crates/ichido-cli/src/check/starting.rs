@@ -1,4 +1,4 @@
-//! `--init`: the starting set, all of it or nothing, and over nothing.
+//! `--init`: the starting set, all of its boundary files or none, and over nothing.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -12,15 +12,17 @@ use crate::faults::Faults;
 
 const README: &str = "README.md";
 
-/// Writes the starting set into the current folder.
+/// Writes the starting set into the current folder. A README that is there already stays as it is.
 pub(super) fn write() -> Result<(), Exit> {
-    let set: Vec<(&str, &str)> = STARTING.into_iter().chain([(README, STARTING_README)]).collect();
-    let mut faults = Faults::default();
     // A link to nowhere counts as well: to write through it would make a file somewhere else.
-    for (name, _) in set.iter().filter(|(name, _)| fs::symlink_metadata(name).is_ok()) {
+    let is_there = |name: &str| fs::symlink_metadata(name).is_ok();
+    let mut faults = Faults::default();
+    for (name, _) in STARTING.iter().filter(|(name, _)| is_there(name)) {
         faults.add(*name, "this is there already, and nothing was written; run it in a folder of its own");
     }
     faults.or(Some(())).map_err(misconfigured)?;
+    let readme = (!is_there(README)).then_some((README, STARTING_README));
+    let set: Vec<(&str, &str)> = STARTING.into_iter().chain(readme).collect();
     for (index, (name, text)) in set.iter().enumerate() {
         let mut is_made = false;
         let written = OpenOptions::new().write(true).create_new(true).open(name).and_then(|mut file| {
@@ -33,7 +35,8 @@ pub(super) fn write() -> Result<(), Exit> {
         }
     }
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
-    say(&format!("wrote {}\nnext: ichido check .\n", names.join(", ")))
+    let kept = if readme.is_none() { "kept README.md, which was there already\n" } else { "" };
+    say(&format!("wrote {}\n{kept}next: ichido check .\n", names.join(", ")))
 }
 
 /// Removes what was made; answers in words whether that is all of it.

@@ -1,4 +1,4 @@
-//! `--init` writes a set that keeps every rule, all of it or nothing, and over nothing.
+//! `--init` writes a set that keeps every rule, all of its boundary files or none, and over nothing.
 
 use std::process::Command;
 
@@ -26,17 +26,32 @@ fn a_second_time_is_refused_and_changes_nothing() {
     folder.check(&["--init"]).quietly(0);
     folder.write("adapter.json", "mine");
     let err = folder.check(&["--init"]).refused();
-    assert!(NAMES.iter().all(|name| err.contains(&format!("\n  {name}: this is there already"))), "{err}");
+    let told = |name: &str| err.contains(&format!("\n  {name}: this is there already"));
+    assert!(STARTING.iter().all(|(name, _)| told(name)) && !told("README.md"), "{err}");
     assert_eq!(std::fs::read_to_string(folder.path().join("adapter.json")).expect("readable"), "mine");
 }
 
 #[test]
-fn one_file_in_the_way_keeps_all_from_being_written() {
+fn one_boundary_file_in_the_way_keeps_all_from_being_written() {
+    let folder = fresh();
+    folder.write("bff_to_gateway.json", "mine");
+    let err = folder.check(&["--init"]).refused();
+    assert!(
+        err.starts_with("ichido check: 1 problem\n  bff_to_gateway.json: this is there already"),
+        "{err}"
+    );
+    assert_eq!(folder.names(), ["bff_to_gateway.json"]);
+}
+
+#[test]
+fn a_readme_that_is_there_is_kept_and_the_rest_is_written() {
     let folder = fresh();
     folder.write("README.md", "mine");
-    let err = folder.check(&["--init"]).refused();
-    assert!(err.starts_with("ichido check: 1 problem\n  README.md: this is there already"), "{err}");
-    assert_eq!(folder.names(), ["README.md"]);
+    let out = folder.check(&["--init"]).quietly(0);
+    assert!(out.contains("\nkept README.md, which was there already\n"), "{out}");
+    assert_eq!(folder.names(), NAMES);
+    assert_eq!(std::fs::read_to_string(folder.path().join("README.md")).expect("readable"), "mine");
+    assert_eq!(folder.check(&["."]).quietly(0), clean(4));
 }
 
 #[cfg(unix)]
