@@ -1,7 +1,7 @@
 //! Any bytes as a boundary file: no panic, one error with a place in the text, and a file that is read can be judged.
 #![no_main]
 
-use ichido_core::boundary::report::{github, json, mermaid, people, sarif};
+use ichido_core::boundary::report::{Findings, github, json, mermaid, people, sarif};
 use ichido_core::boundary::{Boundary, Finding, check, loosened};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         Err(error) => {
             assert!((1..=lines).contains(&error.at.line), "{error}");
             let finding = Finding::from(error);
-            assert!(!people(&[finding], 1).contains('\u{1b}'));
+            assert!(!people(&Findings::open(&[finding])).contains('\u{1b}'));
             return;
         }
     };
@@ -20,9 +20,10 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for finding in &findings {
         assert!((1..=lines).contains(&finding.place.at.line), "{finding:?}");
     }
-    assert!(!people(&findings, 1).contains('\u{1b}'));
-    assert_eq!(github(&findings).lines().count(), findings.len());
-    for report in [json(&findings, 1), sarif(&findings, "0")] {
+    let found = Findings::open(&findings);
+    assert!(!people(&found).contains(['\u{1b}', '\u{202e}']));
+    assert_eq!(github(&found).lines().count(), findings.len());
+    for report in [json(&found, 1), sarif(&found, "0")] {
         ichido_core::json::Document::parse(report.as_bytes(), usize::MAX).expect("a report is JSON");
     }
     mermaid(&files, &findings);

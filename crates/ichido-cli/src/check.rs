@@ -1,19 +1,21 @@
 //! `ichido check`: boundary files are judged by machine, and a change to them by what it loosens (SPEC C8).
 //!
 //! Guarantee: whatever stands under the paths it is given, it ends with a report or with one clear error for each file
-//! that cannot be read, and changes nothing; only `--init` writes, all of its files or none, and never over another.
+//! that cannot be read, and changes nothing; only `--init` writes, all of its boundary files or none, and never over another.
 //!
 //! Start at [`run`]. The rules are the core's; here files are found and read, and what is found is shown.
 
 mod allowed;
 mod args;
 mod diff;
+mod naming;
 mod paint;
 mod reading;
 mod report;
 mod starting;
 
-use ichido_core::boundary::{Finding, check, rule, rules};
+use ichido_core::boundary::report::Findings;
+use ichido_core::boundary::{Finding, check, rules};
 
 pub(crate) use args::Args;
 pub(crate) use reading::read_file;
@@ -36,9 +38,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         Task::Check => {
             let mut allowed = Allowed::parse(&args.allow, Judged::Files)?;
             let files = read_all(&args.files).map_err(|unread| unread.end(args.format))?;
-            let findings = allowed.sift(check(&files));
-            Report { findings: &findings, files: &files }.show(args.format)?;
-            ended(&findings)
+            let (open, allowed) = allowed.sift(check(&files));
+            Report::of_files(Findings { open: &open, allowed: &allowed }, &files).show(args.format)?;
+            ended(&open)
         }
     }
 }
@@ -50,18 +52,13 @@ fn list() -> String {
 }
 
 fn explain(id: &str) -> Result<(), Exit> {
-    match rule(id) {
-        Some(rule) => say(&rule.page()),
-        None => Err(misused("--explain", format!("there is no rule \"{}\"; {LISTED}", id.escape_debug()))),
-    }
+    let rule = naming::find(id).map_err(|what| misused("--explain", what))?;
+    say(&rule.page())
 }
 
 fn ended(findings: &[Finding]) -> Result<(), Exit> {
     if findings.is_empty() { Ok(()) } else { Err(Exit::Found) }
 }
-
-/// Where ids are found.
-const LISTED: &str = "`ichido check --list` names them all";
 
 /// The end of a command that was not asked for anything it can do.
 fn misused(place: &str, what: impl Into<String>) -> Exit {

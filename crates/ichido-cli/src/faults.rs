@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ichido_core::boundary::report::visible;
+
 /// What is wrong, one finding after another.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
@@ -41,8 +43,9 @@ impl fmt::Display for Faults {
         let count = self.0.len();
         write!(f, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
         for Fault { place, what } in &self.0 {
-            // What has lines of its own keeps them, further in.
-            write!(f, "\n  {place}: {}", what.replace('\n', "\n    "))?;
+            // What has lines of its own keeps them, further in. Both quote files and paths, which a terminal must not obey.
+            let lines: Vec<String> = what.split('\n').map(visible).collect();
+            write!(f, "\n  {}: {}", visible(place), lines.join("\n    "))?;
         }
         Ok(())
     }

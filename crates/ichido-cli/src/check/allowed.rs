@@ -2,9 +2,10 @@
 
 use std::io::Write as _;
 
-use ichido_core::boundary::{Finding, Rule, Severity, UNREADABLE, rule};
+use ichido_core::boundary::report::{self, visible};
+use ichido_core::boundary::{Finding, Rule, Severity, UNREADABLE};
 
-use super::{LISTED, misconfigured};
+use super::{misconfigured, naming};
 use crate::exit::Exit;
 use crate::faults::Faults;
 
@@ -43,41 +44,36 @@ impl Allowed {
         faults.or(Some(Self(allowed))).map_err(misconfigured)
     }
 
-    /// The findings that are not accepted. Those that are, are said on standard error, so that none is lost from sight.
-    pub(super) fn sift(&mut self, findings: Vec<Finding>) -> Vec<Finding> {
-        let mut kept = Vec::new();
+    /// The findings that are not accepted, and those that are, each with its reason.
+    pub(super) fn sift(&mut self, findings: Vec<Finding>) -> (Vec<Finding>, Vec<report::Allowed>) {
+        let (mut open, mut accepted) = (Vec::new(), Vec::new());
         for finding in findings {
-            let Some(one) = self.0.iter_mut().find(|one| one.rule == finding.rule) else {
-                kept.push(finding);
-                continue;
-            };
-            one.is_used = true;
-            let Finding { rule, place, what, .. } = finding;
-            note(&format!(
-                "allowed {} at {}:{}: {what} (reason: {})",
-                rule.id, place.file, place.at, one.reason
-            ));
+            match self.0.iter_mut().find(|one| one.rule == finding.rule) {
+                Some(one) => {
+                    one.is_used = true;
+                    accepted.push(report::Allowed { finding, reason: one.reason.clone() });
+                }
+                None => open.push(finding),
+            }
         }
         for one in self.0.iter().filter(|one| !one.is_used) {
             note(&format!("--allow {} is not needed: the rule finds nothing; take it out", one.rule.id));
         }
-        kept
+        (open, accepted)
     }
 }
 
 impl Allowance {
     fn parse(flag: &str, judged: Judged) -> Result<Self, String> {
-        let shown = flag.escape_debug();
+        let shown = visible(flag);
         let Some((id, reason)) = flag.split_once('=') else {
             return Err(format!("\"{shown}\" gives no reason; write RULE=REASON, such as ICH-B034=\"…\""));
         };
-        let reason: String = reason.trim().escape_debug().collect();
-        if reason.is_empty() {
-            return Err(format!("\"{shown}\" gives no reason; whoever reads it next needs one"));
+        let reason = visible(reason.trim());
+        if !reason.contains(char::is_alphanumeric) {
+            return Err(format!("\"{shown}\" gives no reason; whoever reads it next needs one, in words"));
         }
-        let Some(rule) = rule(id.trim()) else {
-            return Err(format!("there is no rule \"{}\"; {LISTED}", id.escape_debug()));
-        };
+        let rule = naming::find(id)?;
         if *rule == UNREADABLE {
             return Err(format!("{} cannot be allowed: what cannot be read cannot be judged", rule.id));
         }
@@ -92,7 +88,8 @@ impl Allowance {
     }
 }
 
-fn note(line: &str) {
+/// Says it where it is in no report's way.
+pub(super) fn note(line: &str) {
     // Whoever closed standard error does not want to know.
     _ = writeln!(std::io::stderr(), "ichido check: {line}");
 }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     pub(super) format: Format,
 
     /// Compare two versions: the first half of the files is old, the second new, each with its other version at the
-    /// same position; two folders are compared whole
+    /// same position; two folders are compared whole. Where there is no old version yet, nothing is found
     #[arg(long)]
     diff: bool,
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE=REASON")]
     pub(super) allow: Vec<String>,
 
-    /// Say what a rule asks for, why, and how to mend what it finds
+    /// Say what a rule asks for, why, and how to mend what it finds; ICH-B020 may be cut to b020 or 20
     #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format", "diff", "allow", "list", "init"])]
     explain: Option<String>,
 
@@ -44,7 +44,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["files", "format", "diff", "allow", "init"])]
     list: bool,
 
-    /// Write a set of files that keeps every rule into the current folder, with a README; overwrites nothing
+    /// Write a set of files that keeps every rule into the current folder, with a README if there is none; overwrites
+    /// nothing
     #[arg(long, conflicts_with_all = ["files", "format", "diff", "allow"])]
     init: bool,
 }

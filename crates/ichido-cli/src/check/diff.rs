@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use ichido_core::boundary::report::{Findings, visible};
 use ichido_core::boundary::{Boundary, loosened};
 
-use super::allowed::{Allowed, Judged};
-use super::args::{Args, Format};
-use super::reading::{read_all, shown};
-use super::report::{Report, say};
+use super::allowed::{Allowed, Judged, note};
+use super::args::Args;
+use super::reading::{holds_nothing, read_all, shown};
+use super::report::Report;
 use super::{ended, misconfigured, misused};
 use crate::exit::Exit;
 use crate::faults::Faults;
@@ -18,27 +19,43 @@ const FLAG: &str = "--diff";
 pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let mut allowed = Allowed::parse(&args.allow, Judged::Change)?;
     let (old_paths, new_paths) = halves(&args.files)?;
-    let (old, new) = match (read_all(old_paths), read_all(new_paths)) {
+    let pairs = old_paths.iter().zip(new_paths);
+    // The first change that has boundary files has nothing to be compared with, and must pass.
+    let (missing, pairs): (Vec<_>, Vec<_>) = pairs.partition(|(before, _)| holds_nothing(before));
+    let before: Vec<PathBuf> = pairs.iter().map(|(before, _)| PathBuf::clone(before)).collect();
+    let (old, new) = match (read_all(&before), read_all(new_paths)) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(unread), Ok(_)) | (Ok(_), Err(unread)) => return Err(unread.end(args.format)),
         (Err(old), Err(new)) => return Err(old.and(new).end(args.format)),
     };
-    match_up(old_paths.iter().zip(new_paths), &old, &new).or(Some(())).map_err(misconfigured)?;
-    let all = loosened(&old, &new);
-    let others = if all.is_empty() { "no change" } else { "no other change" };
-    let findings = allowed.sift(all);
-    match (args.format, findings.first()) {
-        (Format::Human, None) => {
-            let (old, new) = (old.len(), new.len());
-            say(&format!("old files: {old}, new files: {new}; {others} loosens a guarantee\n"))?;
-        }
-        (Format::Human, Some(first)) => {
-            Report { findings: &findings, files: &new }.show(args.format)?;
-            say(&format!("a change that is meant: --allow {}=REASON\n", first.rule.id))?;
-        }
-        _ => Report { findings: &findings, files: &new }.show(args.format)?,
+    match_up(pairs.into_iter(), &old, &new).or(Some(())).map_err(misconfigured)?;
+    let all = if old.is_empty() { Vec::new() } else { loosened(&old, &new) };
+    for (path, _) in missing {
+        note(&format!(
+            "{}: there is no boundary file in the old version; nothing was compared",
+            visible(&shown(path))
+        ));
     }
-    ended(&findings)
+    let (open, allowed) = allowed.sift(all);
+    let findings = Findings { open: &open, allowed: &allowed };
+    let summary = summary(&findings, &old, &new);
+    Report { findings, files: &new, summary }.show(args.format)?;
+    ended(&open)
+}
+
+fn summary(findings: &Findings<'_>, old: &[Boundary], new: &[Boundary]) -> String {
+    let others = if findings.allowed.is_empty() { "" } else { "other " };
+    let found = match findings.open.len() {
+        _ if old.is_empty() => "there was nothing that a change could loosen".to_owned(),
+        0 => format!("no {others}change loosens a guarantee"),
+        1 => format!("1 {others}change loosens a guarantee"),
+        count => format!("{count} {others}changes loosen a guarantee"),
+    };
+    let allowed = match findings.allowed.len() {
+        0 => String::new(),
+        count => format!(", {count} allowed"),
+    };
+    format!("old files: {}, new files: {}; {found}{allowed}\n", old.len(), new.len())
 }
 
 fn halves(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Exit> {

@@ -15,6 +15,7 @@ fn line(line: &str) -> String {
     let (colour, split) = match line {
         _ if line.starts_with("error ICH-") => (RED, line.find(':')),
         _ if line.starts_with("warning ICH-") => (YELLOW, line.find(':')),
+        _ if line.starts_with("allowed ICH-") => (FAINT, line.find(':')),
         _ if line.starts_with("  ") => (FAINT, line.find(':').map(|colon| colon + 1)),
         _ => return line.to_owned(),
     };

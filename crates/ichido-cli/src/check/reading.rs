@@ -10,7 +10,7 @@ use ichido_core::json::LineColumn;
 
 use super::args::Format;
 use super::misconfigured;
-use super::report::machine_report;
+use super::report::report_unread;
 use crate::exit::Exit;
 use crate::faults::Faults;
 
@@ -67,7 +67,7 @@ impl Unread {
             one.tell(&mut faults);
         }
         let findings: Vec<Finding> = self.0.into_iter().map(Unreadable::finding).collect();
-        match machine_report(&findings, format) {
+        match report_unread(&findings, format) {
             Ok(()) => misconfigured(faults),
             Err(exit) => exit,
         }
@@ -114,22 +114,35 @@ fn found(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let unread = |error: &io::Error| Unreadable::no_text(path, words(error));
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(|error| unread(&error))? {
-        let file = entry.map_err(|error| unread(&error))?.path();
-        let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if file.extension().is_some_and(|extension| extension == "json") && !is_hidden && !file.is_dir() {
-            files.push(file);
-        }
-    }
+    let files = listed(path).map_err(|error| Unreadable::no_text(path, words(&error)))?;
     if files.is_empty() {
         let why = "there is no *.json in this folder; name the folder that holds the boundary files, or run \
                    `ichido check --init` in it";
         return Err(Unreadable::no_text(path, why));
     }
+    Ok(files)
+}
+
+/// The `*.json` of a folder.
+fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let file = entry?.path();
+        let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if file.extension().is_some_and(|extension| extension == "json") && !is_hidden && !file.is_dir() {
+            files.push(file);
+        }
+    }
     files.sort_unstable();
     Ok(files)
+}
+
+/// Whether nothing is there: no such path, or a folder without boundary files. What cannot be looked into may hold some.
+pub(super) fn holds_nothing(path: &Path) -> bool {
+    match fs::symlink_metadata(path) {
+        Err(error) => error.kind() == ErrorKind::NotFound,
+        Ok(_) => path.is_dir() && listed(path).is_ok_and(|files| files.is_empty()),
+    }
 }
 
 /// Reads one file.
@@ -164,17 +177,10 @@ fn words(error: &io::Error) -> String {
     }
 }
 
-/// A path in messages. It is written as in the repository, because annotations are matched by it, and without control
-/// characters, because terminals obey them.
+/// A path in messages, written as in the repository, because annotations are matched by it. Whatever shows it makes it
+/// fit to be seen.
 pub(super) fn shown(path: &Path) -> String {
     let path = path.strip_prefix(".").ok().filter(|rest| !rest.as_os_str().is_empty()).unwrap_or(path);
-    let mut shown = String::new();
-    for character in path.display().to_string().chars() {
-        if character.is_control() {
-            shown.extend(character.escape_debug());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
+    let shown = path.display().to_string();
+    if cfg!(windows) { shown.replace('\\', "/") } else { shown }
 }

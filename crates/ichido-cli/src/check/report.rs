@@ -2,42 +2,65 @@
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
-use ichido_core::boundary::{Boundary, Finding, report};
+use ichido_core::boundary::report::{self, Findings, visible};
+use ichido_core::boundary::{Boundary, Finding};
 
+use super::allowed::note;
 use super::args::Format;
 use super::{misused, paint};
 use crate::exit::Exit;
 
 /// What was judged, and what was found.
 pub(super) struct Report<'a> {
-    pub(super) findings: &'a [Finding],
+    pub(super) findings: Findings<'a>,
     pub(super) files: &'a [Boundary],
+    /// The last line, for people.
+    pub(super) summary: String,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    /// Of files as they are.
+    pub(super) fn of_files(findings: Findings<'a>, files: &'a [Boundary]) -> Self {
+        Self { findings, files, summary: report::summary(&findings, files) }
+    }
+
     /// Shows it.
     pub(super) fn show(&self, format: Format) -> Result<(), Exit> {
         match format {
             Format::Human => {
-                say_painted(&report::people(self.findings, self.files.len()))?;
-                match self.findings.first() {
-                    Some(first) => say(&format!("why: ichido check --explain {}\n", first.rule.id)),
-                    None => Ok(()),
-                }
+                let worst = self.findings.open.iter().min_by_key(|finding| finding.rule.severity);
+                let why = worst.map(|worst| format!("why: ichido check --explain {}\n", worst.rule.id));
+                let text = report::people(&self.findings) + &why.unwrap_or_default() + &self.summary;
+                say_painted(&text)
             }
-            Format::Mermaid => say(&report::mermaid(self.files, self.findings)),
-            Format::Json => say(&report::json(self.findings, self.files.len())),
-            Format::Sarif | Format::Github => machine_report(self.findings, format),
+            Format::Mermaid => {
+                // A drawing has no room for reasons.
+                for report::Allowed { finding, reason } in self.findings.allowed {
+                    note(&format!(
+                        "allowed {}: {} (reason: {reason})",
+                        finding.rule.id,
+                        visible(&finding.what)
+                    ));
+                }
+                say(&report::mermaid(self.files, self.findings.open))
+            }
+            Format::Json | Format::Sarif | Format::Github => {
+                machine_report(&self.findings, self.files.len(), format)
+            }
         }
     }
 }
 
 /// Shows findings that are about no file that was read, to machines. People are told in other words, and a drawing would
 /// have nothing in it.
-pub(super) fn machine_report(findings: &[Finding], format: Format) -> Result<(), Exit> {
+pub(super) fn report_unread(findings: &[Finding], format: Format) -> Result<(), Exit> {
+    machine_report(&Findings::open(findings), 0, format)
+}
+
+fn machine_report(findings: &Findings<'_>, files: usize, format: Format) -> Result<(), Exit> {
     match format {
         Format::Human | Format::Mermaid => Ok(()),
-        Format::Json => say(&report::json(findings, 0)),
+        Format::Json => say(&report::json(findings, files)),
         Format::Sarif => say(&report::sarif(findings, env!("CARGO_PKG_VERSION"))),
         Format::Github => say(&report::github(findings)),
     }

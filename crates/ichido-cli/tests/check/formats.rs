@@ -53,8 +53,8 @@ error ICH-B022: A request is sent again only after the statuses that allow it
   what:  the bff would send again after 500
   mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.
 
-4 files: 1 error, 0 warnings
 why: ichido check --explain ICH-B022
+4 files (browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter): 1 error, 0 warnings
 ";
     let found = folder.check(&["."]).quietly(1);
     let line = found.split("json:").nth(1).and_then(|rest| rest.split(':').next()).expect("a line");
@@ -78,7 +78,7 @@ fn json_has_counts_and_findings_with_all_that_is_known() {
         }
     }
     let clean = parsed(&starting().check(&["--format", "json", "."]).quietly(0));
-    assert_eq!(clean, parsed(r#"{"files": 4, "errors": 0, "warnings": 0, "findings": []}"#));
+    assert_eq!(clean, parsed(r#"{"files": 4, "errors": 0, "warnings": 0, "findings": [], "allowed": []}"#));
 }
 
 #[test]
@@ -106,6 +106,7 @@ fn sarif_has_what_its_schema_asks_for_and_points_at_the_same_places() {
     let places = results.iter().map(|result| {
         let index = usize::try_from(result["ruleIndex"].as_u64().expect("an index")).expect("a small one");
         assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert_eq!(result["suppressions"], parsed("[]"), "with all results or with none");
         assert!(result["message"]["text"].as_str().is_some_and(|text| !text.is_empty()));
         let [location] = result["locations"].as_array().expect("locations").as_slice() else {
             panic!("one place")
@@ -155,6 +156,66 @@ fn a_name_that_would_end_an_annotation_is_escaped() {
     folder.write("a,b:c%.json", r#"{"boundary": "browser_to_bff"}"#);
     let out = folder.check(&["--format", "github", "."]).quietly(1);
     assert!(out.lines().all(|line| line.contains(" file=a%2Cb%3Ac%25.json,line=1,col=")), "{out}");
+}
+
+#[test]
+fn people_read_errors_first_and_the_sum_last() {
+    let out = broken().check(&["."]).quietly(1);
+    let heads = out.lines().filter(|line| line.starts_with("error ") || line.starts_with("warning "));
+    let heads: Vec<&str> = heads.map(|line| line.split(':').next().unwrap_or_default()).collect();
+    assert_eq!(heads, ["error ICH-B010", "error ICH-B022", "warning ICH-B090"]);
+    assert!(out.ends_with(": 2 errors, 1 warning\n"), "{out}");
+    let folder = starting();
+    let alone = folder.check(&["bff_to_gateway.json"]).quietly(0);
+    let said = "1 file (bff_to_gateway; none about browser_to_bff, gateway_to_adapter, adapter), ";
+    assert!(alone.starts_with(said), "{alone}");
+}
+
+#[test]
+fn what_is_allowed_is_shown_in_every_format() {
+    let folder = starting();
+    folder.put("adapter.json", "/observability/redaction", "[]");
+    let shown = |format| folder.check(&["--format", format, "--allow", "ICH-B090=50%, agreed: ops", "."]);
+    let json = parsed(&shown("json").quietly(0));
+    assert_eq!((&json["warnings"], &json["findings"]), (&0.into(), &parsed("[]")));
+    let allowed = &json["allowed"][0];
+    assert_eq!((&allowed["rule"], &allowed["reason"]), (&"ICH-B090".into(), &"50%, agreed: ops".into()));
+    let github = shown("github").quietly(0);
+    assert!(github.starts_with("::notice file=adapter.json,line="), "{github}");
+    assert!(github.contains(",title=allowed ICH-B090%3A ") && github.lines().count() == 1, "{github}");
+    assert!(github.ends_with("%0AAllowed: 50%25, agreed: ops\n"), "{github}");
+    let sarif = parsed(&shown("sarif").quietly(0));
+    let [result] = sarif["runs"][0]["results"].as_array().expect("results").as_slice() else { panic!("one") };
+    let suppression = &result["suppressions"][0];
+    assert_eq!(suppression, &parsed(r#"{"kind": "external", "justification": "50%, agreed: ops"}"#));
+    let mermaid = shown("mermaid");
+    assert_eq!(mermaid.code, Some(0));
+    assert!(mermaid.err.contains("allowed ICH-B090: ") && !mermaid.out.contains("ICH-B090"), "{mermaid:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_odd_name_is_told_whole_to_machines_and_harmless_to_people() {
+    let folder = fresh();
+    let name = "a\u{202e}b \\c\n::error::\u{1b}[2J.json";
+    folder.write(name, r#"{"boundary": "browser_to_bff", "headers": {"x\u202e\n,:%": {"allow": []}}}"#);
+    let shown = |format| folder.check(&["--format", format, "."]).quietly(1);
+    let sarif = parsed(&shown("sarif"));
+    let uri = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert_eq!(uri, "a%E2%80%AEb%20%5Cc%0A%3A%3Aerror%3A%3A%1B%5B2J.json");
+    assert_eq!(parsed(&shown("json"))["findings"][0]["file"], name);
+    let github = shown("github");
+    assert!(
+        github.lines().all(|line| line.starts_with("::error file=a") || line.starts_with("::warning file=a"))
+    );
+    assert!(github.contains("b \\c%0A%3A%3Aerror%3A%3A\\u{1b}[2J.json,line=1,"), "{github}");
+    assert!(github.contains(r"(/headers/x\u{202e}\n,:%25/allow)"), "{github}");
+    let human = shown("human");
+    assert!(human.contains(r"(/headers/x\u{202e}\n,:%/allow)"), "{human}");
+    for text in [human, github] {
+        let steers = |one: char| (one.is_control() && one != '\n') || one == '\u{202e}';
+        assert!(!text.contains(steers), "{text:?}");
+    }
 }
 
 #[test]

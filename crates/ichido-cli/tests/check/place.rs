@@ -84,9 +84,15 @@ impl Folder {
     }
 }
 
-/// What is said of so many files when there is nothing to say.
+/// What is said of so many files, of whole ways, when there is nothing to say.
 pub(crate) fn clean(files: usize) -> String {
-    format!("{files} files, {} rules, nothing to mend\n", rules().count())
+    format!("{} rules: nothing to mend\n", judged(files) + &format!(", {}", rules().count()))
+}
+
+/// How the last line begins for so many files of whole ways.
+pub(crate) fn judged(files: usize) -> String {
+    let ways = if files == 4 { String::new() } else { format!("{} ways; ", files / 4) };
+    format!("{files} files ({ways}browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)")
 }
 
 pub(crate) fn end(command: &mut Command) -> Ended {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ichido_core::boundary::{Rule, Severity, UNREADABLE, rules};
 
-use super::place::{clean, fresh, starting};
+use super::place::{clean, fresh, judged, starting};
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rules").join(name);
@@ -41,13 +41,26 @@ fn each_rule_is_explained_as_its_page_does() {
         let expected = page(&format!("{id}.md"));
         assert_eq!(folder.check(&["--explain", id]).quietly(0), expected);
     }
-    assert_eq!(
-        folder.check(&["--explain", "ich-b020"]).quietly(0),
-        page("ICH-B020.md"),
-        "case does not matter"
-    );
-    let err = folder.check(&["--explain", "ICH-B999"]).refused();
-    assert!(err.contains("there is no rule \"ICH-B999\"; `ichido check --list` names them all"), "{err}");
+}
+
+#[test]
+fn an_id_may_be_cut_short_and_an_unknown_one_is_answered_with_what_is_near() {
+    let folder = fresh();
+    for short in ["ich-b020", "ICH-B20", "b020", "B020", "b20", "020", "20"] {
+        assert_eq!(folder.check(&["--explain", short]).quietly(0), page("ICH-B020.md"), "{short}");
+    }
+    for (unknown, what) in [
+        ("ICH-B999", "there is no rule \"ICH-B999\"; near it: ICH-B090 (The key"),
+        ("25", "near it: ICH-B024 ("),
+        ("cors", "near it: ICH-B011 (The key passes the CORS list); `ichido check --list` names them all"),
+        ("zebra", "there is no rule \"zebra\"; `ichido check --list` names them all"),
+        ("", "there is no rule \"\"; `ichido check --list`"),
+        ("99999999", "there is no rule \"99999999\""),
+        ("\u{202e}", "there is no rule \"\\u{202e}\""),
+    ] {
+        let err = folder.check(&["--explain", unknown]).refused();
+        assert!(err.contains(what), "{unknown}: {err}");
+    }
 }
 
 #[test]
@@ -72,7 +85,9 @@ fn each_failing_example_is_found_and_each_mended_one_is_clean() {
                 out.lines().filter(|line| line.starts_with("error ") || line.starts_with("warning "));
             let others: Vec<&str> = headings.filter(|line| !line.contains(rule.id)).collect();
             assert!(out.contains(&heading) && others.is_empty(), "{}: {out}", rule.id);
-            assert!(out.ends_with(&format!("\nwhy: ichido check --explain {}\n", rule.id)), "{out}");
+            let last: Vec<&str> = out.lines().rev().take(2).collect();
+            assert_eq!(last[1], format!("why: ichido check --explain {}", rule.id), "{out}");
+            assert!(last[0].contains(" files (") && last[0].contains(" error"), "{out}");
         }
         let folder = given();
         folder.put(example.file, example.pointer, example.mended);
@@ -86,15 +101,14 @@ fn a_warning_is_a_finding_and_can_be_allowed_with_a_reason() {
     let folder = starting();
     folder.put("adapter.json", "/observability/redaction", "[]");
     let warned = folder.check(&["."]).quietly(1);
-    assert!(warned.contains("\n4 files: 0 errors, 1 warning\n"), "{warned}");
-    let allowed = folder.check(&["--allow", "ich-b090=no logs \u{1b}here", "."]);
-    assert_eq!(allowed.code, Some(0));
-    assert_eq!(allowed.out, clean(4));
-    let said = "ichido check: allowed ICH-B090 at adapter.json:";
+    assert!(warned.ends_with(&format!("\n{}: 0 errors, 1 warning\n", judged(4))), "{warned}");
+    let allowed = folder.check(&["--allow", "b90=no logs \u{1b}here", "."]).quietly(0);
     assert!(
-        allowed.err.starts_with(said) && allowed.err.contains("(reason: no logs \\u{1b}here)"),
-        "{allowed:?}"
+        allowed.starts_with("allowed ICH-B090: ") && allowed.contains("\n  where: adapter.json:"),
+        "{allowed}"
     );
+    assert!(allowed.contains("\n  reason: no logs \\u{1b}here\n"), "{allowed}");
+    assert!(allowed.ends_with(&clean(4).replace("mend\n", "mend, 1 allowed\n")), "{allowed}");
     let needless = folder.check(&["--allow", "ICH-B034=partner", "--allow", "ICH-B090=none", "."]);
     assert!(needless.err.contains("--allow ICH-B034 is not needed"), "{needless:?}");
 }
@@ -109,6 +123,7 @@ fn what_cannot_be_allowed_is_refused_with_the_reason() {
         ("ICH-B999=meant".to_owned(), "there is no rule \"ICH-B999\""),
         ("ICH-B090".to_owned(), "gives no reason; write RULE=REASON"),
         ("ICH-B090= ".to_owned(), "gives no reason; whoever reads it next needs one"),
+        ("ICH-B090=…!?".to_owned(), "gives no reason; whoever reads it next needs one"),
     ] {
         let err = folder.check(&["--allow", &flag, "."]).refused();
         assert!(err.contains(what), "{flag}: {err}");

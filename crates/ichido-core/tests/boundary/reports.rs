@@ -1,6 +1,6 @@
 //! Findings, for people and for machines.
 
-use ichido_core::boundary::report::{github, json, mermaid, people, sarif};
+use ichido_core::boundary::report::{Findings, github, json, mermaid, people, sarif, summary, visible};
 use ichido_core::boundary::{Boundary, Finding, check, rules};
 use serde_json::Value;
 
@@ -21,7 +21,8 @@ fn broken() -> (Vec<Boundary>, Vec<Finding>) {
 #[test]
 fn a_person_is_told_where_what_and_how_to_mend() {
     let (files, findings) = broken();
-    let text = people(&findings, files.len());
+    let found = Findings::open(&findings);
+    let text = people(&found);
     let first = text.split("\n\n").next().unwrap_or_default();
     let expected = "error ICH-B022: A request is sent again only after the statuses that allow it
   where: bff_to_gateway.json:80:9 (/http/retry/retry_on_status/0)
@@ -29,9 +30,11 @@ fn a_person_is_told_where_what_and_how_to_mend() {
   mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.";
     assert_eq!(first, expected);
     assert_eq!(files[1].text().lines().nth(80 - 1).map(str::trim), Some("409,"));
-    assert!(text.ends_with("\n\n4 files: 1 error, 1 warning\n"), "{text}");
-    let clean = format!("4 files, {} rules, nothing to mend\n", rules().count());
-    assert_eq!(people(&[], 4), clean);
+    let judged = "4 files (browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)";
+    assert_eq!(summary(&found, &files), format!("{judged}: 1 error, 1 warning\n"));
+    let none = Findings::open(&[]);
+    let clean = format!("{judged}, {} rules: nothing to mend\n", rules().count());
+    assert_eq!((people(&none), summary(&none, &files)), (String::new(), clean));
 }
 
 #[test]
@@ -45,7 +48,7 @@ fn findings_come_in_the_order_of_their_places_whatever_the_order_of_the_files() 
 #[test]
 fn json_has_every_part_of_a_finding() {
     let (files, findings) = broken();
-    let report = value(&json(&findings, files.len()));
+    let report = value(&json(&Findings::open(&findings), files.len()));
     assert_eq!((&report["files"], &report["errors"], &report["warnings"]), (&4.into(), &1.into(), &1.into()));
     let first = &report["findings"][0];
     assert_eq!(first["rule"], "ICH-B022");
@@ -57,14 +60,14 @@ fn json_has_every_part_of_a_finding() {
     assert!(
         ["title", "why", "mend"].iter().all(|part| first[part].as_str().is_some_and(|text| !text.is_empty()))
     );
-    assert_eq!(value(&json(&[], 0))["findings"], Value::Array(Vec::new()));
+    assert_eq!(value(&json(&Findings::open(&[]), 0))["findings"], Value::Array(Vec::new()));
 }
 
 #[test]
 fn sarif_lists_all_rules_and_points_into_them() {
     let (_, mut findings) = broken();
     findings[0].place.file = "a b/\u{e9}.json".to_owned();
-    let report = value(&sarif(&findings, "0.1.0"));
+    let report = value(&sarif(&Findings::open(&findings), "0.1.0"));
     assert_eq!(report["version"], "2.1.0");
     let run = &report["runs"][0];
     let listed = run["tool"]["driver"]["rules"].as_array().expect("a list");
@@ -89,10 +92,10 @@ fn a_workflow_command_cannot_be_ended_by_what_it_says() {
     findings.truncate(1);
     findings[0].place.file = "a,b:c.json".to_owned();
     findings[0].what = "50%\n::error::forged".to_owned();
-    let text = github(&findings);
+    let text = github(&Findings::open(&findings));
     let start = "::error file=a%2Cb%3Ac.json,line=80,col=9,title=ICH-B022%3A A request is sent";
     assert!(text.starts_with(start), "{text}");
-    assert!(text.contains("::50%25%0A::error::forged (/http/retry/retry_on_status/0)%0AMend: "), "{text}");
+    assert!(text.contains(r"::50%25\n::error::forged (/http/retry/retry_on_status/0)%0AMend: "), "{text}");
     assert_eq!(text.lines().count(), 1);
 }
 
@@ -106,9 +109,19 @@ fn words_of_a_file_do_not_reach_the_terminal_as_they_are() {
     let findings = check(&[file]);
     assert!(findings.iter().any(|finding| finding.rule.id == "ICH-B004"));
     assert!(findings.iter().all(|finding| finding.what.chars().count() <= 400));
-    let shown = people(&findings, 1);
+    let shown = people(&Findings::open(&findings));
     assert!(!shown.contains('\u{1b}'), "{shown}");
     assert!(shown.contains(r"/headers/\u{1b}[2J/allow"), "{shown}");
+}
+
+#[test]
+fn only_what_a_person_can_see_is_left_as_it_is() {
+    let plain = "a \"quoted\" path\\with 'everything' /é/日本/%,:.json";
+    assert_eq!(visible(plain), plain);
+    for one in "\0\u{7}\u{1b}\r\n\t\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars() {
+        let shown = visible(&format!("a{one}b"));
+        assert!(shown.starts_with("a\\") && shown.is_ascii(), "{shown}");
+    }
 }
 
 #[test]

@@ -3,10 +3,16 @@
 use std::fmt::Write as _;
 
 use super::writer::Json;
+use super::{Allowed, Findings, visible};
 use crate::boundary::{Finding, Rule, rules};
 
-/// One run with all rules and these findings; `version` is the program's.
-pub fn sarif(findings: &[Finding], version: &str) -> String {
+/// One run with all rules and these findings; `version` is the program's. What is allowed is a result with a suppression.
+pub fn sarif(findings: &Findings<'_>, version: &str) -> String {
+    let open = findings.open.iter().map(|finding| result(finding, Vec::new()));
+    let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {
+        let suppression = vec![("kind", "external".into()), ("justification", visible(reason).into())];
+        result(finding, vec![Json::Object(suppression)])
+    });
     let driver = Json::Object(vec![
         ("name", "ichido check".into()),
         ("version", version.into()),
@@ -16,7 +22,7 @@ pub fn sarif(findings: &[Finding], version: &str) -> String {
         ("tool", Json::Object(vec![("driver", driver)])),
         // Columns count characters, not UTF-16 code units.
         ("columnKind", "unicodeCodePoints".into()),
-        ("results", Json::List(findings.iter().map(result).collect())),
+        ("results", Json::List(open.chain(allowed).collect())),
     ]);
     Json::Object(vec![
         ("$schema", "https://json.schemastore.org/sarif-2.1.0.json".into()),
@@ -42,29 +48,32 @@ fn descriptor(rule: &Rule) -> Json {
     ])
 }
 
-fn result(finding: &Finding) -> Json {
-    let Finding { rule, place, what, mend } = finding;
+/// The suppressions are there even if there are none: the standard wants them with all results of a run or with no one.
+fn result(Finding { rule, place, what, mend }: &Finding, suppressions: Vec<Json>) -> Json {
     let region =
         Json::Object(vec![("startLine", place.at.line.into()), ("startColumn", place.at.column.into())]);
     let artifact = Json::Object(vec![("uri", uri(&place.file).into())]);
     let physical = Json::Object(vec![("artifactLocation", artifact), ("region", region)]);
-    let logical = Json::Object(vec![("fullyQualifiedName", place.pointer.as_str().into())]);
-    let location =
-        Json::Object(vec![("physicalLocation", physical), ("logicalLocations", Json::List(vec![logical]))]);
+    let mut location = vec![("physicalLocation", physical)];
+    if !place.pointer.is_empty() {
+        let logical = Json::Object(vec![("fullyQualifiedName", place.pointer.as_str().into())]);
+        location.push(("logicalLocations", Json::List(vec![logical])));
+    }
     let index = rules().position(|one| one == *rule).unwrap_or_default();
     Json::Object(vec![
         ("ruleId", rule.id.into()),
         ("ruleIndex", index.into()),
         ("level", rule.severity.as_str().into()),
-        ("message", message(format!("{what}. {mend}"))),
-        ("locations", Json::List(vec![location])),
+        ("message", message(format!("{}. {mend}", visible(what)))),
+        ("locations", Json::List(vec![Json::Object(location)])),
+        ("suppressions", Json::List(suppressions)),
     ])
 }
 
-/// A file's name as a relative URI.
+/// A file's name as a relative URI: whatever is not plain is percent-encoded, byte by byte.
 fn uri(file: &str) -> String {
     let mut uri = String::new();
-    for byte in file.replace('\\', "/").bytes() {
+    for byte in file.bytes() {
         match byte {
             b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
             byte if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),

@@ -1,0 +1,46 @@
+//! A rule by its id, also in short: `ICH-B020`, `b020`, `20`.
+
+use ichido_core::boundary::report::visible;
+use ichido_core::boundary::{Rule, rule, rules};
+
+/// How many rules are suggested in place of one that is not there.
+const NEAR_MAX: usize = 3;
+
+/// The rule that is meant, or what to say instead.
+pub(super) fn find(text: &str) -> Result<&'static Rule, String> {
+    let text = text.trim();
+    let number = number(text);
+    if let Some(rule) = number.and_then(|number| rule(&format!("ICH-B{number:03}"))) {
+        return Ok(rule);
+    }
+    let near = match number {
+        Some(number) => near_number(number),
+        None => near_words(text),
+    };
+    let near: Vec<String> = near.iter().map(|rule| format!("{} ({})", rule.id, rule.title)).collect();
+    let near = if near.is_empty() { String::new() } else { format!("near it: {}; ", near.join(", ")) };
+    Err(format!("there is no rule \"{}\"; {near}`ichido check --list` names them all", visible(text)))
+}
+
+/// The number of an id: `ICH-B020` and its shorter forms.
+fn number(text: &str) -> Option<u16> {
+    let upper = text.to_ascii_uppercase();
+    let rest = upper.strip_prefix("ICH-").unwrap_or(&upper);
+    let digits = rest.strip_prefix('B').unwrap_or(rest);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+fn near_number(wanted: u16) -> Vec<&'static Rule> {
+    let mut all: Vec<&Rule> = rules().collect();
+    all.sort_by_key(|rule| number(rule.id).unwrap_or(u16::MAX).abs_diff(wanted));
+    all.truncate(NEAR_MAX);
+    all
+}
+
+/// Rules whose title has the word.
+fn near_words(text: &str) -> Vec<&'static Rule> {
+    let word = text.to_ascii_lowercase();
+    let has = |rule: &&Rule| !word.is_empty() && rule.title.to_ascii_lowercase().contains(&word);
+    rules().filter(has).take(NEAR_MAX).collect()
+}
