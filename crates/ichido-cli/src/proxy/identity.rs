@@ -6,6 +6,8 @@
 mod api_keys;
 mod jwt;
 
+use std::sync::Once;
+
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
 use ichido::once::NoIdentity;
@@ -13,10 +15,20 @@ use ichido::once::NoIdentity;
 pub(crate) use api_keys::ApiKeys;
 pub(crate) use jwt::{Algorithm, Jwt};
 
+/// What to do about a header that names the caller and is not there.
+const NOT_ARRIVED: &str = "a request without the header that says who asks was refused with 403, as all such will be; a \
+    trusted hop before the adapter must set it. `ichido proxy` as a bff sets none, and drops what a browser sends: take the \
+    identity from a JWT or an API key, or set the header in a BFF of your own and let every list pass it";
+
 /// Where the caller's name comes from.
 pub(crate) enum Identity {
     /// A header that a trusted hop sets.
-    Header(HeaderName),
+    Header {
+        /// Its name.
+        header: HeaderName,
+        /// Whether it was said that it does not arrive: once, because anybody can send requests without it.
+        told: Once,
+    },
     /// A claim of a verified token in `Authorization: Bearer`.
     Jwt(Box<Jwt>),
     /// An API key in a header, known by its hash.
@@ -30,9 +42,12 @@ impl Identity {
     pub(crate) fn of(&self, head: &Parts) -> Result<String, NoIdentity> {
         match self {
             Self::Single(name) => Ok(name.clone()),
-            Self::Header(header) => {
+            Self::Header { header, told } => {
                 let name = only(head, header).and_then(|value| value.to_str().ok());
-                name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or(NoIdentity::Forbidden)
+                name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
+                    told.call_once(|| tracing::warn!(%header, "{NOT_ARRIVED}"));
+                    NoIdentity::Forbidden
+                })
             }
             Self::Jwt(jwt) => {
                 let token = only(head, &AUTHORIZATION).and_then(bearer);
@@ -48,7 +63,7 @@ impl Identity {
     /// The header that it reads, which nobody may take away by naming it in `Connection`.
     pub(crate) fn header(&self) -> Option<HeaderName> {
         match self {
-            Self::Header(header) | Self::ApiKey { header, .. } => Some(header.clone()),
+            Self::Header { header, .. } | Self::ApiKey { header, .. } => Some(header.clone()),
             Self::Jwt(_) => Some(AUTHORIZATION),
             Self::Single(_) => None,
         }

@@ -73,6 +73,25 @@ fn jwt_flags(folder: &Folder, algorithm: &str, key: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_header_that_no_hop_sets_is_explained_once_in_the_log() {
+    let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], "made"))).await;
+    let store = fresh_file();
+    let flags = ["--store", &store.url, "--operation", "POST /orders", "--identity", "header:x-user-id"];
+    let mut adapter = Proxy::start_logged("adapter", service.address, &flags);
+    // The bff drops it, as it must: a browser could say anything.
+    let bff = Proxy::start("bff", adapter.address, &["--drop-headers", "x-user-id"]);
+    for key in ["one", "two"] {
+        let order = Request::post("/orders").key(key).field("x-user-id", "7").body("same");
+        assert_eq!(send(bff.address, &order).await.status(), 403);
+    }
+    adapter.signal("TERM");
+    assert!(adapter.wait().await.success());
+    let log = adapter.log();
+    assert_eq!(log.matches("a request without the header that says who asks").count(), 1, "{log}");
+    assert!(log.contains("x-user-id") && log.contains("take the identity from a JWT"), "{log}");
+}
+
+#[tokio::test]
 async fn the_same_key_of_two_callers_is_two_actions() {
     let guarded = guarded("header:x-user-id", |_| Vec::new()).await;
     let alice = guarded.order(&[("x-user-id", "alice")]).await;

@@ -1,7 +1,7 @@
 //! Who may ask: the sources that the flags and files name, with their keys read from their files.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use http::header::HeaderName;
 use ichido_core::boundary::{Identity as Written, IdentitySource};
@@ -112,7 +112,7 @@ fn make((source, name): &Spec, flags: &Adapter, faults: &mut Faults) -> Option<I
         faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
     };
     match source {
-        IdentitySource::Header => Some(Identity::Header(header()?)),
+        IdentitySource::Header => Some(Identity::Header { header: header()?, told: Once::new() }),
         IdentitySource::ApiKey => {
             let header = header()?;
             let Some(path) = &flags.api_keys else {
