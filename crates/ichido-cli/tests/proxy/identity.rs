@@ -13,7 +13,7 @@ use super::message::Message;
 use super::program::Proxy;
 use super::service::{Act, Service, answer};
 
-const SECRET: &str = "a secret of at least thirty-two bytes";
+pub(crate) const SECRET: &str = "a secret of at least thirty-two bytes";
 const RSA: &[u8] = include_bytes!("keys_for_tests/rsa.pem");
 const RSA_PUBLIC: &str = include_str!("keys_for_tests/rsa_pub.pem");
 const EC: &[u8] = include_bytes!("keys_for_tests/ec.pem");
@@ -58,11 +58,11 @@ fn seconds_from_now(seconds: i64) -> i64 {
     i64::try_from(now).expect("before the end of time") + seconds
 }
 
-fn claims(subject: &str) -> Value {
+pub(crate) fn claims(subject: &str) -> Value {
     json!({"sub": subject, "aud": "orders", "exp": seconds_from_now(600)})
 }
 
-fn hs256(claims: &Value) -> String {
+pub(crate) fn hs256(claims: &Value) -> String {
     encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes()))
         .expect("signed")
 }

@@ -4,6 +4,7 @@ mod adapter;
 mod chain;
 mod client;
 mod folder;
+mod guide;
 mod identity;
 mod keys;
 mod ledger;
