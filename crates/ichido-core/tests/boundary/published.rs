@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ichido_core::boundary::{Boundary, Name, Named, STARTING, STARTING_README, Shape, rules, shape};
+use ichido_core::boundary::{Boundary, Name, Named, STARTING, STARTING_README, Shape, check, rules, shape};
 use serde_json::{Map, Value, json};
 
 fn docs() -> PathBuf {
@@ -68,7 +68,35 @@ fn the_schema_is_that_of_the_model() {
 fn the_table_of_members_is_that_of_the_model() {
     let mut page = String::from(MEMBERS_HEAD);
     list_members("", &shape(), &mut page);
-    published("boundary-files.md", &page);
+    published("boundary-files.md", &format!("{page}{}", by_hand()));
+}
+
+/// The end of the page, which is written by hand.
+fn by_hand() -> String {
+    let page = std::fs::read_to_string(docs().join("boundary-files.md")).expect("it is readable");
+    let start = page.find("\n## A whole way").expect("the section is there");
+    page[start..].to_owned()
+}
+
+/// A file without its comments. No text in the example has `//` in it.
+fn without_comments(text: &str) -> String {
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_whole_way_checks_clean() {
+    let page = by_hand();
+    let texts: Vec<&str> =
+        page.split("```jsonc\n").skip(1).filter_map(|rest| rest.split("\n```").next()).collect();
+    let read = |text: &&str| {
+        let boundary = Boundary::read("example.json", without_comments(text).as_bytes());
+        let boundary = boundary.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(boundary.unknown_members(), [""; 0], "{}", boundary.name());
+        boundary
+    };
+    let files: Vec<Boundary> = texts.iter().map(read).collect();
+    assert_eq!(files.iter().map(Boundary::name).collect::<Vec<_>>(), Name::ALL);
+    assert_eq!(check(&files), []);
 }
 
 const MEMBERS_HEAD: &str = "# Boundary files, member by member
@@ -80,7 +108,7 @@ headers belongs to whoever its name says: `bff_outbound` to the BFF as it sends,
 
 `ichido check --init` writes a set to begin with into the current folder, and `ichido check .` judges it
 ([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files; it takes those in which its
-role receives or sends, and does not start on one with errors.
+role receives or sends, and does not start on one with errors ([guide](guides/run-proxies.md)).
 
 A member that is not listed here is left alone. One that is left out says nothing; what then holds stands beside it, and
 [the rules](rules/README.md) say which must not be left out. `*` is a name of your own.
