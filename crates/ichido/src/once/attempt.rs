@@ -53,17 +53,17 @@ pub(crate) async fn attempt<S, B, R>(
 {
     // Before the store is asked: the lease is not longer than we think.
     let asked_at = settings.keeper.now();
-    let fence = match settings.store().key_claim(arrival.claim(&settings)).await {
+    let claim = match settings.store().key_claim(arrival.claim(&settings)).await {
         Ok(KeyClaimed::Run { fence, began }) => {
             if began == Began::Expired {
                 meter::expired(&arrival.name.operation);
             }
-            fence
+            (fence, began)
         }
         Ok(other) => return tell(answer, Came::InTheWay(other)),
         Err(error) => return tell(answer, Came::StoreFailed(error)),
     };
-    let owner = Owner::new(settings, arrival, fence, asked_at);
+    let owner = Owner::new(settings, arrival, claim, asked_at);
     if let Err(error) = handler::ready(&mut inner).await {
         return owner.finish(KeyOutcome::Release, Err(error), answer).await;
     }

@@ -9,7 +9,7 @@ use ichido_core::fence::Fence;
 use ichido_core::ledger::{Outcome, Phase, Settlement, Standing, may_settle};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use ichido_store::ledger::{Began, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use tokio::time::Instant;
 
 use super::arrival::Arrival;
@@ -30,6 +30,8 @@ pub(crate) struct Owner {
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
     fence: Fence,
+    /// Whether an earlier claim of the same action may have taken effect, whatever comes of this one.
+    may_be_done: bool,
     kept: Kept,
 }
 
@@ -37,11 +39,13 @@ impl Owner {
     pub(crate) fn new(
         settings: Arc<Settings>,
         arrival: Arc<Arrival>,
-        fence: Fence,
+        (fence, began): (Fence, Began),
         asked_at: Duration,
     ) -> Self {
+        // In transactional mode what was lost was rolled back.
+        let may_be_done = began == Began::TakenOver && settings.pool.is_none();
         let kept = settings.keeper.keep(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
-        Self { settings, arrival, fence, kept }
+        Self { settings, arrival, fence, may_be_done, kept }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -97,6 +101,11 @@ impl Owner {
     }
 
     pub(crate) fn settle_of(&self, outcome: KeyOutcome) -> KeySettle {
+        let outcome = match outcome {
+            // That this run did nothing says nothing of the one before it: the key stays bound to its request, and its age stays.
+            KeyOutcome::Release if self.may_be_done => KeyOutcome::Hold,
+            outcome => outcome,
+        };
         KeySettle { name: self.arrival.name.clone(), fence: self.fence, outcome }
     }
 
@@ -158,7 +167,7 @@ impl Owner {
 
     /// Answers for an owner whose claim is over: with what the winner stored, or that it is still at it; with its own answer
     /// where the store has neither.
-    pub(crate) async fn overtaken<R, E>(self, own: Result<Response<Body<R>>, E>, answer: Answer<R, E>)
+    pub(crate) async fn overtaken<R, E>(&self, own: Result<Response<Body<R>>, E>, answer: Answer<R, E>)
     where
         R: http_body::Body<Data = Bytes>,
     {

@@ -52,6 +52,42 @@ both_databases! {
         }
     }
 
+    /// The first call took effect and its answer was lost; that the second one was turned away says nothing of the first.
+    #[test]
+    async fn a_refusal_before_any_work_does_not_make_a_lost_run_undone(fixture: Fixture) {
+        const REMEMBERED: Duration = Duration::from_hours(24);
+        let handler = fixture.handler(|run| async move {
+            match run.number {
+                1 => {
+                    run.order().await;
+                    respond(StatusCode::BAD_GATEWAY, "lost")
+                }
+                2 => respond(StatusCode::TOO_MANY_REQUESTS, "not now"),
+                3 => {
+                    let mut response = respond(StatusCode::BAD_GATEWAY, "nobody there");
+                    response.extensions_mut().insert(Outcome::NotBegun);
+                    response
+                }
+                _ => run.created(),
+            }
+        });
+        let once = fixture.once(Mode::Keyed).upstream_keeps_keys_for(REMEMBERED);
+        let orders = fixture.serve(once, handler.clone());
+        keyed("k1").send(&orders).await.assert_first(502, "lost");
+        let first = fixture.record("k1").await.expect("a record").record.first_claimed_at;
+        fixture.pass(REMEMBERED / 2);
+        keyed("k1").send(&orders).await.assert_first(429, "not now");
+        keyed("k1").send(&orders).await.assert_first(502, "nobody there");
+        keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
+        let held = fixture.record("k1").await.expect("the key stays bound").record;
+        assert_eq!((held.phase, held.first_claimed_at), (Phase::Unknown, first), "for as long as it was");
+        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 1, "and a person sees it");
+        // What the far side has forgotten is not run again.
+        fixture.pass(REMEMBERED / 2);
+        keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
+        assert_eq!(handler.runs(), 3);
+    }
+
     #[test]
     async fn a_refusal_before_any_work_frees_the_key(fixture: Fixture) {
         for mode in MODES {
