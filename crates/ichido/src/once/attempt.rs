@@ -1,6 +1,7 @@
 //! One attempt to run a request: claim, run, settle. It is a task of its own, so that once the claim has been asked for, nobody
 //! who goes away leaves it half done.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use ichido_core::ledger::Outcome;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{Began, KeyClaimed, KeyOutcome};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tower_service::Service;
 
 use super::arrival::Arrival;
@@ -28,6 +30,8 @@ pub(crate) enum Came<R: http_body::Body, E> {
     InTheWay(KeyClaimed),
     /// It was not run: the store could not say.
     StoreFailed(StoreError),
+    /// It was not run: the store has said nothing for too long. Should it have been claimed, the claim is given back.
+    StoreSilent,
     /// It was not run: its claim lapsed before the handler began.
     TooLate,
 }
@@ -53,7 +57,16 @@ pub(crate) async fn attempt<S, B, R>(
 {
     // Before the store is asked: the lease is not longer than we think.
     let asked_at = settings.keeper.now();
-    let claim = match settings.store().key_claim(arrival.claim(&settings)).await {
+    let store = settings.store().clone();
+    let mut claiming = pin!(store.key_claim(arrival.claim(&settings)));
+    let Ok(claimed) = timeout(settings.store_wait(), claiming.as_mut()).await else {
+        tell(answer, Came::StoreSilent);
+        if let Ok(KeyClaimed::Run { fence, began }) = claiming.await {
+            Owner::new(settings, arrival, (fence, began), asked_at).let_go().await;
+        }
+        return;
+    };
+    let claim = match claimed {
         Ok(KeyClaimed::Run { fence, began }) => {
             if began == Began::Expired {
                 meter::expired(&arrival.name.operation);

@@ -1,5 +1,6 @@
 //! The owner of a claim: it reports what came of it, and learns whether that stands.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use ichido_core::ledger::{Outcome, Phase, Settlement, Standing, may_settle};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{Began, KeyOutcome, KeyRecord, KeySettle, KeySettled};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::arrival::Arrival;
 use super::attempt::{Answer, Came, tell};
@@ -125,7 +126,7 @@ impl Owner {
         }
     }
 
-    /// Settles, and answers. If the store is away, the answer is true all the same: it goes out, and settling goes on.
+    /// Settles, and answers. If the store is away or silent, the answer is true all the same: it goes out, and settling goes on.
     pub(crate) async fn finish<R, E>(
         self,
         outcome: KeyOutcome,
@@ -137,7 +138,16 @@ impl Owner {
         if matches!(outcome, KeyOutcome::Hold) {
             meter::held(&self.arrival.name.operation);
         }
-        match self.settle(outcome.clone()).await {
+        let mut settling = pin!(self.settle(outcome.clone()));
+        let Ok(settled) = timeout(self.settings.store_wait(), settling.as_mut()).await else {
+            tracing::error!("the store is silent, and an outcome is not stored yet");
+            tell(answer, Came::Answered(response));
+            if settling.await.is_err() {
+                self.settle_later(outcome).await;
+            }
+            return;
+        };
+        match settled {
             Ok(KeySettled::Stands) => tell(answer, Came::Answered(response)),
             Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, answer).await,
             Err(error) => {

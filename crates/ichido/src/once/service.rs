@@ -193,6 +193,10 @@ where
                 tracing::error!(%error, "a key could not be claimed; nothing was run");
                 return (meter::Result::Unavailable, Ok(Problem::of_store(&error).into_response()));
             }
+            Ok(Came::StoreSilent) => {
+                tracing::error!("a key could not be claimed in time; nothing was run");
+                return (meter::Result::Unavailable, Ok(Problem::unavailable().into_response()));
+            }
             Ok(Came::TooLate) => {
                 rounds += 1;
                 if rounds < limits::ROUNDS_MAX {

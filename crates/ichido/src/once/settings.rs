@@ -37,6 +37,9 @@ pub mod limits {
     pub const TRANSACTION_WAIT: Duration = Duration::from_secs(2);
     /// How long a handler waits for its own transaction while another part of it holds it.
     pub const LOCK_WAIT: Duration = Duration::from_secs(30);
+    /// How long the store may take to say anything before the request is answered without it: so long, or the lease if that is
+    /// shorter.
+    pub const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
     /// How often a settle is tried when the store is away after the effect.
     pub const SETTLE_TRIES_MAX: u32 = 200;
     /// The longest wait between two of these tries.
@@ -130,6 +133,11 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn store(&self) -> &Store {
         self.keeper.store()
+    }
+
+    /// How long a request waits for the store. After its lease a claim would be of no use.
+    pub(crate) fn store_wait(&self) -> Duration {
+        self.policy.lease().min(limits::STORE_WAIT_MAX)
     }
 
     pub(crate) fn numbers(&self) -> ProfileNumbers {

@@ -14,6 +14,7 @@ mod key;
 mod outage;
 mod outcome;
 mod race;
+mod relay;
 mod response;
 mod same;
 mod socket;

@@ -1,7 +1,6 @@
 //! Cases 26 and 27: the store goes away before the effect, during a write, and after the effect.
 
-use std::str::FromStr as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::once::{Effect, Pool};
@@ -9,13 +8,12 @@ use ichido_core::ledger::Phase;
 use ichido_store::Store;
 use ichido_store::ledger::KeyRecord;
 use ichido_store::testing::postgres::{Cluster, Stop};
-use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::postgres::PgPool;
 use sqlx::{Executor as _, Transaction};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::both_databases;
-use crate::fixture::{Fixture, Mode, in_time, keyed};
+use crate::fixture::{Fixture, Gate, Mode, in_time, keyed};
+use crate::relay::{Cut, Relay};
 
 fn is_settled(record: Option<&KeyRecord>) -> bool {
     record.is_some_and(|record| matches!(record.record.phase, Phase::Settled { .. }))
@@ -108,102 +106,18 @@ async fn case_27_a_server_that_is_down_after_the_effect_and_comes_back() {
     .await;
 }
 
-/// When a connection is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    /// Before what was sent arrives.
-    Before,
-    /// When the server has answered, and before the answer arrives.
-    After,
-}
-
-/// A way to PostgreSQL that can be cut at one message.
-struct Cutter {
-    port: u16,
-    armed: Arc<Mutex<Option<(&'static str, Cut)>>>,
-}
-
-impl Cutter {
-    async fn before(url: &str) -> Self {
-        let options = PgConnectOptions::from_str(url).unwrap();
-        let server = format!("{}:{}", options.get_host(), options.get_port());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let armed = Arc::new(Mutex::new(None));
-        let shared = Arc::clone(&armed);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&server).await.unwrap();
-                tokio::spawn(relay(client, server, Arc::clone(&shared)));
-            }
-        });
-        Self { port, armed }
-    }
-
-    /// The next message that holds this text is cut.
-    fn arm(&self, text: &'static str, cut: Cut) {
-        *self.armed.lock().unwrap() = Some((text, cut));
-    }
-
-    fn has_cut(&self) -> bool {
-        self.armed.lock().unwrap().is_none()
-    }
-
-    fn options(&self, url: &str) -> PgConnectOptions {
-        PgConnectOptions::from_str(url).unwrap().host("127.0.0.1").port(self.port)
-    }
-
-    /// The address of the same database by this way.
-    fn url(&self, url: &str) -> String {
-        let port = PgConnectOptions::from_str(url).unwrap().get_port();
-        let by_way = url.replace(&format!(":{port}/"), &format!(":{}/", self.port));
-        assert_ne!(by_way, url, "the port stands in the address");
-        by_way
-    }
-}
-
-/// Carries bytes both ways, until it is told to cut.
-async fn relay(mut client: TcpStream, mut server: TcpStream, armed: Arc<Mutex<Option<(&'static str, Cut)>>>) {
-    let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    loop {
-        tokio::select! {
-            read = client.read(&mut asked) => {
-                let Ok(count @ 1..) = read else { return };
-                let holds = |text: &str| asked[..count].windows(text.len()).any(|part| part == text.as_bytes());
-                let cut = {
-                    let mut armed = armed.lock().unwrap();
-                    armed.take_if(|(text, _)| holds(text)).map(|(_, cut)| cut)
-                };
-                if cut == Some(Cut::Before) || server.write_all(&asked[..count]).await.is_err() {
-                    return;
-                }
-                if cut == Some(Cut::After) {
-                    drop(server.read(&mut answered).await);
-                    return;
-                }
-            }
-            read = server.read(&mut answered) => {
-                let Ok(count @ 1..) = read else { return };
-                if client.write_all(&answered[..count]).await.is_err() {
-                    return;
-                }
-            }
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
     in_time(async {
         let fixture = Fixture::postgres().await;
-        let cutter = Cutter::before(&fixture.url).await;
-        let node = Fixture::at(fixture.place().by(cutter.url(&fixture.url))).await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = Fixture::at(fixture.place().by(relay.url(&fixture.url))).await;
         let orders = node.orders(Mode::Opaque);
         // Prepared once, so that the next claim is a single message.
         keyed("warm").send(&orders).await.assert_first(201, "order 1");
-        cutter.arm("the-lost-claim", Cut::After);
+        relay.arm("the-lost-claim", Cut::After);
         keyed("the-lost-claim").send(&orders).await.assert_first(201, "order 2");
-        assert!(cutter.has_cut());
+        assert!(relay.has_cut());
         keyed("the-lost-claim").send(&orders).await.assert_replay(201, "order 2");
         fixture.assert_effects(2).await;
     })
@@ -214,24 +128,117 @@ async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
 async fn a_commit_of_unknown_fate_is_read_back() {
     in_time(async {
         let fixture = Fixture::postgres().await;
-        let cutter = Cutter::before(&fixture.url).await;
-        let pool = PgPool::connect_with(cutter.options(&fixture.url)).await.unwrap();
+        let relay = Relay::before(&fixture.url).await;
+        let pool = PgPool::connect_with(relay.options(&fixture.url)).await.unwrap();
         let once = fixture.once(Mode::Transactional).effect(Effect::Transactional(pool.into()));
         let orders = fixture.serve(once, fixture.ordering());
-        cutter.arm("COMMIT", Cut::After);
+        relay.arm("COMMIT", Cut::After);
         keyed("done").send(&orders).await.assert_first(201, "order 1");
-        assert!(cutter.has_cut());
+        assert!(relay.has_cut());
         fixture.assert_effects(1).await;
         keyed("done").send(&orders).await.assert_replay(201, "order 1");
-        cutter.arm("COMMIT", Cut::Before);
+        relay.arm("COMMIT", Cut::Before);
         let answer = keyed("not-done").send(&orders).await;
         answer.assert_problem(503, "store_unavailable");
-        assert!(cutter.has_cut());
+        assert!(relay.has_cut());
         fixture.keeper.drained().await;
         fixture.assert_effects(1).await;
         assert_eq!(fixture.phase("not-done").await, None);
         keyed("not-done").send(&orders).await.assert_first(201, "order 3");
         fixture.assert_effects(2).await;
+    })
+    .await;
+}
+
+/// A node whose way to the store can fall silent, with leases so short that it does not wait for long.
+async fn node_behind(relay: &Relay, fixture: &Fixture) -> Fixture {
+    Fixture::at(fixture.place().by(relay.url(&fixture.url))).await
+}
+
+const SHORT_LEASE: Duration = Duration::from_secs(1);
+
+/// The server is there and says nothing: no connection breaks, so that nothing fails by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_is_run() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = node_behind(&relay, &fixture).await;
+        let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), node.ordering());
+        // A connection that was used a moment ago is not asked whether it lives.
+        keyed("warm").send(&orders).await.assert_first(201, "order 1");
+        relay.fall_silent();
+        keyed("k1").send(&orders).await.assert_problem(503, "store_unavailable");
+        fixture.assert_effects(1).await;
+        assert_eq!(node.keeper.under_way(), 1, "the claim may still be written");
+        relay.speak();
+        node.keeper.drained().await;
+        assert_eq!(
+            fixture.phase("k1").await,
+            None,
+            "and was given back, so that it is not taken for a crash"
+        );
+        keyed("k1").send(&orders).await.assert_first(201, "order 2");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answer() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = node_behind(&relay, &fixture).await;
+        let silenced = relay.clone();
+        let handler = node.handler(move |run| {
+            let relay = silenced.clone();
+            async move {
+                run.order().await;
+                relay.fall_silent();
+                run.created()
+            }
+        });
+        let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), handler.clone());
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        assert_eq!(node.keeper.under_way(), 1, "it is not stored yet");
+        relay.speak();
+        node.keeper.drained().await;
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        assert_eq!(handler.runs(), 1);
+    })
+    .await;
+}
+
+/// Each look of its own would be a message of its own; claims go together.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_duplicates_that_wait_do_not_ask_the_store_one_by_one() {
+    const MANY: usize = 1_000;
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = node_behind(&relay, &fixture).await;
+        let gate = Gate::shut();
+        let inside = gate.clone();
+        let handler = node.handler(move |run| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                run.created()
+            }
+        });
+        let once = node.once(Mode::Opaque).in_flight_wait(Duration::from_secs(1));
+        let orders = node.serve(once, handler);
+        let first = keyed("k1").start(&orders);
+        gate.reached(1).await;
+        let before = relay.asked();
+        let waiting: Vec<_> = (0..MANY).map(|_| keyed("k1").start(&orders)).collect();
+        for duplicate in waiting {
+            duplicate.await.unwrap().assert_problem(202, "key_in_flight");
+        }
+        let asked = relay.asked() - before;
+        assert!(asked < MANY, "{asked} messages for {MANY} duplicates");
+        gate.open(1);
+        first.await.unwrap().assert_first(201, "order 1");
     })
     .await;
 }
