@@ -158,6 +158,10 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     );
     let sweep = plan(&mut connection, include_str!("../src/postgres/sql/key_sweep.sql"), "100, 0").await;
     sweep.goes_by("ledger_expiry");
+    let lapse = "ARRAY['op'], 100, 0";
+    plan(&mut connection, include_str!("../src/postgres/sql/key_lapse.sql"), lapse)
+        .await
+        .goes_by("ledger_lapse");
     let unknown = "now(), '\\x00', 50";
     plan(&mut connection, include_str!("../src/postgres/sql/key_unknown.sql"), unknown)
         .await

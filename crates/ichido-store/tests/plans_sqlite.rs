@@ -112,13 +112,14 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 20] {
+fn statements() -> [Expected; 21] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
         "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
         "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
         // What nobody knows the outcome of.
+        "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
         // The outcome of a key.
         "key_settle" by ["ichido_ledger USING INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];

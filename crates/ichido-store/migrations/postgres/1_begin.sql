@@ -35,6 +35,7 @@ CREATE TABLE ichido.ledger (
 ) WITH (fillfactor = 70); -- Each row is updated once, by its settle: room for it on the same page.
 
 CREATE INDEX ledger_expiry ON ichido.ledger (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX ledger_lapse ON ichido.ledger (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX ledger_unknown ON ichido.ledger (created_at, name) WHERE state = 'unknown';
 
 -- One outcome within a caller's own transaction: it must touch one row, or the caller rolls back.

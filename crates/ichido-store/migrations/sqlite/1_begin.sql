@@ -46,6 +46,7 @@ CREATE TABLE ichido_ledger (
 ) STRICT;
 
 CREATE INDEX ichido_ledger_expiry ON ichido_ledger (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX ichido_ledger_lapse ON ichido_ledger (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX ichido_ledger_unknown ON ichido_ledger (created_at, name) WHERE state = 'unknown';
 CREATE INDEX ichido_ledger_message ON ichido_ledger (message_id) WHERE message_id IS NOT NULL;
 

@@ -184,6 +184,21 @@ impl Sqlite {
         rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH)?.key)).collect()
     }
 
+    /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
+    pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
+        let mut writing = self.write().await?;
+        let now = writing.now.as_micros();
+        let marked = sqlx::query(include_str!("sql/key_lapse.sql"))
+            .bind(now)
+            .bind(json::text(operations.iter().map(String::as_str)))
+            .bind(json::text(self.own.alive()))
+            .bind(i64::from(limit))
+            .execute(writing.connection())
+            .await?;
+        writing.commit().await?;
+        Ok(marked.rows_affected())
+    }
+
     /// Settles one record within the caller's open transaction.
     pub(crate) async fn settle_in(
         &self,

@@ -115,6 +115,13 @@ impl Store {
         read(|| async { on!(&*self.driver, driver => driver.key_unknown(after, limit).await) }).await
     }
 
+    /// Marks at most `limit` claims of these operations as of unknown outcome whose leases are over, so that a person sees them
+    /// though nobody asks for them again (SPEC F2); answers how many. Name no operation that is transactional: what was lost there
+    /// was rolled back, and the next request runs it again.
+    pub async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
+        on!(&*self.driver, driver => driver.key_lapse(operations, limit).await)
+    }
+
     /// Settles an action of unknown outcome by what a reconcile call or a person found out (SPEC F2). The response is what its
     /// requests get from now on; without one they are told that it was done and its response not kept.
     pub async fn key_resolve(

@@ -48,6 +48,33 @@ both_databases! {
         assert_eq!(listed, keys);
     }
 
+    /// A crash leaves a claim, and its client may never ask again.
+    #[test]
+    async fn a_claim_whose_lease_is_over_is_marked_though_nobody_asks_for_it_again(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let ours = ["orders.create".to_owned()];
+        let mut fences = Vec::new();
+        for key in ["k1", "k2", "k3"] {
+            fences.push(fixture.run(key, EffectMode::Opaque).await);
+        }
+        fixture.settled("done", EffectMode::Opaque, b"done").await;
+        assert_eq!(fixture.store.key_lapse(&ours, 10).await.unwrap(), 0, "they may still be at it");
+        fixture.pass(AFTER_LEASE);
+        other.skew_by(AFTER_LEASE);
+        fixture.run("running", EffectMode::Opaque).await;
+        assert_eq!(other.key_lapse(&["orders.cancel".to_owned()], 10).await.unwrap(), 0);
+        assert_eq!(other.key_lapse(&[], 10).await.unwrap(), 0);
+        assert_eq!(other.key_lapse(&ours, 2).await.unwrap(), 2, "a bounded number at a time");
+        assert_eq!(fixture.store.key_lapse(&ours, 2).await.unwrap(), 1);
+        assert_eq!(fixture.store.key_lapse(&ours, 2).await.unwrap(), 0);
+        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 3);
+        // An owner that was only late is still heard.
+        assert_eq!(fixture.report("k1", fences[0], keep(response(b"late"))).await, KeySettled::Stands);
+        assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Stands);
+        let next = fixture.arrive(request("k3", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Unknown { fence: fences[2] });
+    }
+
     #[test]
     async fn that_it_was_done_counts_at_once(fixture: Fixture) {
         fixture.unknown("k1").await;
