@@ -46,6 +46,13 @@ pub(crate) struct Patience {
     pub(crate) plan: Option<RetryPlan>,
 }
 
+impl Patience {
+    /// How long a try that is the only one may take.
+    fn of_one(&self) -> Duration {
+        self.try_max.min(self.in_all)
+    }
+}
+
 impl Answers for HopRole {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let slip = self.rules.slip(request.headers());
@@ -71,17 +78,16 @@ impl HopRole {
     async fn pass_on(&self, arrived: Arrived) -> Result<Response<AnswerBody>, Problem> {
         let Arrived { mut call, body, key } = arrived;
         self.rules.depart(&mut call);
-        let by = Instant::now() + self.patience.in_all;
         // What is certainly not repeated need not be kept.
         let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
         let Some(plan) = plan else {
             let upload = Upload::streamed(Bytes::new(), body);
-            return self.forward.once(&self.rules, &call, upload, self.within(by)).await;
+            return self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await;
         };
         match gather(body).await {
-            Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan, by).await,
+            Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan).await,
             Ok(Gathered::TooLarge(upload)) => {
-                self.forward.once(&self.rules, &call, upload, self.within(by)).await
+                self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await
             }
             Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
         }
@@ -92,8 +98,9 @@ impl HopRole {
         call: &Call,
         bytes: &Bytes,
         plan: &RetryPlan,
-        by: Instant,
     ) -> Result<Response<AnswerBody>, Problem> {
+        // Not before the body is here: how long the client takes to send it is bounded elsewhere, and no fault of the upstream's.
+        let by = Instant::now() + self.patience.in_all;
         let mut effect = Effect::NotDone;
         let mut failures = NonZeroU32::MIN;
         loop {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::client::{Request, send};
+use super::client::{Client, Request, send};
 use super::folder;
 use super::program::{Proxy, run};
 use super::service::{Act, Gate, Service, answer};
@@ -245,4 +245,32 @@ async fn an_answer_that_changes_the_protocol_is_no_answer() {
     let proxy = Proxy::start("gateway", service.address, &[]);
     let answer = send(proxy.address, &Request::get("/")).await;
     assert_eq!((answer.status(), answer.code().as_str()), (502, "upstream_lost"));
+}
+
+#[tokio::test]
+async fn the_time_for_an_answer_begins_when_the_body_is_here() {
+    let (slow, never) = (Gate::default(), Gate::default());
+    let opened = slow.clone();
+    let service = Service::start(move |request, _| match request.first.split(' ').nth(1) {
+        Some("/slow") => Act::AnswerWhen(opened.clone(), answer("200 OK", &[], "slow")),
+        Some("/never") => Act::AnswerWhen(never.clone(), Vec::new()),
+        _ => Act::ok("ok"),
+    })
+    .await;
+    let flags = ["--attempts", "2", "--timeout", "2s", "--try-timeout", "2s"];
+    let proxy = Proxy::start("gateway", service.address, &flags);
+    let mut client = Client::connect(proxy.address).await;
+    let head = "POST /slow HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n";
+    client.write(format!("{head}\r\na")).await;
+    // As long as all tries may take goes by.
+    let late = send(proxy.address, &Request::post("/never").key("n")).await;
+    assert_eq!(late.status(), 504);
+    client.write("b").await;
+    service.until_seen(2).await;
+    // And a little more than no time at all.
+    for _ in 0..20 {
+        assert_eq!(send(proxy.address, &Request::get("/")).await.status(), 200);
+    }
+    slow.open();
+    assert_eq!(client.answer().await.text(), "slow");
 }
