@@ -64,10 +64,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Some(adapter) => {
             let store = open(&adapter.store).await?;
             let keeper = Keeper::of(store.clone());
+            let operations = adapter.guarded();
             let role = adapter::build(adapter, &keeper, rules, limits, forward, patience.try_max)?;
             let listener = listen(address).await?;
             announce(&listener, &args)?;
-            let caretaker = tokio::spawn(caretaker::run(store));
+            let caretaker = tokio::spawn(caretaker::run(store, operations));
             let ended = serve(listener, Arc::new(role), limits, signals, keeper.drained()).await;
             caretaker.abort();
             ended

@@ -1,4 +1,5 @@
-//! Upkeep of the ledger: expired keys are forgotten, by one adapter at a time (SPEC A5).
+//! Upkeep of the ledger: what has expired is forgotten, by one adapter at a time (SPEC A5), and what a crash left behind is brought
+//! before a person, though nobody asks for it again (SPEC F2).
 
 use std::time::Duration;
 
@@ -11,38 +12,82 @@ use uuid::Uuid;
 const EVERY: Duration = Duration::from_secs(30);
 /// For how long a caretaker is elected: another one takes over when two of its looks fail to come.
 const ELECTED_FOR: Duration = Duration::from_secs(75);
-/// How many keys are forgotten in one statement, so that none holds its locks for long.
-const SWEEP_MAX: u32 = 500;
-/// How many statements in one look: a backlog is worked off over several.
-const SWEEPS_MAX: u32 = 20;
+/// How many rows are changed in one statement, so that none holds its locks for long.
+const ROWS_MAX: u32 = 500;
+/// How many statements of a kind in one look: a backlog is worked off over several.
+const STATEMENTS_MAX: u32 = 20;
 
-/// Looks after the store until it is dropped.
-pub(crate) async fn run(store: Store) {
+/// What one look did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Done {
+    /// Claims whose owners are gone, now marked as of unknown outcome.
+    lapsed: u64,
+    /// Expired keys and contents that were forgotten.
+    forgotten: u64,
+}
+
+/// Looks after the store, and after the operations that run here, until it is dropped. None of them is transactional: a proxy
+/// has no transaction with its service.
+pub(crate) async fn run(store: Store, operations: Vec<String>) {
     let node = Uuid::now_v7();
     let mut look = interval(EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         look.tick().await;
-        match run_once(&store, node).await {
-            Ok(0) => {}
-            Ok(forgotten) => tracing::info!(forgotten, "expired keys were forgotten"),
-            Err(error) => tracing::warn!(%error, "expired keys could not be forgotten; trying again later"),
+        match run_once(&store, &operations, node).await {
+            Ok(Done { lapsed, forgotten }) => {
+                if 0 < lapsed {
+                    tracing::warn!(
+                        lapsed,
+                        "claims outlived their owners; `ichido ledger unknown` lists them"
+                    );
+                }
+                if 0 < forgotten {
+                    tracing::info!(forgotten, "what has expired was forgotten");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the ledger could not be looked after; trying again later"),
         }
     }
 }
 
-/// One look; answers how many keys were forgotten. Whoever is not elected forgets none.
-async fn run_once(store: &Store, node: Uuid) -> Result<u64, StoreError> {
+async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Done, StoreError> {
+    // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
+    let lapsed = Task::Lapse(operations).do_in_parts(store).await?;
     let mut forgotten = 0;
-    if !store.caretaker_claim(node, ELECTED_FOR).await? {
-        return Ok(0);
+    if store.caretaker_claim(node, ELECTED_FOR).await? {
+        forgotten += Task::Keys.do_in_parts(store).await?;
+        forgotten += Task::Contents.do_in_parts(store).await?;
     }
-    for _ in 0..SWEEPS_MAX {
-        let swept = store.key_sweep(SWEEP_MAX).await?;
-        forgotten += swept;
-        if swept < u64::from(SWEEP_MAX) {
-            break;
+    Ok(Done { lapsed, forgotten })
+}
+
+/// What there is to do.
+#[derive(Clone, Copy)]
+enum Task<'a> {
+    /// Mark what has lapsed of these operations.
+    Lapse(&'a [String]),
+    /// Forget expired keys.
+    Keys,
+    /// Forget contents whose window is over.
+    Contents,
+}
+
+impl Task<'_> {
+    /// One statement after another, until one finds less than it may take; answers how many rows that were.
+    async fn do_in_parts(self, store: &Store) -> Result<u64, StoreError> {
+        let mut rows = 0;
+        for _ in 0..STATEMENTS_MAX {
+            let more = match self {
+                Self::Lapse(operations) => store.key_lapse(operations, ROWS_MAX).await?,
+                Self::Keys => store.key_sweep(ROWS_MAX).await?,
+                Self::Contents => store.content_sweep(ROWS_MAX).await?,
+            };
+            rows += more;
+            if more < u64::from(ROWS_MAX) {
+                break;
+            }
         }
+        Ok(rows)
     }
-    Ok(forgotten)
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
+use ichido_core::ledger::{Class, Phase, Policy, PolicyDraft, RecordName};
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
+use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
-use super::program::run;
+use super::client::{Client, Request};
+use super::program::{Proxy, run};
+use super::service::{Act, Gate, Service};
 
 /// Puts an action of unknown outcome into the ledger.
 async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
@@ -98,4 +101,52 @@ fn what_is_asked_of_it_must_make_sense() {
     assert!(!err.contains("not a key\""), "the key is not repeated: {err}");
     let (code, _, err) = run(&["ledger", "unknown", "--store", "mysql://x"]);
     assert_eq!(code, Some(1), "{err}");
+}
+
+fn adapter(service: &Service, store: &str) -> Proxy {
+    let flags =
+        ["--store", store, "--identity", "single:shop", "--operation", "POST /orders", "--lease", "1s"];
+    Proxy::start("adapter", service.address, &flags)
+}
+
+/// Waits until the lease of the only claim is over.
+async fn until_lapsed(store: &Store, name: &RecordName) {
+    loop {
+        let record = store.key_look_up(name).await.expect("an answer").expect("a claim").record;
+        let Phase::Claimed { lease_until } = record.phase else { panic!("{record:?}") };
+        if lease_until <= store.now().await.expect("the time") {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The adapter is killed during its call, and the client does not ask again.
+#[tokio::test]
+async fn what_a_crash_left_behind_is_listed_though_nobody_asks_for_it_again() {
+    let (file, database) = (fresh_file(), fresh_database().await);
+    for url in [&file.url, &database.url] {
+        let never = Gate::default();
+        let service = Service::start(move |_, _| Act::AnswerWhen(never.clone(), Vec::new())).await;
+        let killed = adapter(&service, url);
+        let mut client = Client::connect(killed.address).await;
+        client.write(Request::post("/orders").key("k-1").body("x").bytes()).await;
+        service.until_seen(1).await;
+        killed.kill().await;
+        let store = Store::open(url, 2).await.expect("the store");
+        let key = IdempotencyKey::parse("k-1").expect("a key");
+        let name = RecordName { operation: "POST /orders".to_owned(), identity: "shop".to_owned(), key };
+        until_lapsed(&store, &name).await;
+        assert!(store.key_unknown_list(None, 1).await.expect("a page").is_empty(), "nobody has looked yet");
+        let _next = adapter(&service, url);
+        while store.key_unknown_list(None, 1).await.expect("a page").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let (_, out, err) = run(&["ledger", "unknown", "--store", url]);
+        assert!(out.contains("k-1"), "{out}{err}");
+        let named = ["--operation", "POST /orders", "--identity", "shop", "--key", "k-1", "--store", url];
+        let (code, out, err) = run(&[&["ledger", "decide", "applied"], &named[..]].concat());
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert_eq!(service.seen().len(), 1);
+    }
 }

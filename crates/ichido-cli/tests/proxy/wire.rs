@@ -112,7 +112,11 @@ async fn a_method_in_small_letters_gets_past_no_role() {
         let proxy = Proxy::start(role, service.address, flags);
         for method in ["post", "Post", "pATCH"] {
             let answer = send(proxy.address, &Request::new(method, "/orders").body("{}")).await;
-            assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"), "{role} {method}");
+            assert_eq!(
+                (answer.status(), answer.code().as_str()),
+                (400, "request_malformed"),
+                "{role} {method}"
+            );
         }
     }
     assert_eq!(service.seen().len(), 0);

@@ -28,6 +28,12 @@ pub(crate) struct AdapterSettings {
 }
 
 impl AdapterSettings {
+    /// The names of the operations that go through the ledger.
+    pub(crate) fn guarded(&self) -> Vec<String> {
+        let guarded = self.operations.iter().filter(|operation| operation.protection.is_some());
+        guarded.map(|operation| operation.name.clone()).collect()
+    }
+
     /// The header fields that say who asks.
     pub(super) fn relied_on(&self) -> impl Iterator<Item = HeaderName> {
         let protections = self.operations.iter().filter_map(|operation| operation.protection.as_ref());
