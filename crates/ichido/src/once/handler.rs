@@ -26,11 +26,17 @@ pub(crate) async fn call<S: Service<Q>, Q>(service: &mut S, request: Q) -> Ran<S
         return Ran::Panicked;
     };
     let mut called = pin!(called);
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| called.as_mut().poll(cx))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(Ok(response))) => Poll::Ready(Ran::Responded(response)),
-        Ok(Poll::Ready(Err(error))) => Poll::Ready(Ran::Failed(error)),
-        Err(_) => Poll::Ready(Ran::Panicked),
-    })
-    .await
+    match poll_fn(|cx| caught(|| called.as_mut().poll(cx))).await {
+        Ok(Ok(response)) => Ran::Responded(response),
+        Ok(Err(error)) => Ran::Failed(error),
+        Err(Panicked) => Ran::Panicked,
+    }
+}
+
+/// Something of the service's panicked, and is not to be polled again.
+pub(crate) struct Panicked;
+
+/// Polls what is the service's own.
+pub(crate) fn caught<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<Result<T, Panicked>> {
+    catch_unwind(AssertUnwindSafe(poll)).map_or(Poll::Ready(Err(Panicked)), |polled| polled.map(Ok))
 }

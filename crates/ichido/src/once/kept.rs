@@ -16,6 +16,8 @@ use uuid::Uuid;
 use super::body::Body;
 use super::claim::{Made, RunAgain};
 use super::fields;
+use super::handler::{Panicked, caught};
+use super::owner::panicked;
 use super::problem::{Code, Problem};
 use super::settings::Settings;
 
@@ -46,6 +48,10 @@ impl<R: http_body::Body<Data = Bytes>> Heard<R> {
                 Read::Broken(body) => {
                     outcome = Outcome::Lost;
                     (body, None)
+                }
+                Read::Panicked => {
+                    let (response, outcome) = (panicked(), Outcome::Panicked);
+                    return Self { response, outcome, body: None, message_id: None, run_again: false };
                 }
             }
         } else {
@@ -87,6 +93,7 @@ enum Read<R: http_body::Body> {
     /// It is over the bound, or a stream, or ends with trailers, which the store has no place for.
     GoesOn(Body<R>),
     Broken(Body<R>),
+    Panicked,
 }
 
 async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) -> Read<R> {
@@ -101,10 +108,11 @@ async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) ->
     let ended = match hint.upper() {
         Some(_) => reading.await,
         // It may never end: what is not over soon is a stream.
-        None => {
-            tokio::time::timeout(settings.response_whole_within, reading).await.unwrap_or(Ok(Ended::NotYet))
-        }
+        None => tokio::time::timeout(settings.response_whole_within, reading)
+            .await
+            .unwrap_or(Ok(Ok(Ended::NotYet))),
     };
+    let Ok(ended) = ended else { return Read::Panicked };
     match ended {
         Ok(Ended::Now) => {
             let bytes = joined(&front);
@@ -124,18 +132,22 @@ async fn read_up_to<R: http_body::Body<Data = Bytes>>(
     bytes_max: usize,
     rest: &mut Pin<Box<R>>,
     front: &mut VecDeque<Frame<Bytes>>,
-) -> Result<Ended, R::Error> {
+) -> Result<Result<Ended, R::Error>, Panicked> {
     let mut bytes = 0;
     while !rest.is_end_stream() {
-        let Some(frame) = poll_fn(|cx| rest.as_mut().poll_frame(cx)).await.transpose()? else { break };
+        let frame = match poll_fn(|cx| caught(|| rest.as_mut().poll_frame(cx))).await? {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => return Ok(Err(error)),
+            None => break,
+        };
         bytes += frame.data_ref().map_or(0, Bytes::len);
         let is_trailers = frame.is_trailers();
         front.push_back(frame);
         if is_trailers || bytes_max < bytes {
-            return Ok(Ended::NotYet);
+            return Ok(Ok(Ended::NotYet));
         }
     }
-    Ok(Ended::Now)
+    Ok(Ok(Ended::Now))
 }
 
 fn joined(frames: &VecDeque<Frame<Bytes>>) -> Bytes {

@@ -1,11 +1,16 @@
 //! What is stored follows from the effect, not from the status alone (SPEC F2), and what is unknown is found out or held.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
+use bytes::Bytes;
+use hyper::body::Frame;
 use ichido::once::{Effect, OnUnknown, Once, Outcome, Reconciled};
 use ichido_core::ledger::{Phase, Resolution, Settled};
 use ichido_store::ledger::KeyResolved;
@@ -28,6 +33,21 @@ fn ordering(
         }
     });
     fixture.serve(once, handler)
+}
+
+/// A body that panics when it is read.
+struct Bomb;
+
+impl axum::body::HttpBody for Bomb {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        panic!("a fault of the body's")
+    }
 }
 
 fn failing(fixture: &Fixture, once: Once) -> Endpoint {
@@ -146,6 +166,25 @@ both_databases! {
                 panic!("at once")
             }));
             keyed(&format!("{key}-at-once")).send(&orders).await.assert_problem(500, "handler_failed");
+        }
+    }
+
+    #[test]
+    async fn a_panic_while_the_answer_is_read_is_an_outcome_too(fixture: Fixture) {
+        for mode in MODES {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let orders = ordering(&fixture, fixture.once(mode), || respond(StatusCode::OK, Body::new(Bomb)));
+            let answer = keyed(&key).send(&orders).await;
+            answer.assert_problem(500, "handler_failed");
+            assert!(!answer.text().contains("a fault of the body's"));
+            fixture.keeper.drained().await;
+            let (phase, effects) = match mode {
+                Mode::Transactional => (None, 0),
+                Mode::Keyed | Mode::Opaque => (Some(Phase::Unknown), 1),
+            };
+            assert_eq!(fixture.phase(&key).await, phase, "no claim is left to lapse");
+            fixture.assert_effects(before + effects).await;
         }
     }
 
