@@ -1,7 +1,8 @@
 //! Routes: which operation a request belongs to, by its method and path.
 //!
 //! Guarantee: a path belongs to at most one operation, whatever the order in which they were given: a literal segment
-//! wins over a named one, from the left. Paths are compared as they came, byte for byte; nothing is decoded.
+//! wins over a named one, from the left. Paths are compared as they came, byte for byte; nothing is decoded. A path that a service
+//! may resolve to another one belongs to none.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -35,7 +36,7 @@ impl Pattern {
 
     /// Whether a request's path is one of these.
     pub(crate) fn matches(&self, path: &str) -> bool {
-        let Some(path) = path.strip_prefix('/') else { return false };
+        let Some(path) = path.strip_prefix('/').filter(|path| !leads_elsewhere(path)) else { return false };
         let mut found = path.split('/');
         self.0.iter().all(|segment| found.next().is_some_and(|text| segment.matches(text)))
             && found.next().is_none()
@@ -49,6 +50,13 @@ impl Pattern {
         };
         self.0.iter().map(rank).cmp(other.0.iter().map(rank))
     }
+}
+
+/// Whether a path has a segment `.` or `..` for whoever decodes and resolves it: a service that does would act for another operation
+/// than the one whose pattern the path fits.
+fn leads_elsewhere(path: &str) -> bool {
+    let read = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "\\");
+    read.split(['/', '\\']).any(|segment| segment == "." || segment == "..")
 }
 
 impl Segment {
@@ -105,6 +113,17 @@ mod tests {
         assert!(!pattern("/").matches("//"));
         assert!(pattern("/a/").matches("/a/"));
         assert_eq!(orders.to_string(), "/v1/orders/{id}");
+    }
+
+    #[test]
+    fn a_path_that_leads_elsewhere_belongs_to_no_operation() {
+        let orders = pattern("/v1/orders/{id}");
+        for id in [".", "..", "%2e%2E", ".%2e", "7%2F..%2F8", "7%5C..", "..%2f"] {
+            assert!(!orders.matches(&format!("/v1/orders/{id}")), "{id}");
+        }
+        for id in ["...", "a..b", ".hidden", "a%2Fb", "7%2F..8"] {
+            assert!(orders.matches(&format!("/v1/orders/{id}")), "{id}");
+        }
     }
 
     #[test]
