@@ -124,6 +124,10 @@ pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -
 
 /// Takes the fields of one connection out of an answer. The upstream is ours to trust: what it names by mistake stays.
 pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+    // Of the two only the encoding counts (RFC 9112, 6.3), and what the other says of the body is not true.
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     let named = named_by_connection(headers).into_iter().filter(|name| !NEVER_NAMED.contains(name));
     for name in OF_ONE_HOP.into_iter().chain(named) {
         headers.remove(name);

@@ -378,3 +378,18 @@ async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
     let ended = tokio::time::timeout(HUNG, connection).await;
     assert!(ended.is_ok(), "the proxy closes it");
 }
+
+/// The answer is read by its encoding; its length, which is another, must not go out beside it.
+#[tokio::test]
+async fn an_answer_with_a_length_beside_its_encoding_arrives_whole() {
+    let both =
+        "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    let service = Service::start(move |_, _| Act::Answer(both.into())).await;
+    let store = ichido_store::testing::sqlite::fresh_file();
+    let adapter = ["--store", &store.url, "--operation", "POST /", "--identity", "single:me"];
+    for (role, flags) in [("bff", &[][..]), ("adapter", &adapter)] {
+        let proxy = Proxy::start(role, service.address, flags);
+        let answer = send(proxy.address, &Request::post("/").key("k")).await;
+        assert_eq!((answer.status(), answer.text()), (200, "hello"), "{role}");
+    }
+}
