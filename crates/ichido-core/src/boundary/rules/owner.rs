@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "Beside an `enabled` that says otherwise, one of the two is read and people read the other. Where the mode is \
               `validate_only`, an owner, a storage or a replay is either dead text or a second owner.",
         mend: "Keep it inside `enabled` of the boundary where the adapter receives, and take it out everywhere else. \
-               `\"owner\": \"adapter\"` and `\"storage\": \"none\"` may stand anywhere.",
+               `\"owner\": \"adapter\"` and `\"storage\": \"none\"` may stand where the mode is another.",
         example: "bff_to_gateway.json" at "/http/idempotency",
         check: promises::stand_in_their_place,
     },
