@@ -9,10 +9,7 @@ use sqlx::Connection as _;
 
 use crate::fixture::{in_time, message};
 use crate::proxy::Proxy;
-use crate::words::{hold, keep, number, other, release, run, until};
-
-const WAITING: &str =
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+use crate::words::{WAITING, hold, keep, number, other, release, run, until};
 
 /// One part of a batch was written, another met a held row, and the batch is written again in halves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

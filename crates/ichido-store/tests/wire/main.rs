@@ -10,5 +10,7 @@ mod dead;
 #[expect(dead_code, reason = "the words of the conformance suite, of which these cases need some")]
 mod fixture;
 mod lost;
+mod meanwhile;
 mod proxy;
+mod storm;
 mod words;

@@ -16,6 +16,10 @@ use crate::fixture::{DAY, LEASE, key};
 /// The longest that anything is waited for: far beyond what it takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How many wait for what somebody else holds.
+pub(crate) const WAITING: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
 pub(crate) fn name(text: &str) -> RecordName {
     RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key(text) }
 }
