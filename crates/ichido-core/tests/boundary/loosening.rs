@@ -311,6 +311,17 @@ fn lists_of_headers_are_compared_by_what_gets_through() {
 }
 
 #[test]
+fn a_direction_under_another_name_that_means_the_same_loosens_nothing() {
+    let list = Set::starting().file(BROWSER)["headers"]["inbound"].to_string();
+    let renamed =
+        |name: &str| Set::starting().with(BROWSER, "/headers", &format!(r#"{{ "{name}": {list} }}"#));
+    assert_eq!(rules(&Set::starting(), &renamed("bff_inbound")), [""; 0]);
+    assert_eq!(rules(&renamed("bff_inbound"), &Set::starting()), [""; 0]);
+    let elsewhere = rules(&Set::starting(), &renamed("bff_outbound"));
+    assert!(elsewhere.contains(&"ICH-B083"), "what comes in is not looked at any more: {elsewhere:?}");
+}
+
+#[test]
 fn what_an_operation_keeps_is_compared_with_what_holds_for_all() {
     let ttl = "/operations/profiles.update/ttl";
     // 3 days hold for it without a word of its own.

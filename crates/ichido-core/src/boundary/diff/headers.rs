@@ -2,8 +2,10 @@
 
 use super::{Loose, Pair, list, loose};
 use crate::boundary::member::escape;
-use crate::boundary::model::traffic;
-use crate::boundary::{Boundary, HOPS_HEADER, HeaderLists, Name, Named, STATUS_HEADER, Traffic};
+use crate::boundary::model::{applies, traffic};
+use crate::boundary::{
+    Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, Named, Party, STATUS_HEADER, Traffic,
+};
 use crate::key::NAMES;
 
 /// The headers that must pass, each with the rule that says so; any other is [`of_lists`]'.
@@ -30,10 +32,27 @@ const fn of_lists(traffic: Traffic) -> &'static str {
 }
 
 pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
-    let mut directions: Vec<&str> = names(pair.before).chain(names(pair.after)).collect();
-    directions.sort_unstable();
-    directions.dedup();
-    directions.into_iter().flat_map(|direction| direction_of(pair, direction)).collect()
+    let (before, after) = (pair.before, pair.after);
+    let mut directions: Vec<(&str, &str)> = names(before).map(|old| (old, renamed(pair, old))).collect();
+    let is_new = |new: &&str| !directions.iter().any(|(_, known)| known == new);
+    let added: Vec<(&str, &str)> = names(after).filter(is_new).map(|new| (new, new)).collect();
+    directions.extend(added);
+    directions.into_iter().flat_map(|(old, new)| direction_of(pair, old, new)).collect()
+}
+
+/// What a direction is called in the new file: `inbound` may have become `bff_inbound`, which means the same there.
+fn renamed<'a>(pair: &Pair<'a>, old: &'a str) -> &'a str {
+    if names(pair.after).any(|new| new == old) {
+        return old;
+    }
+    let meaning = |direction: &str| {
+        let crossings = [Crossing::Arriving, Crossing::Leaving];
+        let who = Party::ALL
+            .map(|party| crossings.map(|crossing| applies(direction, pair.after.name(), party, crossing)));
+        (traffic(direction), who)
+    };
+    let mut others = names(pair.after).filter(|new| !names(pair.before).any(|known| known == *new));
+    others.find(|new| meaning(new) == meaning(old)).unwrap_or(old)
 }
 
 fn names(file: &Boundary) -> impl Iterator<Item = &str> {
@@ -46,10 +65,10 @@ fn lists(file: &Boundary, direction: &str) -> HeaderLists {
     all.find(|(name, _)| *name == direction).map(|(_, lists)| lists.clone()).unwrap_or_default()
 }
 
-fn direction_of(pair: &Pair<'_>, direction: &str) -> Vec<Loose> {
-    let (old, new) = (lists(pair.before, direction), lists(pair.after, direction));
-    let traffic = traffic(direction);
-    let pointer = format!("/headers/{}", escape(direction));
+fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loose> {
+    let (old, new) = (lists(pair.before, was), lists(pair.after, is));
+    let traffic = traffic(is);
+    let pointer = format!("/headers/{}", escape(is));
     let wanted: &[(&str, &str)] = match traffic {
         Traffic::Requests => &OF_REQUESTS,
         Traffic::Answers => &OF_ANSWERS,
