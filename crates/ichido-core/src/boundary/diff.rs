@@ -120,10 +120,10 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
         news.retain(|finding| {
             let before = pair(finding).map(|pair| pair.before.file());
             let index = were.iter().position(|was| {
-                let is_same = was.rule == finding.rule
+                was.rule == finding.rule
+                    && before == Some(was.place.file.as_str())
+                    && (!by_place || was.place.pointer == finding.place.pointer)
                     && words(was) == words(finding)
-                    && before == Some(was.place.file.as_str());
-                is_same && (!by_place || was.place.pointer == finding.place.pointer)
             });
             index.map(|index| were.swap_remove(index)).is_none()
         });
