@@ -43,6 +43,13 @@
 //! isolation above READ COMMITTED, keep it well below a third of the lease, or the commit meets the renewal and runs again.
 //! On SQLite the open transaction keeps everybody else from writing: keep it short, and await nothing of the store inside it.
 //!
+//! # When a service stops, and between times
+//!
+//! A handler goes on when its client has gone, so a service that stops waits for [`Keeper::drained`] after its server has shut
+//! down. Expired keys are forgotten by nobody but the service: one node calls `Store::key_sweep` now and then
+//! ([`ichido_store::node`] shows the upkeep). What a crash left behind in opaque or keyed mode is found by the next request under its
+//! key, or by `Store::key_lapse`, which brings it before a person.
+//!
 //! Start at [`Once`]; reading on, `service` is what happens to a request, `attempt` how one runs.
 
 mod arrival;

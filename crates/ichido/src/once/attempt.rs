@@ -80,14 +80,32 @@ pub(crate) async fn attempt<S, B, R>(
     if let Err(error) = handler::ready(&mut inner).await {
         return owner.finish(KeyOutcome::Release, Err(error), answer).await;
     }
-    if !owner.still_holds().await {
-        owner.let_go().await;
-        return tell(answer, Came::TooLate);
-    }
+    let wait = owner.settings().store_wait();
+    let mut holding = pin!(held(owner));
+    let owner = match timeout(wait, holding.as_mut()).await {
+        Ok(Some(owner)) => owner,
+        Ok(None) => return tell(answer, Came::TooLate),
+        Err(_) => {
+            tell(answer, Came::StoreSilent);
+            if let Some(owner) = holding.await {
+                owner.let_go().await;
+            }
+            return;
+        }
+    };
     match owner.pool() {
         None => run(owner, inner, answer).await,
         Some(pool) => transactional::run(owner, &pool, inner, answer).await,
     }
+}
+
+/// The owner, if its claim still holds; else it is given back first, so that whoever asks again does not meet it.
+async fn held(owner: Owner) -> Option<Owner> {
+    if owner.still_holds().await {
+        return Some(owner);
+    }
+    owner.let_go().await;
+    None
 }
 
 /// Runs the handler; the outcome is settled after it.

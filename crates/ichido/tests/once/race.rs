@@ -12,7 +12,8 @@ use ichido_core::ledger::Phase;
 use tower::{Layer as _, Service, ServiceExt as _};
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, Endpoint, Fixture, Gate, Handler, MODES, Mode, keyed, respond};
+use crate::fixture::{AFTER_LEASE, Endpoint, Fixture, Gate, Handler, MODES, Mode, in_time, keyed, respond};
+use crate::relay::Relay;
 
 /// A service whose handler places its order and then waits at a gate.
 fn gated(fixture: &Fixture, once: Once, gate: &Gate) -> Endpoint {
@@ -270,6 +271,32 @@ both_databases! {
         first.await.unwrap().assert_first(201, "order 1");
         fixture.assert_effects(1).await;
     }
+}
+
+/// The owner must ask the store whether its claim still holds, and the store says nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_falls_silent_right_before_the_call_is_answered_for_and_nothing_is_run() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = Fixture::at(fixture.place().by(relay.url(&fixture.url))).await;
+        let (gate, handler) = (Gate::shut(), node.ordering());
+        let lease = Duration::from_secs(1);
+        let orders =
+            node.layer(node.once(Mode::Opaque).lease(lease)).layer(Slow::new(handler.clone(), &gate));
+        let first = tokio::spawn(orders.oneshot(keyed("k1").request()));
+        gate.reached(1).await;
+        relay.fall_silent();
+        node.pass(lease);
+        gate.open(1);
+        let Ok(answer) = first.await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        relay.speak();
+        node.keeper.drained().await;
+        assert_eq!(handler.runs(), 0);
+        assert_eq!(fixture.phase("k1").await, None, "the claim was given back");
+    })
+    .await;
 }
 
 /// A service that is not ready before it is let.
