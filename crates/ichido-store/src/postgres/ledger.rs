@@ -366,11 +366,14 @@ impl Postgres {
 
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
-        let row = sqlx::query(include_str!("sql/key_lapse.sql"))
-            .bind(operations)
-            .bind(i64::from(limit))
-            .bind(self.skew())
-            .fetch_one(self.pool())
+        let row = self
+            .calls
+            .one(
+                sqlx::query(include_str!("sql/key_lapse.sql"))
+                    .bind(operations)
+                    .bind(i64::from(limit))
+                    .bind(self.skew()),
+            )
             .await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
