@@ -7,7 +7,7 @@
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: tools, format, clippy, tests, docs, deny, fuzz (compiled only)
+  test                  everything CI checks: tools, format, clippy, shipped, tests, docs, deny, fuzz (compiled only)
   tidy                  the rules about the repository itself (also part of `test`)
   bench store [DATABASE]
                         the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on

@@ -39,6 +39,8 @@ fn steps(root: &Path, tools: &Tools) -> Vec<(&'static str, Line)> {
     let mut steps = vec![
         ("format", Line::cargo(&["fmt", "--all", "--check"])),
         ("clippy", Line::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        // As users build it: in the steps around this one, what only tests switch on is there too, and hides what is missing.
+        ("shipped", Line::cargo(&["check", "--package", "ichido-cli"])),
         // Unit, integration and doc tests; the rules of `tidy` are tests of this crate and run here too.
         ("tests", Line::cargo(&["test", "--workspace"])),
         ("docs", Line::cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")),
