@@ -11,7 +11,7 @@ use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
-use super::client::{Client, Request};
+use super::client::{Client, HUNG, Request};
 use super::program::{Proxy, run};
 use super::service::{Act, Gate, Service};
 
@@ -139,9 +139,12 @@ async fn what_a_crash_left_behind_is_listed_though_nobody_asks_for_it_again() {
         until_lapsed(&store, &name).await;
         assert!(store.key_unknown_list(None, 1).await.expect("a page").is_empty(), "nobody has looked yet");
         let _next = adapter(&service, url);
-        while store.key_unknown_list(None, 1).await.expect("a page").is_empty() {
-            tokio::task::yield_now().await;
-        }
+        let listed = async {
+            while store.key_unknown_list(None, 1).await.expect("a page").is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(HUNG, listed).await.expect("it is listed");
         let (_, out, err) = run(&["ledger", "unknown", "--store", url]);
         assert!(out.contains("k-1"), "{out}{err}");
         let named = ["--operation", "POST /orders", "--identity", "shop", "--key", "k-1", "--store", url];
