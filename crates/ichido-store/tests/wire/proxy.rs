@@ -69,18 +69,18 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// A wire to the server of this address, whose port is replaced.
+    /// A wire to the server of this address, which is replaced in it.
     pub(crate) async fn to(url: &str) -> Self {
-        let (before, after) = url.split_once("127.0.0.1:").unwrap();
-        let (port, rest) = after.split_once('/').unwrap();
-        let port: u16 = port.parse().unwrap();
+        let (before, database) = url.rsplit_once('/').unwrap();
+        let at = before.rfind(['@', '/']).unwrap() + 1;
+        let (before, server) = (&before[..at], before[at..].to_owned());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("{before}127.0.0.1:{}/{rest}", listener.local_addr().unwrap().port());
+        let url = format!("{before}{}/{database}", listener.local_addr().unwrap());
         let wire = Arc::<Wire>::default();
         let shared = Arc::clone(&wire);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                let server = TcpStream::connect(&server).await.unwrap();
                 tokio::spawn(carry(client, server, Arc::clone(&shared)));
             }
         });
