@@ -64,6 +64,16 @@ async fn add_present(connection: &mut PgConnection) {
     }
 }
 
+/// Dead letters of long ago, which are kept.
+async fn add_letters(connection: &mut PgConnection) {
+    let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
+    let letters = format!(
+        "INSERT INTO ichido.letters (message_id, queue, state, effect, since, tries, deaths) SELECT {id}, CASE WHEN n % 100 = 0 THEN 'mail' ELSE 'orders' END, 'dead', 'not_done', '2025-01-01'::timestamptz + n * interval '1 ms', 1, 0 FROM generate_series(1, 100000) n"
+    );
+    connection.execute(AssertSqlSafe(letters)).await.expect("letters");
+    connection.execute("VACUUM ANALYZE ichido.letters").await.expect("vacuumed");
+}
+
 struct Plan {
     text: String,
     buffers: i64,
@@ -187,9 +197,20 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
         plan_as(&mut connection, anew, include_str!("../src/postgres/sql/message_list_live.sql"), rare).await;
     live.goes_by("messages_pkey");
     assert!(live.buffers < 5_000, "a page of what is being sent touched {} pages", live.buffers);
-    let page = "'dead', 'orders', NULL, NULL, 50";
-    let letters = plan(&mut connection, include_str!("../src/postgres/sql/letter_list.sql"), page).await;
-    letters.goes_by("messages_pkey");
+    add_letters(&mut connection).await;
+    let before = "now(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
+    for (page, index) in [
+        ("'dead', NULL, NULL, NULL, 50".to_owned(), "letters_newest_of_all"),
+        (format!("'dead', NULL, {before}, 50"), "letters_newest_of_all"),
+        ("'dead', 'mail', NULL, NULL, 50".to_owned(), "letters_newest"),
+        (format!("'dead', 'mail', {before}, 50"), "letters_newest"),
+    ] {
+        let sql = include_str!("../src/postgres/sql/letter_list.sql");
+        let letters = plan_as(&mut connection, anew, sql, &page).await;
+        assert!(letters.buffers < 5_000, "{page} touched {} pages: {}", letters.buffers, letters.text);
+        letters.goes_by("messages_pkey");
+        letters.goes_by(index);
+    }
     let promote = plan(&mut connection, include_str!("../src/postgres/sql/promote.sql"), "100, 0").await;
     assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
     drop(store);

@@ -162,6 +162,7 @@ CREATE TABLE ichido.letters (
 );
 
 CREATE INDEX letters_newest ON ichido.letters (state, queue, since DESC, message_id DESC);
+CREATE INDEX letters_newest_of_all ON ichido.letters (state, since DESC, message_id DESC);
 
 -- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
 -- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.

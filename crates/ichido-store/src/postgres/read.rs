@@ -60,6 +60,8 @@ impl Postgres {
             .calls
             .all(
                 sqlx::query(include_str!("sql/letter_list.sql"))
+                    // Planned anew each time, as above: a plan for any page would read all letters there are.
+                    .persistent(false)
                     .bind(state.as_str())
                     .bind(queue.map(QueueName::as_str))
                     .bind(after.map(|(since, _)| Moment(since)))
