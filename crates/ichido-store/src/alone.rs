@@ -33,6 +33,12 @@ pub(crate) trait Write<J, R>: Send + Sync + 'static {
     /// one writer, PostgreSQL has locks on rows.
     const BUSY_FOR_ALL: bool;
 
+    /// What a job is about: two about one thing are written in the order they came. Asked only where batches are put aside, which
+    /// one writer for all never does.
+    fn about(_job: &J) -> u64 {
+        0
+    }
+
     /// Must be harmless to repeat.
     fn write(&self, jobs: &[J], manner: Manner) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
 }

@@ -5,13 +5,16 @@
 //! done all the same, and only its answer is dropped.
 //!
 //! A batch that fails whole is put aside and taken apart there, so that what one of its jobs waits for holds up nobody who comes
-//! later. Those may pass it: two jobs about one thing keep their order unless the first one meets something held or bad.
+//! later, but for those about the same things: they go behind it, so that two jobs about one thing keep their order.
+
+mod aside;
 
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::alone::{Came, Write, as_known, write_all, write_apart, write_whole};
+use self::aside::{Aside, PutAside};
+use crate::alone::{Came, Write, as_known, write_all, write_whole};
 use crate::error::StoreError;
 
 /// The bounds of one batch and of the queue before it.
@@ -51,20 +54,10 @@ impl Bounds {
     }
 }
 
-/// Batches that may wait aside; beyond it their callers are told that the store is busy.
-const ASIDE_MAX: usize = 8;
-
 struct Waiting<J, R> {
     job: J,
     bytes: usize,
     answer: oneshot::Sender<R>,
-}
-
-/// A batch that failed whole.
-struct Aside<J, R> {
-    jobs: Vec<J>,
-    answers: Vec<oneshot::Sender<R>>,
-    was_lost: bool,
 }
 
 /// The way into a stream of batches.
@@ -95,8 +88,7 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
     mut waiting: mpsc::Receiver<Waiting<J, Result<R, StoreError>>>,
     writer: Arc<impl Write<J, R>>,
 ) {
-    let (aside, put_aside) = mpsc::channel(ASIDE_MAX);
-    tokio::spawn(run_aside(put_aside, Arc::clone(&writer)));
+    let aside = Arc::new(PutAside::start(&writer));
     let mut held_over = None;
     loop {
         let first = match held_over.take() {
@@ -107,24 +99,12 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
             },
         };
         let batch = gather(bounds, first, &mut waiting, &mut held_over);
-        let (writer, aside) = (Arc::clone(&writer), aside.clone());
+        let (writer, aside) = (Arc::clone(&writer), Arc::clone(&aside));
         // A task of its own, so that a panic in it ends this batch alone; its callers learn that their answer is lost. One at a
-        // time, so that two jobs about one thing pass each other only where one of them is held up.
+        // time, so that two jobs about one thing never pass each other.
         drop(tokio::spawn(async move { fly(batch, &*writer, &aside).await }).await);
         // Those who were just answered may come again at once: one turn for them, and the next batch has them all.
         tokio::task::yield_now().await;
-    }
-}
-
-/// Takes the batches apart that were put aside, one at a time.
-async fn run_aside<J: Send + Sync + 'static, R: Send + 'static>(
-    mut put_aside: mpsc::Receiver<Aside<J, Result<R, StoreError>>>,
-    writer: Arc<impl Write<J, R>>,
-) {
-    while let Some(Aside { jobs, answers, was_lost }) = put_aside.recv().await {
-        let writer = Arc::clone(&writer);
-        let apart = async move { answer_all(answers, write_apart(&*writer, &jobs, was_lost).await) };
-        drop(tokio::spawn(apart).await);
     }
 }
 
@@ -150,26 +130,45 @@ fn gather<J, R>(
 }
 
 /// Writes one batch and answers its callers, or puts it aside.
-async fn fly<J: Send + Sync, R: Send, W: Write<J, R>>(
+async fn fly<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
     batch: Vec<Waiting<J, Result<R, StoreError>>>,
     writer: &W,
-    aside: &mpsc::Sender<Aside<J, Result<R, StoreError>>>,
+    aside: &PutAside<J, R, W>,
 ) {
-    let (jobs, answers): (Vec<J>, Vec<_>) =
-        batch.into_iter().map(|waiting| (waiting.job, waiting.answer)).unzip();
+    let (batch, behind) = aside.part(batch);
+    if !behind.is_empty() {
+        let (jobs, answers) = unzipped(behind);
+        put_aside(aside, Aside { jobs, answers, tried: None });
+    }
+    if batch.is_empty() {
+        return;
+    }
+    let (jobs, answers) = unzipped(batch);
     if W::BUSY_FOR_ALL {
         // With one writer nothing can go on beside it.
         return answer_all(answers, write_all(writer, &jobs).await);
     }
-    let was_lost = match write_whole(writer, &jobs).await {
-        Came::Answered(results) => return answer_all(answers, results),
-        Came::Apart { was_lost } => was_lost,
-    };
-    if let Err(full) = aside.try_send(Aside { jobs, answers, was_lost }) {
-        let Aside { answers, was_lost, .. } = full.into_inner();
+    match write_whole(writer, &jobs).await {
+        Came::Answered(results) => answer_all(answers, results),
+        Came::Apart { was_lost } => {
+            put_aside(aside, Aside { jobs, answers, tried: Some(aside::Tried { was_lost }) });
+        }
+    }
+}
+
+fn put_aside<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
+    aside: &PutAside<J, R, W>,
+    batch: Aside<J, Result<R, StoreError>>,
+) {
+    if let Err(Aside { answers, tried, .. }) = aside.put(batch) {
+        let was_lost = tried.is_some_and(|tried| tried.was_lost);
         let busy = answers.iter().map(|_| Err(as_known(StoreError::Busy, was_lost))).collect();
         answer_all(answers, busy);
     }
+}
+
+fn unzipped<J, R>(batch: Vec<Waiting<J, R>>) -> (Vec<J>, Vec<oneshot::Sender<R>>) {
+    batch.into_iter().map(|waiting| (waiting.job, waiting.answer)).unzip()
 }
 
 fn answer_all<R>(answers: Vec<oneshot::Sender<R>>, results: Vec<R>) {

@@ -3,6 +3,7 @@
 //! PostgreSQL writes on many connections at once, so there each kind of work has a stream of its own. SQLite has one writer, and
 //! what it costs is the commit: there all kinds go in one stream, and one commit serves all who wait, whatever they wait for.
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
 use crate::alone::{Manner, Write};
@@ -91,6 +92,10 @@ impl Batches {
 impl Write<Attempt, KeyClaimed> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
+    fn about(job: &Attempt) -> u64 {
+        thing(&job.claim.name)
+    }
+
     async fn write(&self, jobs: &[Attempt], manner: Manner) -> Result<Vec<KeyClaimed>, StoreError> {
         self.key_claim(jobs, manner).await
     }
@@ -98,6 +103,10 @@ impl Write<Attempt, KeyClaimed> for Postgres {
 
 impl Write<KeySettle, KeySettled> for Postgres {
     const BUSY_FOR_ALL: bool = false;
+
+    fn about(job: &KeySettle) -> u64 {
+        thing(&job.name)
+    }
 
     async fn write(&self, jobs: &[KeySettle], manner: Manner) -> Result<Vec<KeySettled>, StoreError> {
         self.key_settle(jobs, manner).await
@@ -107,6 +116,10 @@ impl Write<KeySettle, KeySettled> for Postgres {
 impl Write<Numbered, Enqueued> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
+    fn about((_, message): &Numbered) -> u64 {
+        thing(&(&message.queue, &message.identity, message.key.as_str()))
+    }
+
     async fn write(&self, jobs: &[Numbered], manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
         self.enqueue(jobs, manner).await
     }
@@ -115,7 +128,18 @@ impl Write<Numbered, Enqueued> for Postgres {
 impl Write<Settlement, Stepped> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
+    fn about(job: &Settlement) -> u64 {
+        thing(&job.id)
+    }
+
     async fn write(&self, jobs: &[Settlement], manner: Manner) -> Result<Vec<Stepped>, StoreError> {
         self.settle(jobs, manner).await
     }
+}
+
+/// A number for a thing. Two things with the same number only wait for each other.
+fn thing(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }

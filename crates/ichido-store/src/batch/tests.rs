@@ -1,5 +1,6 @@
 use tokio::sync::Semaphore;
 
+use super::aside::ASIDE_MAX;
 use super::*;
 use crate::alone::Manner;
 
@@ -8,6 +9,11 @@ struct Gate(Semaphore);
 
 impl Write<u32, u32> for Gate {
     const BUSY_FOR_ALL: bool = false;
+
+    /// From a thousand on, a job of odd number is about the same as the one before it.
+    fn about(job: &u32) -> u64 {
+        u64::from(if *job < 1_000 { *job } else { job & !1 })
+    }
 
     async fn write(&self, jobs: &[u32], manner: Manner) -> Result<Vec<u32>, StoreError> {
         if jobs.iter().any(|job| job.is_multiple_of(2)) {
@@ -39,6 +45,27 @@ async fn what_is_held_holds_up_nobody_who_comes_later() {
     for (held, job) in held.into_iter().zip([0, 2]) {
         assert_eq!(held.await.unwrap().unwrap(), job);
     }
+}
+
+#[tokio::test]
+async fn what_is_about_something_held_goes_behind_it() {
+    let gate = Arc::new(Gate(Semaphore::new(0)));
+    let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
+    let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
+    let submit = |job: u32| {
+        let batcher = Arc::clone(&batcher);
+        tokio::spawn(async move { batcher.submit(job, 1).await })
+    };
+    let held = [submit(1_000), submit(1_002), submit(1_001)];
+    for job in [1, 3, 5] {
+        assert_eq!(submit(job).await.unwrap().unwrap(), job);
+    }
+    assert!(held.iter().all(|held| !held.is_finished()), "1001 is free, and waits for 1000");
+    gate.0.add_permits(10);
+    for (held, job) in held.into_iter().zip([1_000, 1_002, 1_001]) {
+        assert_eq!(held.await.unwrap().unwrap(), job);
+    }
+    assert_eq!(submit(1_001).await.unwrap().unwrap(), 1_001, "nothing is aside any more");
 }
 
 #[tokio::test]
