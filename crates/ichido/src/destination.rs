@@ -3,7 +3,10 @@
 //! Guarantee: a destination is called with the same key on every try of a message (SPEC D7), never tries again by itself, and tells
 //! of each try what is known of its effect, never more.
 //!
-//! Start at [`Call`] and [`Came`].
+//! Start at [`Call`] and [`Came`]. Each kind of destination is a module here, behind the feature of its name.
+
+#[cfg(feature = "http")]
+pub mod http;
 
 use std::time::Duration;
 
@@ -78,4 +81,24 @@ pub struct Promise {
     pub time_out: Duration,
     /// The longest that a call may still be travelling after it was given up on: proxies on the way may hold it.
     pub settles_within: Duration,
+}
+
+/// What a destination says when it is asked, by its key, what became of a message (SPEC F2).
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// It was done.
+    Done {
+        /// For the audit: status, result digest, the receiver's own name for it, an excerpt of the answer.
+        note: Note,
+    },
+    /// It was not done.
+    NotDone {
+        /// For the audit.
+        note: Note,
+    },
+    /// Neither is proved: no answer, or one that says neither.
+    StillUnknown {
+        /// For the audit.
+        note: Note,
+    },
 }

@@ -1,0 +1,159 @@
+//! Messages that go out as HTTP calls: `POST`, signed, with their key (SPEC D7 to D10, D18).
+//!
+//! Guarantee: one call of [`Http::call`] puts at most one request on the wire. What comes back is judged by the table of
+//! [`ichido_core::verdict`], the destination's own [rules](AnswerRule) first; where nothing comes back, it is said whether the request
+//! may have arrived, and in doubt that it may. Redirects are not followed, whereto ever; no proxy is taken from the environment; an
+//! address where clouds hand out credentials is not called unless the [settings](HttpSettings::allow_link_local) name its host.
+//! Connecting, the answer and the whole call have a time, and the answer has a size.
+//!
+//! # What the receiver gets
+//!
+//! The message's bytes as the body, and besides the fields of the [settings](HttpSettings::headers):
+//!
+//! | field | value |
+//! |---|---|
+//! | `Idempotency-Key` | the outbound key, the same on every try |
+//! | `Ichido-Fence` | the number of the claim: a receiver that remembers the highest may refuse a lower one |
+//! | `Ichido-Attempt` | which try this is, from 1 |
+//! | `Ichido-Message-Id` | the message's id |
+//! | `traceparent` | the trace it belongs to, if it has one |
+//! | `webhook-id`, `webhook-timestamp`, `webhook-signature` | as [Standard Webhooks](https://www.standardwebhooks.com) has them, where there are signing secrets; the id is the message's |
+//!
+//! The key is written as it is, without quotes, because most receivers take quotes for a part of it; one that itself begins with a
+//! quote is written as a structured-field string.
+//!
+//! Start at [`HttpSettings`].
+
+mod address;
+mod clock;
+mod exchange;
+mod peer;
+mod pool;
+mod reading;
+mod reconcile;
+mod settings;
+mod sign;
+mod trust;
+mod way;
+
+pub use reading::Meaning;
+pub use reconcile::Found;
+pub use settings::{
+    ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, Problem, Problems, RULES_MAX,
+    ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
+};
+
+use ::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use bytes::Bytes;
+use http_body_util::Full;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::time::Timestamp;
+
+use super::{Asked, Call, Came, Promise};
+use exchange::Bounds;
+use peer::Peer;
+use reading::Reading;
+use reconcile::Reconcile;
+use sign::Secret;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const FENCE: HeaderName = HeaderName::from_static("ichido-fence");
+const ATTEMPT: HeaderName = HeaderName::from_static("ichido-attempt");
+const MESSAGE_ID: HeaderName = HeaderName::from_static("ichido-message-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// How we call ourselves.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/", env!("CARGO_PKG_VERSION")));
+
+/// An HTTP destination.
+///
+/// Made by [`HttpSettings::resolve`], and used inside a tokio runtime with I/O and time.
+pub struct Http {
+    peer: Peer,
+    target: PathAndQuery,
+    /// The fields that the settings add.
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    bounds: Bounds,
+    reading: Reading,
+    reconcile: Option<Reconcile>,
+    promise: Promise,
+}
+
+/// Neither secrets nor the values of header fields.
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http")
+            .field("authority", &self.peer.authority.as_str())
+            .field("bounds", &self.bounds)
+            .field("promise", &self.promise)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    /// Makes one try of a message. It ends within [`Promise::time_out`].
+    pub async fn call(&self, call: &Call) -> Came {
+        let Some(request) = self.request(call, clock::now()) else {
+            return Reading::unsendable();
+        };
+        let seen = self.peer.exchange(request, &self.bounds).await;
+        self.reading.judge(&call.key, seen, clock::now())
+    }
+
+    /// What it promises about the calls it gets.
+    pub const fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    /// Whether it can be asked what became of a call.
+    pub const fn can_be_asked(&self) -> bool {
+        self.reconcile.is_some()
+    }
+
+    /// Asks what became of the calls made under `key` (SPEC F2). It ends within [`Promise::time_out`], and is a read: asking again
+    /// does no harm.
+    pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
+        match &self.reconcile {
+            Some(reconcile) => reconcile.ask(key, &self.headers, &self.bounds, &self.reading).await,
+            None => reconcile::cannot_be_asked(),
+        }
+    }
+
+    /// The request of one try; `None` when the message's media type is no header's value.
+    fn request(&self, call: &Call, now: Timestamp) -> Option<Request<Full<Bytes>>> {
+        let mut request = Request::new(Full::new(call.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.target.clone().into();
+        let fields = request.headers_mut();
+        fields.clone_from(&self.headers);
+        fields.insert(HOST, self.peer.host_field());
+        fields.insert(USER_AGENT, AGENT);
+        fields.insert(CONTENT_TYPE, HeaderValue::from_str(&call.content_type).ok()?);
+        fields.insert(IDEMPOTENCY_KEY, key_field(&call.key)?);
+        fields.insert(FENCE, HeaderValue::from(call.fence.get()));
+        fields.insert(ATTEMPT, HeaderValue::from(call.attempt));
+        let id = call.message.to_string();
+        fields.insert(MESSAGE_ID, HeaderValue::from_str(&id).ok()?);
+        // A trace that no header can carry is no reason not to send.
+        if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
+            fields.insert(TRACEPARENT, trace);
+        }
+        for (name, value) in sign::fields(&self.secrets, &id, now, &call.body) {
+            fields.insert(HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?);
+        }
+        Some(request)
+    }
+}
+
+/// The key as a header field's value, marked so that nobody shows it.
+fn key_field(key: &IdempotencyKey) -> Option<HeaderValue> {
+    let text = key.as_str();
+    // Readers take what begins with a quote for a structured-field string.
+    let value = if text.starts_with('"') { key.to_field_value() } else { text.to_owned() };
+    let mut value = HeaderValue::from_str(&value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

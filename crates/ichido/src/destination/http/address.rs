@@ -1,0 +1,74 @@
+//! Which addresses are never called unless the configuration says so.
+//!
+//! Guarantee: an address that only the machine itself should ask, where clouds hand out credentials, is known in every spelling
+//! that a system connects to. It is asked of the address that is connected to, not of a name, so that no name can lead there.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where clouds hand out credentials outside the link-local ranges: AWS over IPv6, and Alibaba.
+const METADATA: [IpAddr; 2] = [
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+];
+
+/// Whether it is link-local, or known to hand out a machine's credentials.
+pub(super) fn is_link_local(address: IpAddr) -> bool {
+    if METADATA.contains(&address) {
+        return true;
+    }
+    match address {
+        IpAddr::V4(address) => address.is_link_local() || METADATA.contains(&IpAddr::V4(address)),
+        IpAddr::V6(address) => {
+            address.is_unicast_link_local()
+                || inside(address).is_some_and(|inside| is_link_local(inside.into()))
+        }
+    }
+}
+
+/// The IPv4 address that an IPv6 address stands for: mapped, compatible, by NAT64, or by 6to4.
+fn inside(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let join = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(join(high, low))
+        }
+        [0x2002, high, low, ..] => Some(join(high, low)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_local_is_known_in_every_spelling() {
+        for refused in [
+            "169.254.169.254",
+            "169.254.0.1",
+            "fe80::1",
+            "febf::1",
+            "::ffff:169.254.169.254",
+            "::169.254.169.254",
+            "64:ff9b::169.254.169.254",
+            "2002:a9fe:a9fe::1",
+            "fd00:ec2::254",
+            "100.100.100.200",
+            "::ffff:100.100.100.200",
+        ] {
+            assert!(is_link_local(refused.parse().expect("an address")), "{refused}");
+        }
+        for fine in [
+            "127.0.0.1",
+            "::1",
+            "10.0.0.1",
+            "192.168.1.1",
+            "169.253.255.255",
+            "fec0::1",
+            "fd00::1",
+            "1.1.1.1",
+        ] {
+            assert!(!is_link_local(fine.parse().expect("an address")), "{fine}");
+        }
+    }
+}

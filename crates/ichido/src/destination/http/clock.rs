@@ -1,0 +1,12 @@
+//! The clock of this destination: what time a signature bears, and from when a date in an answer is counted.
+
+use ichido_core::time::Timestamp;
+
+/// Now, by this machine's clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the shell: the receiver compares with the time of the day"
+)]
+pub(super) fn now() -> Timestamp {
+    Timestamp::from(std::time::SystemTime::now())
+}

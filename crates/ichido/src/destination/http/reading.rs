@@ -1,0 +1,233 @@
+//! What an answer says: of the effect, of our key, and for the audit.
+//!
+//! Guarantee: the destination's own rules come before the table of the core, which has the last word on whether a success is ours
+//! (SPEC D7, D8). What is kept of an answer is bounded.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use http::header::CONTENT_TYPE;
+use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::json::{Document, Kind, Pointer, Value};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{
+    Advice, Answer, Echo, Effect, ErrorCode, NetworkFault, Row, Seen, Table, Verdict, When,
+};
+use ichido_store::message::{Note, limits};
+
+use super::super::Came;
+use super::exchange::Answered;
+use super::peer::Fault;
+
+/// What an answer means, where a destination has its own word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Meaning {
+    /// Done by this call.
+    Sent,
+    /// Done by an earlier call under this key. It counts only where the answer carries the key.
+    Processed,
+    /// An earlier call under this key is still at work: retry.
+    InProgress,
+    /// Too fast, and not done: retry, and slow down.
+    RateLimited,
+    /// Not done, and worth a retry.
+    NotDone,
+    /// Failed, and nobody knows whether it was done: retry where that is safe.
+    Failed,
+    /// Wrong as it stands, and not done: dead.
+    BadRequest,
+    /// Not allowed, and not done: dead.
+    Unauthorized,
+}
+
+impl Meaning {
+    fn row(self) -> Row {
+        let (code, effect, advice) = match self {
+            Self::Sent => (None, Effect::Done, Advice::Accept),
+            Self::Processed => (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed),
+            Self::InProgress => (Some(ErrorCode::InProgress), Effect::Unknown, Advice::Retry),
+            Self::RateLimited => (Some(ErrorCode::RateLimited), Effect::NotDone, Advice::Retry),
+            Self::NotDone => (Some(ErrorCode::Broker5xx), Effect::NotDone, Advice::Retry),
+            Self::Failed => (Some(ErrorCode::Broker5xx), Effect::Unknown, Advice::Retry),
+            Self::BadRequest => (Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp),
+            Self::Unauthorized => (Some(ErrorCode::Unauthorized), Effect::NotDone, Advice::GiveUp),
+        };
+        Row { when: When::Anything, code, effect, advice }
+    }
+}
+
+/// Which answers a rule is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sign {
+    pub(super) status: RangeInclusive<u16>,
+    /// A place in the answer's JSON, and the text of what must be there.
+    pub(super) at: Option<(Pointer, String)>,
+}
+
+impl Sign {
+    pub(super) fn fits(&self, status: u16, document: Option<&Document<'_>>) -> bool {
+        let is_there = |(pointer, wanted): &(Pointer, String)| {
+            document
+                .and_then(|document| document.at(pointer))
+                .and_then(text_of)
+                .is_some_and(|text| text == *wanted)
+        };
+        self.status.contains(&status) && self.at.as_ref().is_none_or(is_there)
+    }
+}
+
+/// The text of a string, a number as it is written, `true` or `false`.
+fn text_of<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
+    let truth = |truth| if truth { "true" } else { "false" };
+    value
+        .as_str()
+        .or_else(|| value.as_number_text().map(Cow::Borrowed))
+        .or_else(|| value.as_bool().map(|is| Cow::Borrowed(truth(is))))
+}
+
+/// How a destination's answers are read.
+pub(super) struct Reading {
+    /// Its own rules; the first that fits wins.
+    rules: Vec<(Sign, Table)>,
+    table: Table,
+    /// Where an answer's JSON carries our key back.
+    key_at: Pointer,
+    /// Where it has the receiver's own name for what it did.
+    receipt_at: Option<Pointer>,
+}
+
+impl Reading {
+    pub(super) fn new(
+        rules: Vec<(Sign, Meaning)>,
+        promises_echo: bool,
+        key_at: Pointer,
+        receipt_at: Option<Pointer>,
+    ) -> Self {
+        let table = |own: Vec<Row>| {
+            let mut table = Table::http();
+            table.own = own;
+            table.promises_echo = promises_echo;
+            table
+        };
+        let rules = rules.into_iter().map(|(sign, meaning)| (sign, table(vec![meaning.row()]))).collect();
+        Self { rules, table: table(Vec::new()), key_at, receipt_at }
+    }
+
+    /// What a try came to.
+    pub(super) fn judge(&self, key: &IdempotencyKey, seen: Result<Answered, Fault>, now: Timestamp) -> Came {
+        let answered = match seen {
+            Ok(answered) => answered,
+            Err(Fault { kind, why }) => {
+                let verdict = self.table.judge(&Seen::Network(kind), now);
+                return Came::Judged {
+                    verdict,
+                    note: Note { code: verdict.code, excerpt: Some(why), ..Note::default() },
+                };
+            }
+        };
+        let document = document(&answered);
+        let own = self.rules.iter().find(|(sign, _)| sign.fits(answered.status, document.as_ref()));
+        let table = own.map_or(&self.table, |(_, table)| table);
+        let fields = fields(&answered);
+        let answer = Answer {
+            status: answered.status,
+            headers: &fields,
+            body: &answered.body,
+            echo: self.echo(key, &answered, document.as_ref()),
+        };
+        let verdict = table.judge(&Seen::Answer(answer), now);
+        Came::Judged { verdict, note: self.note(verdict, &answered, document.as_ref()) }
+    }
+
+    /// A message that no request can carry: it is wrong as it stands, and nothing was sent.
+    pub(super) fn unsendable() -> Came {
+        let mut table = Table::http();
+        table.own = vec![Meaning::BadRequest.row()];
+        let verdict = table.judge(&Seen::Network(NetworkFault::HeldBack), Timestamp::EPOCH);
+        let excerpt =
+            "not sent: its media type cannot be the value of a header field; put it in anew with another";
+        Came::Judged {
+            verdict,
+            note: Note { code: verdict.code, excerpt: Some(excerpt.to_owned()), ..Note::default() },
+        }
+    }
+
+    /// Whether an answer carries our key back, in a header field or in its JSON. Where the two differ, it is not ours.
+    pub(super) fn echo(
+        &self,
+        key: &IdempotencyKey,
+        answered: &Answered,
+        document: Option<&Document<'_>>,
+    ) -> Echo {
+        let in_body = document.and_then(|document| document.at(&self.key_at)).map_or(Echo::Absent, |value| {
+            match (value.kind(), value.as_str()) {
+                (Kind::Null, _) => Echo::Absent,
+                (_, Some(text)) if text == key.as_str() => Echo::Same,
+                // What is no text is no key of ours either.
+                _ => Echo::Other,
+            }
+        });
+        match (Echo::of(key, fields(answered)), in_body) {
+            (Echo::Other, _) | (_, Echo::Other) => Echo::Other,
+            (Echo::Same, _) | (_, Echo::Same) => Echo::Same,
+            (Echo::Absent, Echo::Absent) => Echo::Absent,
+        }
+    }
+
+    /// Whether the destination promises to carry our key back.
+    pub(super) const fn promises_echo(&self) -> bool {
+        self.table.promises_echo
+    }
+
+    fn note(&self, verdict: Verdict, answered: &Answered, document: Option<&Document<'_>>) -> Note {
+        let evidence = self.evidence(answered, document);
+        Note {
+            code: verdict.code,
+            // What an earlier call under this key gave is not known: the audit's word for that is `sha256:from-conflict`.
+            result_digest: evidence.result_digest.filter(|_| verdict.advice == Advice::Accept),
+            receipt: evidence
+                .receipt
+                .filter(|_| matches!(verdict.advice, Advice::Accept | Advice::AcceptAsProcessed)),
+            ..evidence
+        }
+    }
+
+    /// All that an answer holds for the audit.
+    pub(super) fn evidence(&self, answered: &Answered, document: Option<&Document<'_>>) -> Note {
+        let receipt = self.receipt_at.as_ref().and_then(|pointer| document?.at(pointer)).and_then(text_of);
+        Note {
+            status: Some(answered.status),
+            result_digest: answered.is_whole.then(|| digest(answered)),
+            receipt: receipt.map(Cow::into_owned),
+            excerpt: excerpt(answered),
+            ..Note::default()
+        }
+    }
+}
+
+/// The answer as JSON, if it is, whatever its media type says.
+pub(super) fn document(answered: &Answered) -> Option<Document<'_>> {
+    if !answered.is_whole {
+        return None;
+    }
+    Document::parse(&answered.body, answered.body.len()).ok()
+}
+
+/// The digest of a result: of its canonical form if it is JSON, else of its bytes (SPEC D10).
+fn digest(answered: &Answered) -> Digest {
+    let media_type =
+        answered.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let rules = BodyRules { bytes_max: answered.body.len(), ..BodyRules::default() };
+    Digest::of_body(media_type, &answered.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&answered.body))
+}
+
+/// The beginning of the answer as text.
+fn excerpt(answered: &Answered) -> Option<String> {
+    let start = &answered.body[..answered.body.len().min(limits::EXCERPT_BYTES_MAX)];
+    (!start.is_empty()).then(|| String::from_utf8_lossy(start).into_owned())
+}
+
+fn fields(answered: &Answered) -> Vec<(&str, &[u8])> {
+    answered.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
+}

@@ -1,0 +1,129 @@
+//! Asking a receiver what became of a call: `GET`, by key (SPEC F2).
+//!
+//! Guarantee: done and not done are said only where a rule says so of an answer that is not about another key; everything else,
+//! no answer included, is still unknown.
+
+use bytes::Bytes;
+use http::header::{HOST, USER_AGENT};
+use http::{HeaderMap, Method, Request, Uri};
+use http_body_util::Full;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::verdict::Echo;
+use ichido_store::message::Note;
+
+use super::super::Asked;
+use super::exchange::Bounds;
+use super::peer::Peer;
+use super::reading::{Reading, Sign, document};
+use super::{AGENT, IDEMPOTENCY_KEY, key_field};
+
+/// What an answer to the question means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Found {
+    /// It was done.
+    Done,
+    /// It was not done, and will not be by any call made so far.
+    NotDone,
+    /// It says neither.
+    StillUnknown,
+}
+
+/// What stands for the key in the URL.
+pub(super) const PLACE: &str = "{key}";
+
+/// How a receiver is asked.
+pub(super) struct Reconcile {
+    pub(super) peer: Peer,
+    /// Path and query, with [`PLACE`] where the key goes, if it goes there.
+    pub(super) template: String,
+    pub(super) rules: Vec<(Sign, Found)>,
+}
+
+impl Reconcile {
+    pub(super) async fn ask(
+        &self,
+        key: &IdempotencyKey,
+        headers: &HeaderMap,
+        bounds: &Bounds,
+        reading: &Reading,
+    ) -> Asked {
+        let Some(request) = self.request(key, headers) else {
+            return unknown("the question cannot be asked: the key does not fit into the URL");
+        };
+        let answered = match self.peer.exchange(request, bounds).await {
+            Ok(answered) => answered,
+            Err(fault) => return unknown(fault.why),
+        };
+        let document = document(&answered);
+        let rule = self.rules.iter().find(|(sign, _)| sign.fits(answered.status, document.as_ref()));
+        let echo = reading.echo(key, &answered, document.as_ref());
+        let note = reading.evidence(&answered, document.as_ref());
+        let found = rule.map_or(Found::StillUnknown, |(_, found)| *found);
+        let is_ours = match echo {
+            Echo::Same => true,
+            // Whatever is promised of answers, it is the one thing that says what was done; "not done" has nothing to carry.
+            Echo::Absent => found != Found::Done || !reading.promises_echo(),
+            Echo::Other => false,
+        };
+        match found {
+            Found::Done if is_ours => Asked::Done { note },
+            Found::NotDone if is_ours => {
+                Asked::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
+            }
+            Found::Done | Found::NotDone | Found::StillUnknown => Asked::StillUnknown { note },
+        }
+    }
+
+    fn request(&self, key: &IdempotencyKey, headers: &HeaderMap) -> Option<Request<Full<Bytes>>> {
+        let is_dots = matches!(key.as_str(), "." | "..");
+        // As a step of a path these lead elsewhere, however they are written.
+        if is_dots && self.template.contains(PLACE) {
+            return None;
+        }
+        let target = self.template.replace(PLACE, &percent_encoded(key.as_str()));
+        let mut request = Request::new(Full::default());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = target.parse::<Uri>().ok()?;
+        let fields = request.headers_mut();
+        fields.clone_from(headers);
+        fields.insert(HOST, self.peer.host_field());
+        fields.insert(USER_AGENT, AGENT);
+        fields.insert(IDEMPOTENCY_KEY, key_field(key)?);
+        Some(request)
+    }
+}
+
+/// What is said of a destination that cannot be asked.
+pub(super) fn cannot_be_asked() -> Asked {
+    unknown("this destination cannot be asked: its settings do not say how")
+}
+
+fn unknown(why: impl Into<String>) -> Asked {
+    Asked::StillUnknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
+}
+
+/// So that no character of a key means anything in a URL: all but letters, digits, `-`, `.`, `_` and `~` is escaped.
+fn percent_encoded(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            // A string takes all that is written to it.
+            _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_of_a_key_means_anything_in_a_url() {
+        assert_eq!(percent_encoded("a-b_c.d~9"), "a-b_c.d~9");
+        assert_eq!(percent_encoded("a/../b?c#d%2F{key}"), "a%2F..%2Fb%3Fc%23d%252F%7Bkey%7D");
+    }
+}

@@ -1,0 +1,279 @@
+//! From what a person wrote to a destination: each part is read, and what is wrong with it is added to the list.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ichido_core::json::Pointer;
+use ichido_core::retry::Guarantee;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use super::problems::Problems;
+use super::{
+    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
+};
+use crate::destination::Promise;
+use crate::destination::http::exchange::Bounds;
+use crate::destination::http::peer::{Host, Peer, Tls};
+use crate::destination::http::pool::Pool;
+use crate::destination::http::reading::{Reading, Sign};
+use crate::destination::http::reconcile::{Found, PLACE, Reconcile};
+use crate::destination::http::sign::Secret;
+use crate::destination::http::way::Way;
+use crate::destination::http::{Http, trust};
+
+impl HttpSettings {
+    pub(super) fn resolved(&self) -> Result<Http, Problems> {
+        let mut problems = Problems::default();
+        self.check_bounds(&mut problems);
+        let headers = self.header_map(&mut problems);
+        let secrets = self.secrets(&mut problems);
+        let mut trust = Trust { roots: self.trusted_roots.as_deref(), client: None };
+        let post = self.peer("url", &self.url, &mut trust, &mut problems);
+        let rules = self.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
+        let rules = signs("rules", rules, &mut problems);
+        let key_at = problems.check("key_pointer", Pointer::parse(&self.key_pointer));
+        let receipt_at = match &self.receipt_pointer {
+            Some(pointer) => problems.check("receipt_pointer", Pointer::parse(pointer)).map(Some),
+            None => Some(None),
+        };
+        let reconcile = match &self.reconcile {
+            Some(settings) => self.reconcile(settings, &mut trust, &mut problems).map(Some),
+            None => Some(None),
+        };
+        let built = (post, key_at, receipt_at, reconcile);
+        let (Some((peer, way)), Some(key_at), Some(receipt_at), Some(reconcile)) = built else {
+            return Err(problems);
+        };
+        if !problems.0.is_empty() {
+            return Err(problems);
+        }
+        Ok(Http {
+            peer,
+            target: way.target,
+            headers,
+            secrets,
+            bounds: self.bounds(),
+            reading: Reading::new(rules, self.echoes_key, key_at, receipt_at),
+            reconcile,
+            promise: Promise {
+                guarantee: self.guarantee,
+                time_out: self.total_time_out,
+                settles_within: self.settles_within,
+            },
+        })
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            connect: self.connect_time_out,
+            answer: self.answer_time_out,
+            total: self.total_time_out,
+            answer_bytes_max: self.answer_bytes_max,
+        }
+    }
+
+    fn check_bounds(&self, problems: &mut Problems) {
+        let least = Duration::from_millis(1);
+        problems.within("total_time_out", self.total_time_out, least..=TIME_OUT_MAX);
+        for (place, time_out) in
+            [("connect_time_out", self.connect_time_out), ("answer_time_out", self.answer_time_out)]
+        {
+            if time_out < least || self.total_time_out < time_out {
+                problems.add(place, "must be at least 1 ms, and not longer than total_time_out");
+            }
+        }
+        problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
+        problems.within("rules", self.rules.len(), 0..=RULES_MAX);
+        problems.within("headers", self.headers.len(), 0..=HEADERS_MAX);
+        if matches!(self.guarantee, Guarantee::HonoursKeys { keeps_for } if keeps_for < self.total_time_out) {
+            problems.add("guarantee", "the receiver must remember a key for longer than one call may take");
+        }
+        let hosts = [Some(&self.url), self.reconcile.as_ref().map(|asked| &asked.url)];
+        for host in &self.allow_link_local {
+            let is_used = |url: &&String| {
+                Way::parse(&url.replace(PLACE, STAND_IN))
+                    .is_ok_and(|way| way.authority.host().eq_ignore_ascii_case(host))
+            };
+            if !hosts.iter().flatten().any(is_used) {
+                problems.add(
+                    "allow_link_local",
+                    format!("{host:?} is the host of no URL here; take it out, or write it as the URL does"),
+                );
+            }
+        }
+    }
+
+    fn header_map(&self, problems: &mut Problems) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (index, (name, value)) in self.headers.iter().enumerate() {
+            let place = format!("headers[{index}]");
+            let name = match HeaderName::from_bytes(name.as_bytes()) {
+                Ok(name) if is_ours(&name) => {
+                    problems.add(place, format!("{name} is set by Ichido itself; take it out"));
+                    continue;
+                }
+                Ok(name) => name,
+                Err(_) => {
+                    problems.add(place, "its name is no name of a header field");
+                    continue;
+                }
+            };
+            // The value may be a secret, and is not shown.
+            match HeaderValue::from_str(value) {
+                Ok(mut value) => {
+                    value.set_sensitive(true);
+                    headers.append(name, value);
+                }
+                Err(_) => problems
+                    .add(place, format!("the value of {name} has characters that no header field may have")),
+            }
+        }
+        headers
+    }
+
+    fn secrets(&self, problems: &mut Problems) -> Vec<Secret> {
+        problems.within("signing_secrets", self.signing_secrets.len(), 0..=SECRETS_MAX);
+        let secrets = self.signing_secrets.iter().enumerate();
+        secrets
+            .filter_map(|(index, text)| {
+                problems.check(&format!("signing_secrets[{index}]"), Secret::parse(text))
+            })
+            .collect()
+    }
+
+    fn peer(
+        &self,
+        place: &str,
+        url: &str,
+        trust: &mut Trust<'_>,
+        problems: &mut Problems,
+    ) -> Option<(Peer, Way)> {
+        let way = problems.check(place, Way::parse(url))?;
+        let host = way.authority.host();
+        let allows_link_local =
+            self.allow_link_local.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
+        if way.names_link_local() && !allows_link_local {
+            problems.add(place, format!("{host} is a link-local address, where clouds hand out credentials; if it is meant, name it in allow_link_local"));
+        }
+        let tls = if way.is_tls { Some(trust.tls(place, &way, problems)?) } else { None };
+        let peer = Peer {
+            authority: way.authority.clone(),
+            host: way.host.clone(),
+            port: way.port,
+            tls,
+            allows_link_local,
+            pool: Pool::default(),
+        };
+        Some((peer, way))
+    }
+
+    fn reconcile(
+        &self,
+        settings: &ReconcileSettings,
+        trust: &mut Trust<'_>,
+        problems: &mut Problems,
+    ) -> Option<Reconcile> {
+        problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
+        if !settings.rules.iter().any(|rule| rule.means != Found::StillUnknown) {
+            problems
+                .add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
+        }
+        let rules = settings.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
+        let rules = signs("reconcile.rules", rules, problems);
+        // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
+        let (peer, way) =
+            self.peer("reconcile.url", &settings.url.replace(PLACE, STAND_IN), trust, problems)?;
+        if way.authority.as_str().contains(STAND_IN) {
+            problems.add(
+                "reconcile.url",
+                "a key cannot be a part of the host; put {key} into the path or the query",
+            );
+        }
+        let template = way.target.as_str().replace(STAND_IN, PLACE);
+        Some(Reconcile { peer, template, rules })
+    }
+}
+
+/// Stands for a key where a URL is taken apart.
+const STAND_IN: &str = "ichido--key--stand-in";
+
+/// TLS, set up once where it is needed.
+struct Trust<'a> {
+    roots: Option<&'a str>,
+    client: Option<Arc<ClientConfig>>,
+}
+
+impl Trust<'_> {
+    fn tls(&mut self, place: &str, way: &Way, problems: &mut Problems) -> Option<Tls> {
+        let config = match &self.client {
+            Some(config) => Arc::clone(config),
+            None => problems.check("trusted_roots", trust::client(self.roots))?,
+        };
+        self.client = Some(Arc::clone(&config));
+        let name = match &way.host {
+            Host::Address(address) => ServerName::from(*address),
+            Host::Name(name) => {
+                let name = ServerName::try_from(name.clone());
+                problems.check(place, name.map_err(|_| "its host is no name that a certificate can have"))?
+            }
+        };
+        Some(Tls { config, name })
+    }
+}
+
+/// Rules, read from their texts.
+fn signs<'a, M: 'a>(
+    place: &str,
+    rules: impl Iterator<Item = (&'a String, &'a Option<(String, String)>, M)>,
+    problems: &mut Problems,
+) -> Vec<(Sign, M)> {
+    let mut signs = Vec::new();
+    for (index, (status, at, means)) in rules.enumerate() {
+        let place = format!("{place}[{index}]");
+        let status = problems.check(&format!("{place}.status"), statuses(status));
+        let at = match at {
+            Some((pointer, text)) => {
+                let pointer = problems.check(&format!("{place}.at"), Pointer::parse(pointer));
+                pointer.map(|pointer| Some((pointer, text.clone())))
+            }
+            None => Some(None),
+        };
+        if let (Some(status), Some(at)) = (status, at) {
+            signs.push((Sign { status, at }, means));
+        }
+    }
+    signs
+}
+
+/// `409`, or `520-527`.
+fn statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let status = |text: &str| text.parse::<u16>().ok().filter(|status| (100..=999).contains(status));
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (status(first), status(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        _ => Err(format!("{text:?} is no status; write one, or two with a dash between them: 409, 520-527")),
+    }
+}
+
+/// Whether a header field is ours to set, or the connection's.
+fn is_ours(name: &HeaderName) -> bool {
+    const OURS: [&str; 12] = [
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "idempotency-key",
+        "te",
+        "traceparent",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "x-idempotency-key",
+    ];
+    let name = name.as_str();
+    OURS.contains(&name) || name.starts_with("ichido-") || name.starts_with("webhook-")
+}

@@ -1,0 +1,72 @@
+//! One try, and what it came to.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning};
+use ichido::destination::{Call, Came};
+use ichido_core::fence::Fence;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use ichido_store::message::{Note, QueueName};
+use uuid::Uuid;
+
+/// Longer than any answer that is meant to come takes.
+const PLENTY: Duration = Duration::from_mins(1);
+/// How long a call waits that is meant to wait in vain.
+pub(crate) const SHORT: Duration = Duration::from_millis(100);
+
+/// Settings whose times no test runs into unless it means to.
+pub(crate) fn settings(url: String) -> HttpSettings {
+    HttpSettings {
+        connect_time_out: PLENTY,
+        answer_time_out: PLENTY,
+        total_time_out: PLENTY,
+        ..HttpSettings::new(url)
+    }
+}
+
+/// The destination of these settings.
+pub(crate) fn resolved(settings: &HttpSettings) -> Http {
+    settings.resolve().unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+pub(crate) fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(text).expect("a key")
+}
+
+/// A try of an order under this key.
+pub(crate) fn order(key_text: &str) -> Call {
+    Call {
+        message: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0007),
+        queue: QueueName::parse("orders").expect("a name"),
+        identity: "ann".to_owned(),
+        key: key(key_text),
+        fence: Fence::new(42).expect("a fence"),
+        attempt: 3,
+        trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        content_type: "application/json".to_owned(),
+        body: Bytes::from_static(br#"{"symbol":"ACME","qty":"10"}"#),
+    }
+}
+
+/// What a try came to; it is never put off by itself.
+pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
+    match http.call(call).await {
+        Came::Judged { verdict, note } => (verdict, note),
+        Came::Snoozed { .. } => panic!("it was put off"),
+    }
+}
+
+/// The same, in short: code, effect and advice.
+pub(crate) async fn outcome(http: &Http, call: &Call) -> (Option<&'static str>, Effect, Advice) {
+    let (verdict, note) = tried(http, call).await;
+    assert_eq!(verdict.code, note.code, "the audit says what was judged");
+    (verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice)
+}
+
+/// A rule about a 409 with this error.
+pub(crate) fn conflict(error: &str, means: Meaning) -> AnswerRule {
+    let at = Some(("/error".to_owned(), error.to_owned()));
+    AnswerRule { status: "409".to_owned(), at, means }
+}
