@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{check, ledger, proxy};
+use crate::{check, ledger, paper, proxy};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ enum Command {
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
     Ledger(ledger::Args),
+    /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
+    Paper(paper::Args),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -53,6 +55,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
+        Command::Paper(args) => on_runtime(paper::run(args)),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

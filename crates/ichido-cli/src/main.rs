@@ -9,7 +9,9 @@ mod duration;
 mod exit;
 mod faults;
 mod ledger;
+mod paper;
 mod proxy;
+mod signals;
 mod store;
 mod table;
 

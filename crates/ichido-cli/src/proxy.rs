@@ -23,7 +23,6 @@ mod route;
 mod server;
 mod settings;
 mod shape;
-mod signals;
 mod streams;
 mod upstream;
 mod wire;
@@ -38,12 +37,12 @@ use tokio::net::TcpListener;
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
+use crate::signals::Signals;
 use crate::store::open;
 use forward::Forward;
 use hop::HopRole;
 use server::{Ended, serve};
 use settings::{Settings, resolve};
-use signals::Signals;
 use upstream::Upstream;
 
 /// Runs a proxy until it is told to stop.

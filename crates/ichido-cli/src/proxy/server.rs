@@ -24,9 +24,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::body::AnswerBody;
 use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
-use super::signals::Signals;
 use super::streams::{Streams, handed_on};
 use super::wire::Wire;
+use crate::signals::Signals;
 
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,125 @@
+//! How the broker behaves, and how that is changed while it runs.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::fault::Rates;
+
+/// The longest wait that may be asked for.
+pub(crate) const WAIT_MAX: Duration = Duration::from_hours(1);
+
+/// How the broker behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Behaviour {
+    pub(crate) honours_keys: bool,
+    pub(crate) refuses_old_fences: bool,
+    /// How long every order waits for its answer.
+    pub(crate) latency: Duration,
+    /// How much longer a slow one does.
+    pub(crate) slow: Duration,
+    /// What `Retry-After` says.
+    pub(crate) retry_after: Duration,
+    pub(crate) rates: Rates,
+}
+
+impl Behaviour {
+    /// As `GET /paper/faults` tells it, in the form that `PUT` takes.
+    pub(crate) fn told(&self) -> Value {
+        let faults: Map<String, Value> =
+            self.rates.all().map(|(name, rate)| (name.to_owned(), json!(rate))).collect();
+        json!({
+            "honours_keys": self.honours_keys,
+            "refuses_old_fences": self.refuses_old_fences,
+            "latency_ms": millis(self.latency),
+            "slow_ms": millis(self.slow),
+            "retry_after_s": self.retry_after.as_secs(),
+            "faults": faults,
+        })
+    }
+
+    /// With what a `PUT` gives changed and the rest as it was; or everything that is wrong. `faults` replaces all rates.
+    pub(crate) fn changed(&self, body: &[u8]) -> Result<Self, Vec<String>> {
+        let Ok(Value::Object(members)) = serde_json::from_slice(body) else {
+            return Err(vec![
+                "the body must be a JSON object, such as {\"faults\":{\"reset_after\":0.1}}".to_owned(),
+            ]);
+        };
+        let mut changed = self.clone();
+        let mut wrong = Vec::new();
+        for (name, value) in &members {
+            let is_taken = match name.as_str() {
+                "honours_keys" => value.as_bool().map(|is| changed.honours_keys = is),
+                "refuses_old_fences" => value.as_bool().map(|is| changed.refuses_old_fences = is),
+                "latency_ms" => wait(value, Duration::from_millis).map(|wait| changed.latency = wait),
+                "slow_ms" => wait(value, Duration::from_millis).map(|wait| changed.slow = wait),
+                "retry_after_s" => wait(value, Duration::from_secs).map(|wait| changed.retry_after = wait),
+                "faults" => value.as_object().map(|faults| {
+                    let given = faults.iter().map(|(name, rate)| (name.as_str(), rate.as_f64()));
+                    match Rates::of(given) {
+                        Ok(rates) => changed.rates = rates,
+                        Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
+                    }
+                }),
+                _ => {
+                    wrong.push(format!("{name:?} is no setting; GET /paper/faults shows all of them"));
+                    continue;
+                }
+            };
+            if is_taken.is_none() {
+                wrong.push(format!(
+                    "{name:?} has a value of another kind than GET /paper/faults shows, or one over an hour"
+                ));
+            }
+        }
+        if wrong.is_empty() { Ok(changed) } else { Err(wrong) }
+    }
+}
+
+fn wait(value: &Value, unit: fn(u64) -> Duration) -> Option<Duration> {
+    // Before the unit is multiplied with it: a number of any size may come.
+    let count = value.as_u64().filter(|count| *count <= 3_600_000)?;
+    Some(unit(count)).filter(|wait| *wait <= WAIT_MAX)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Behaviour {
+        Behaviour {
+            honours_keys: true,
+            refuses_old_fences: false,
+            latency: Duration::ZERO,
+            slow: Duration::from_secs(2),
+            retry_after: Duration::from_secs(1),
+            rates: Rates::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_told_can_be_put_back_and_what_is_not_given_stays() {
+        let told = plain().told().to_string();
+        assert_eq!(plain().changed(told.as_bytes()), Ok(plain()));
+        let changed = plain().changed(br#"{"latency_ms":5,"faults":{"slow":0.5}}"#).expect("it fits");
+        assert_eq!((changed.latency, changed.slow), (Duration::from_millis(5), Duration::from_secs(2)));
+        let rates = Rates::of([("slow", Some(0.5))]).expect("they fit");
+        assert_eq!(changed.rates, rates);
+        let again = changed.changed(br#"{"faults":{}}"#).expect("it fits");
+        assert_eq!(again.rates, Rates::default(), "rates are replaced, not added to");
+    }
+
+    #[test]
+    fn everything_wrong_is_said_and_nothing_is_changed() {
+        let wrong =
+            br#"{"latency":5,"slow_ms":-1,"honours_keys":"no","faults":{"x":1},"retry_after_s":3601}"#;
+        assert_eq!(plain().changed(wrong).expect_err("five things").len(), 5);
+        for body in ["", "[]", "{"] {
+            assert_eq!(plain().changed(body.as_bytes()).expect_err("no object").len(), 1, "{body}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The broker's book: what it did under which key, and how it failed.
+//!
+//! Guarantee: where keys are honoured, a key takes effect once however often it comes. Every effect and every fault is counted, and
+//! nothing is forgotten: at [`KEYS_MAX`] keys it takes no new one. It knows no socket and no clock; dice and time are passed in.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ichido_core::digest::Digest;
+use ichido_core::time::Timestamp;
+
+use super::behaviour::Behaviour;
+use super::fault::Fault;
+
+/// The most keys that are kept.
+pub(crate) const KEYS_MAX: usize = 250_000;
+/// The most fences that are kept of one key; of more, the first ones and the highest.
+pub(crate) const FENCES_MAX: usize = 32;
+
+/// One order as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    /// Empty where none was sent, which only a broker that does not honour keys takes.
+    pub(crate) key: String,
+    pub(crate) fence: Option<u64>,
+    pub(crate) digest: Digest,
+}
+
+/// What was done first under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) number: u64,
+    pub(crate) accepted_at: Timestamp,
+}
+
+/// What comes of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It took effect, now or before.
+    Taken {
+        order: Order,
+        /// Under this key it had taken effect before, and did not again.
+        is_replay: bool,
+        /// How the answer fails, if it does.
+        fault: Option<Fault>,
+    },
+    /// It took no effect, because it fails so.
+    Failed(Fault),
+    /// It took no effect, and no fault is to blame.
+    Refused(Refusal),
+}
+
+/// Why an order is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Refusal {
+    /// A higher fence was seen under this key.
+    OldFence,
+    /// Under this key another order was taken.
+    KeyReused,
+    /// There is no room for another key.
+    Full,
+}
+
+impl Refusal {
+    pub(crate) const ALL: [Self; 3] = [Self::OldFence, Self::KeyReused, Self::Full];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::OldFence => "old_fence",
+            Self::KeyReused => "key_reused",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// What is known of a key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) calls: u64,
+    pub(crate) effects: u64,
+    /// In the order in which they came.
+    pub(crate) fences: Vec<u64>,
+    pub(crate) fence_max: Option<u64>,
+    pub(crate) first: Option<(Order, Digest)>,
+}
+
+/// All that the broker did.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) entries: HashMap<String, Entry>,
+    pub(crate) faults: BTreeMap<Fault, u64>,
+    pub(crate) refusals: BTreeMap<Refusal, u64>,
+    pub(crate) calls: u64,
+    orders: u64,
+}
+
+impl Book {
+    /// Takes an order, or fails. `dice` is uniform in [0, 1).
+    pub(crate) fn take(
+        &mut self,
+        arrival: &Arrival,
+        behaviour: &Behaviour,
+        dice: f64,
+        now: Timestamp,
+    ) -> Outcome {
+        self.calls += 1;
+        if self.entries.len() == KEYS_MAX && !self.entries.contains_key(&arrival.key) {
+            return self.refused(Refusal::Full);
+        }
+        let entry = self.entries.entry(arrival.key.clone()).or_default();
+        entry.calls += 1;
+        let is_old = arrival.fence < entry.fence_max;
+        entry.saw(arrival.fence);
+        if is_old && behaviour.refuses_old_fences {
+            return self.refused(Refusal::OldFence);
+        }
+        let before = if behaviour.honours_keys { entry.first } else { None };
+        if before.is_some_and(|(_, digest)| digest != arrival.digest) {
+            return self.refused(Refusal::KeyReused);
+        }
+        let fault = behaviour.rates.draw(dice);
+        if let Some(fault) = fault {
+            *self.faults.entry(fault).or_default() += 1;
+            if !fault.has_effect() {
+                return Outcome::Failed(fault);
+            }
+        }
+        if let Some((order, _)) = before {
+            return Outcome::Taken { order, is_replay: true, fault };
+        }
+        self.orders += 1;
+        let order = Order { number: self.orders, accepted_at: now };
+        entry.effects += 1;
+        entry.first.get_or_insert((order, arrival.digest));
+        Outcome::Taken { order, is_replay: false, fault }
+    }
+
+    fn refused(&mut self, why: Refusal) -> Outcome {
+        *self.refusals.entry(why).or_default() += 1;
+        Outcome::Refused(why)
+    }
+}
+
+impl Entry {
+    fn saw(&mut self, fence: Option<u64>) {
+        self.fence_max = self.fence_max.max(fence);
+        if let Some(fence) =
+            fence.filter(|fence| self.fences.len() < FENCES_MAX && !self.fences.contains(fence))
+        {
+            self.fences.push(fence);
+        }
+    }
+}
+
+impl Fault {
+    /// Whether the order took effect all the same.
+    pub(crate) const fn has_effect(self) -> bool {
+        match self {
+            Self::ServerErrorAfter
+            | Self::ResetAfter
+            | Self::SilenceAfter
+            | Self::CutAfter
+            | Self::Slow
+            | Self::ConflictProcessed
+            | Self::Malformed
+            | Self::WrongKey
+            | Self::NoKey => true,
+            Self::ServerErrorBefore
+            | Self::ResetBefore
+            | Self::SilenceBefore
+            | Self::RateLimited
+            | Self::ConflictInProgress
+            | Self::ConflictOther
+            | Self::BadRequest
+            | Self::Unauthorized => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! What the flags come to.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::args::Args;
+use super::behaviour::{Behaviour, WAIT_MAX};
+use super::fault::Rates;
+use crate::duration;
+use crate::faults::Faults;
+
+/// What a broker of paper runs by.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) seed: u64,
+}
+
+/// Understands the flags, or says everything that is wrong with them.
+pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
+    let mut faults = Faults::default();
+    let listen: Option<SocketAddr> = faults.check(
+        "--listen",
+        args.listen
+            .parse()
+            .map_err(|_| format!("{:?} is no address and port, such as 127.0.0.1:8090", args.listen)),
+    );
+    let latency = wait("--latency", &args.latency, &mut faults);
+    let slow = wait("--slow", &args.slow, &mut faults);
+    let retry_after = wait("--retry-after", &args.retry_after, &mut faults);
+    if retry_after.is_some_and(|wait| wait.subsec_nanos() != 0) {
+        faults.add("--retry-after", "Retry-After has whole seconds only");
+    }
+    let rates = rates(&args.fault, &mut faults);
+    let built = (|| {
+        let behaviour = Behaviour {
+            honours_keys: args.honours_keys,
+            refuses_old_fences: args.refuses_old_fences,
+            latency: latency?,
+            slow: slow?,
+            retry_after: retry_after?,
+            rates: rates?,
+        };
+        Some(Settings { listen: listen?, behaviour, seed: args.seed.unwrap_or_else(|| fastrand::u64(..)) })
+    })();
+    faults.or(built)
+}
+
+fn wait(place: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
+    let wait = faults.check(place, duration::parse(text))?;
+    if WAIT_MAX < wait {
+        faults.add(place, "must not be longer than an hour");
+    }
+    Some(wait)
+}
+
+fn rates(given: &[String], faults: &mut Faults) -> Option<Rates> {
+    let parts = given.iter().map(|text| match text.split_once('=') {
+        Some((name, rate)) => (name, rate.parse().ok()),
+        None => (text.as_str(), None),
+    });
+    match Rates::of(parts) {
+        Ok(rates) => Some(rates),
+        Err(errors) => {
+            for error in errors {
+                faults.add("--fault", error.to_string());
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! `ichido paper` as a process, over real sockets.
+
+mod broker;
+mod counting;
+mod faults;
+mod orders;
+mod settings;
+mod stopping;
