@@ -2,6 +2,7 @@
 
 mod broker;
 mod counting;
+mod delivery;
 mod faults;
 mod orders;
 mod settings;
