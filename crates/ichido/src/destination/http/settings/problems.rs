@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 /// One thing that is wrong with settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The setting, as [`HttpSettings`] names it.
+    /// The setting, as [`HttpSettings`](super::HttpSettings) names it.
     pub place: String,
     /// What is wrong, and how to mend it.
     pub what: String,
