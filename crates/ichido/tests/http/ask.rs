@@ -5,7 +5,7 @@ use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSetting
 use ichido_store::message::Note;
 
 use crate::receiver::{Act, Receiver, json};
-use crate::tried::{SHORT, key, resolved, settings};
+use crate::tried::{SHORT, asked, resolved, settings};
 
 fn rule(status: &str, at: Option<(&str, &str)>, means: Found) -> FoundRule {
     let at = at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned()));
@@ -49,7 +49,7 @@ async fn an_answer_means_what_the_rules_say_and_nothing_where_they_say_nothing()
     ] {
         let receiver = Receiver::answering(json(status, body)).await;
         let http = resolved(&asking(receiver.url("/orders/by-key/{key}")));
-        let (answer, note) = told(http.ask(&key("k")).await);
+        let (answer, note) = told(asked(&http, "k").await);
         assert_eq!(answer, found, "{status} {body}");
         assert_eq!(note.status.map(|number| number.to_string()).as_deref(), status.split(' ').next());
         let is_done = answer == Found::Done;
@@ -67,7 +67,7 @@ async fn where_the_key_is_promised_done_needs_it_and_not_done_does_not() {
     ] {
         let receiver = Receiver::answering(json(status, body)).await;
         let http = resolved(&HttpSettings { echoes_key: true, ..asking(receiver.url("/{key}")) });
-        assert_eq!(told(http.ask(&key("k")).await).0, found, "{status} {body}");
+        assert_eq!(told(asked(&http, "k").await).0, found, "{status} {body}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn the_question_carries_the_key_in_its_url_and_as_a_field() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let mut settings = asking(receiver.url("/orders/by-key/{key}?full=1"));
     settings.headers = vec![("Authorization".to_owned(), "Bearer t0ken".to_owned())];
-    resolved(&settings).ask(&key("a/b?c#d")).await;
+    asked(&resolved(&settings), "a/b?c#d").await;
     let request = receiver.seen().remove(0);
     assert_eq!(request.line, "GET /orders/by-key/a%2Fb%3Fc%23d?full=1 HTTP/1.1");
     assert_eq!(request.field("Idempotency-Key"), Some("a/b?c#d"));
@@ -88,7 +88,7 @@ async fn the_question_carries_the_key_in_its_url_and_as_a_field() {
 async fn a_key_that_a_path_would_take_for_a_step_is_not_asked_for() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&asking(receiver.url("/orders/{key}")));
-    assert_eq!(told(http.ask(&key("..")).await).0, Found::StillUnknown);
+    assert_eq!(told(asked(&http, "..").await).0, Found::StillUnknown);
     assert_eq!(receiver.connections(), 0);
 }
 
@@ -97,17 +97,17 @@ async fn no_answer_leaves_it_unknown_and_asking_has_an_end() {
     let receiver = Receiver::start(|_, _| Act::Silence).await;
     let mut settings = asking(receiver.url("/{key}"));
     settings.answer_time_out = SHORT;
-    let (found, note) = told(resolved(&settings).ask(&key("k")).await);
+    let (found, note) = told(asked(&resolved(&settings), "k").await);
     assert_eq!((found, note.excerpt.as_deref()), (Found::StillUnknown, Some("no answer came in time")));
 
     let nowhere = asking("http://127.0.0.1:1/{key}".to_owned());
-    assert_eq!(told(resolved(&nowhere).ask(&key("k")).await).0, Found::StillUnknown);
+    assert_eq!(told(asked(&resolved(&nowhere), "k").await).0, Found::StillUnknown);
 }
 
 #[tokio::test]
 async fn a_destination_that_does_not_say_how_cannot_be_asked() {
     let http = resolved(&settings("http://127.0.0.1:1/".to_owned()));
     assert!(!http.can_be_asked());
-    assert_eq!(told(http.ask(&key("k")).await).0, Found::StillUnknown);
+    assert_eq!(told(asked(&http, "k").await).0, Found::StillUnknown);
     assert!(resolved(&asking("http://127.0.0.1:1/{key}".to_owned())).can_be_asked());
 }

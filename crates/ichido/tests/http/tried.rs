@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning};
-use ichido::destination::{Call, Came};
+use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning, TIME_OUT_MAX};
+use ichido::destination::{Asked, Call, Came};
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
-/// Longer than any answer that is meant to come takes.
-const PLENTY: Duration = Duration::from_mins(1);
+/// Longer than a test may take: what ends, ends for another reason.
+const PLENTY: Duration = TIME_OUT_MAX;
+/// After this a test has hung. It is no measure of anything.
+const HUNG: Duration = Duration::from_mins(1);
 /// How long a call waits that is meant to wait in vain.
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
 
@@ -50,9 +52,14 @@ pub(crate) fn order(key_text: &str) -> Call {
     }
 }
 
+/// What a destination says when it is asked.
+pub(crate) async fn asked(http: &Http, key_text: &str) -> Asked {
+    tokio::time::timeout(HUNG, http.ask(&key(key_text))).await.expect("it ends in its time")
+}
+
 /// What a try came to; it is never put off by itself.
 pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
-    match http.call(call).await {
+    match tokio::time::timeout(HUNG, http.call(call)).await.expect("it ends in its time") {
         Came::Judged { verdict, note } => (verdict, note),
         Came::Snoozed { .. } => panic!("it was put off"),
     }

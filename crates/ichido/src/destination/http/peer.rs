@@ -144,7 +144,7 @@ async fn reach(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream,
 }
 
 /// HTTP/1.1 alone: where one connection carries one call, a connection that breaks leaves no doubt about whose call it was.
-async fn speak<S>(stream: S) -> Result<Line, Fault>
+pub(super) async fn speak<S>(stream: S) -> Result<Line, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
