@@ -84,7 +84,7 @@ pub struct Promise {
 }
 
 /// What a destination says when it is asked, by its key, what became of a message (SPEC F2).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Asked {
     /// It was done.
     Done {
@@ -97,8 +97,20 @@ pub enum Asked {
         note: Note,
     },
     /// Neither is proved: no answer, or one that says neither.
-    StillUnknown {
+    Unknown {
         /// For the audit.
         note: Note,
     },
+}
+
+/// The answer itself stays out of logs.
+impl std::fmt::Debug for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (name, note) = match self {
+            Self::Done { note } => ("Done", note),
+            Self::NotDone { note } => ("NotDone", note),
+            Self::Unknown { note } => ("Unknown", note),
+        };
+        f.debug_struct(name).field("status", &note.status).finish_non_exhaustive()
+    }
 }

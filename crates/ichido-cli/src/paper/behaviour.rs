@@ -8,6 +8,8 @@ use super::fault::Rates;
 
 /// The longest wait that may be asked for.
 pub(crate) const WAIT_MAX: Duration = Duration::from_hours(1);
+/// The same in milliseconds, the smallest unit that is taken.
+const COUNT_MAX: u64 = 3_600_000;
 
 /// How the broker behaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +80,7 @@ impl Behaviour {
 
 fn wait(value: &Value, unit: fn(u64) -> Duration) -> Option<Duration> {
     // Before the unit is multiplied with it: a number of any size may come.
-    let count = value.as_u64().filter(|count| *count <= 3_600_000)?;
+    let count = value.as_u64().filter(|count| *count <= COUNT_MAX)?;
     Some(unit(count)).filter(|wait| *wait <= WAIT_MAX)
 }
 

@@ -38,7 +38,7 @@ fn every_problem_is_said_at_once_with_its_place() {
         }],
         reconcile: Some(ReconcileSettings {
             url: "https://{key}.example/".to_owned(),
-            rules: vec![FoundRule { status: "200-100".to_owned(), at: None, means: Found::StillUnknown }],
+            rules: vec![FoundRule { status: "200-100".to_owned(), at: None, means: Found::Unknown }],
         }),
         ..settings(String::new())
     };

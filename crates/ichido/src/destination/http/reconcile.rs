@@ -25,7 +25,7 @@ pub enum Found {
     /// It was not done, and will not be by any call made so far.
     NotDone,
     /// It says neither.
-    StillUnknown,
+    Unknown,
 }
 
 /// What stands for the key in the URL.
@@ -58,7 +58,7 @@ impl Reconcile {
         let rule = self.rules.iter().find(|(sign, _)| sign.fits(answered.status, document.as_ref()));
         let echo = reading.echo(key, &answered, document.as_ref());
         let note = reading.evidence(&answered, document.as_ref());
-        let found = rule.map_or(Found::StillUnknown, |(_, found)| *found);
+        let found = rule.map_or(Found::Unknown, |(_, found)| *found);
         let is_ours = match echo {
             Echo::Same => true,
             // Whatever is promised of answers, it is the one thing that says what was done; "not done" has nothing to carry.
@@ -70,7 +70,7 @@ impl Reconcile {
             Found::NotDone if is_ours => {
                 Asked::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
             }
-            Found::Done | Found::NotDone | Found::StillUnknown => Asked::StillUnknown { note },
+            Found::Done | Found::NotDone | Found::Unknown => Asked::Unknown { note },
         }
     }
 
@@ -99,7 +99,7 @@ pub(super) fn cannot_be_asked() -> Asked {
 }
 
 fn unknown(why: impl Into<String>) -> Asked {
-    Asked::StillUnknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
+    Asked::Unknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
 }
 
 /// So that no character of a key means anything in a URL: all but letters, digits, `-`, `.`, `_` and `~` is escaped.

@@ -177,7 +177,7 @@ impl HttpSettings {
         problems: &mut Problems,
     ) -> Option<Reconcile> {
         problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
-        if !settings.rules.iter().any(|rule| rule.means != Found::StillUnknown) {
+        if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
             problems
                 .add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
         }
