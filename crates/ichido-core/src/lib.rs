@@ -95,6 +95,7 @@
 //! # }
 //! ```
 
+pub mod audit;
 pub mod boundary;
 pub mod digest;
 pub mod fence;

@@ -1,0 +1,110 @@
+//! The audit trail: entries are sealed, so that one that is changed, removed or inserted later is found and named (SPEC F5, D13).
+//!
+//! Guarantee: the same entries under the same key give the same seals; two entries that differ in any field give two different
+//! leaves; and what was sealed under a key cannot be altered without it so that [`verify::Verifier`] finds nothing. Nothing
+//! here reads a database: pages of it come in, findings go out.
+//!
+//! An [`entry::Entry`] is hashed into a [`leaf::Leaf`], which also holds the hash of the entry before it of the same message: a
+//! message's entries are a chain. The leaves of one span are a Merkle tree, whose root stands in a [`seal::Seal`]; each seal holds
+//! the code of the one before it, and its own code is an HMAC under a key that is not in the database. The last seal's
+//! [`seal::Head`], kept elsewhere, vouches for all before it.
+//!
+//! What it cannot show: entries that are not sealed yet, and seals that were cut off at the end, unless a head was kept.
+
+pub mod entry;
+mod framing;
+pub mod leaf;
+pub mod seal;
+pub mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::digest::{hex, unhex};
+
+/// 32 bytes of SHA-256, keyed or not.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code([u8; 32]);
+
+impl Code {
+    /// What stands before the first.
+    pub const NONE: Self = Self([0; 32]);
+
+    /// The bytes, as a column holds them.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// A code that a column held.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads back what [`fmt::Display`] wrote; `None` for any other text.
+    pub fn parse(text: &str) -> Option<Self> {
+        unhex(text).map(Self)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The key that seals are made under. It is never in the database that it guards.
+#[derive(Clone)]
+pub struct AuditKey(Vec<u8>);
+
+impl AuditKey {
+    /// Fewer bytes could be guessed.
+    pub const BYTES_MIN: usize = 32;
+    /// More is not a key but some other file.
+    pub const BYTES_MAX: usize = 1024;
+
+    /// Takes what a key file holds; the line's end that an editor leaves behind does not count.
+    pub fn parse(file: &[u8]) -> Result<Self, AuditKeyError> {
+        let key = file.strip_suffix(b"\n").unwrap_or(file);
+        let key = key.strip_suffix(b"\r").unwrap_or(key);
+        match key.len() {
+            found if found < Self::BYTES_MIN => Err(AuditKeyError::TooShort { found }),
+            found if Self::BYTES_MAX < found => Err(AuditKeyError::TooLong { found }),
+            _ => Ok(Self(key.to_vec())),
+        }
+    }
+}
+
+/// A key does not show itself.
+impl fmt::Debug for AuditKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AuditKey(…)")
+    }
+}
+
+/// Why bytes are no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuditKeyError {
+    /// Too few.
+    #[error(
+        "the key has {found} bytes and needs at least {}; make one by: openssl rand -hex 32",
+        AuditKey::BYTES_MIN
+    )]
+    TooShort {
+        /// How many there are.
+        found: usize,
+    },
+    /// Too many.
+    #[error("the key has {found} bytes and may have at most {}; is it another file?", AuditKey::BYTES_MAX)]
+    TooLong {
+        /// How many there are.
+        found: usize,
+    },
+}

@@ -1,0 +1,138 @@
+//! Leaves: what a seal remembers of each entry, and the tree that they are.
+//!
+//! Guarantee: a list of leaves is read back exactly as it was written or not at all, and two lists that differ have two roots. A leaf
+//! carries a tag that binds it to its seal and its place there, so that a list that was tampered with shows where.
+
+use uuid::Uuid;
+
+use super::entry::{Entry, EntryId};
+use super::framing::Framing;
+use super::{AuditKey, Code};
+use crate::time::Timestamp;
+
+/// A tag says where a list was changed; that it was, the root says. So it need not be long.
+pub type Tag = [u8; 8];
+
+/// What is kept of a sealed entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Which entry.
+    pub id: EntryId,
+    /// When it happened: so that it can be named when it is gone.
+    pub at: Timestamp,
+    /// The code of all it says.
+    pub content: Code,
+    /// That of the entry before it of the same message, as it was when this one was sealed.
+    pub previous: Option<Code>,
+    /// Binds it to its place.
+    pub tag: Tag,
+}
+
+impl Leaf {
+    /// The bytes of a leaf without, and with, the code of one before it.
+    const BYTES: usize = 16 + 8 + 2 + 8 + 32 + 8 + 1;
+    const BYTES_CHAINED: usize = Self::BYTES + 32;
+
+    /// The leaf of an entry at a place of a seal.
+    pub fn of(entry: &Entry, previous: Option<Code>, key: Option<&AuditKey>, seal: u64, index: u32) -> Self {
+        let leaf =
+            Self { id: entry.id, at: entry.at, content: entry.content(), previous, tag: Tag::default() };
+        Self { tag: leaf.tag_at(key, seal, index), ..leaf }
+    }
+
+    /// The tag that it would have at a place.
+    pub(super) fn tag_at(&self, key: Option<&AuditKey>, seal: u64, index: u32) -> Tag {
+        let mut framing = Framing::new(key, "ichido audit leaf 1");
+        framing.part(&seal.to_be_bytes());
+        framing.part(&index.to_be_bytes());
+        self.add_to(&mut framing);
+        let mut tag = Tag::default();
+        tag.copy_from_slice(&framing.finish().0[..size_of::<Tag>()]);
+        tag
+    }
+
+    fn add_to(&self, framing: &mut Framing) {
+        framing.part(self.id.message.as_bytes());
+        framing.number(self.id.fence);
+        framing.number(self.id.step.into());
+        framing.number(self.at.as_micros());
+        framing.part(&self.content.0);
+        framing.part_or_none(self.previous.as_ref().map(|code| &code.0[..]));
+    }
+
+    fn hash(&self) -> Code {
+        let mut framing = Framing::new(None, "ichido audit tree leaf 1");
+        self.add_to(&mut framing);
+        framing.part(&self.tag);
+        framing.finish()
+    }
+}
+
+/// The leaves as one column holds them.
+pub fn write(leaves: &[Leaf]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(leaves.len() * Leaf::BYTES_CHAINED);
+    for leaf in leaves {
+        bytes.extend_from_slice(leaf.id.message.as_bytes());
+        bytes.extend_from_slice(&leaf.id.fence.to_be_bytes());
+        bytes.extend_from_slice(&leaf.id.step.to_be_bytes());
+        bytes.extend_from_slice(&leaf.at.as_micros().to_be_bytes());
+        bytes.extend_from_slice(&leaf.content.0);
+        bytes.extend_from_slice(&leaf.tag);
+        bytes.push(u8::from(leaf.previous.is_some()));
+        if let Some(previous) = &leaf.previous {
+            bytes.extend_from_slice(&previous.0);
+        }
+    }
+    bytes
+}
+
+/// Reads back what [`write`] wrote; `None` for anything else.
+pub fn read(mut bytes: &[u8]) -> Option<Vec<Leaf>> {
+    let mut leaves = Vec::with_capacity(bytes.len() / Leaf::BYTES);
+    while !bytes.is_empty() {
+        let id = EntryId {
+            message: Uuid::from_bytes(take(&mut bytes)?),
+            fence: i64::from_be_bytes(take(&mut bytes)?),
+            step: i16::from_be_bytes(take(&mut bytes)?),
+        };
+        let at = Timestamp::from_micros(i64::from_be_bytes(take(&mut bytes)?));
+        let content = Code(take(&mut bytes)?);
+        let tag = take(&mut bytes)?;
+        let previous = match take::<1>(&mut bytes)? {
+            [0] => None,
+            [1] => Some(Code(take(&mut bytes)?)),
+            _ => return None,
+        };
+        leaves.push(Leaf { id, at, content, previous, tag });
+    }
+    Some(leaves)
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+/// The root over leaves: pairs are joined level by level, and what has no partner goes up as it is. How many leaves there are stands
+/// in the seal, so that no two trees have one root.
+pub fn root(leaves: &[Leaf]) -> Code {
+    let mut level: Vec<Code> = leaves.iter().map(Leaf::hash).collect();
+    while 1 < level.len() {
+        level = level.chunks(2).map(join).collect();
+    }
+    level.first().copied().unwrap_or(Code::NONE)
+}
+
+fn join(pair: &[Code]) -> Code {
+    match pair {
+        [left, right] => {
+            let mut framing = Framing::new(None, "ichido audit tree node 1");
+            framing.part(&left.0);
+            framing.part(&right.0);
+            framing.finish()
+        }
+        [alone] => *alone,
+        _ => Code::NONE,
+    }
+}

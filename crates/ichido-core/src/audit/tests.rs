@@ -1,0 +1,488 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::entry::{Entry, EntryId, Subject};
+use super::leaf::{self, Leaf};
+use super::seal::{Forgotten, Head, Seal};
+use super::verify::{Finding, Kind, Report, Stored, Verifier};
+use super::{AuditKey, AuditKeyError, Code};
+use crate::time::Timestamp;
+
+fn key(byte: u8) -> AuditKey {
+    AuditKey::parse(&[byte; 32]).unwrap()
+}
+
+fn entry(message: u128, fence: i64) -> Entry {
+    Entry {
+        id: EntryId { message: Uuid::from_u128(message), fence, step: 0 },
+        at: Timestamp::from_secs(1_800_000_000 + fence),
+        claimed_at: Some(Timestamp::from_secs(1_800_000_000)),
+        from: "sending".to_owned(),
+        to: "failed".to_owned(),
+        kind: "failed".to_owned(),
+        tries: fence,
+        deaths: 0,
+        doubt_since: None,
+        travels_until: None,
+        effect: "not_done".to_owned(),
+        code: Some("TIMEOUT".to_owned()),
+        status: Some(503),
+        result_digest: None,
+        receipt: None,
+        excerpt: Some(String::new()),
+        node: Some(Uuid::from_u128(1)),
+        actor: None,
+        subject: Some(Subject {
+            queue: "orders".to_owned(),
+            identity: "alice".to_owned(),
+            key: format!("k{message}"),
+            digest: vec![7; 32],
+            trace: None,
+            made_from: None,
+            created_at: Timestamp::from_secs(1_700_000_000),
+        }),
+    }
+}
+
+/// Every field, each changed by itself.
+const CHANGES: [fn(&mut Entry); 26] = [
+    |entry| entry.at = entry.at.plus(std::time::Duration::from_micros(1)),
+    |entry| entry.claimed_at = None,
+    |entry| entry.from.push('x'),
+    |entry| entry.to = "sent".to_owned(),
+    |entry| entry.kind = "succeeded".to_owned(),
+    // A byte that moves across a border.
+    |entry| {
+        entry.kind = "fail".to_owned();
+        entry.to = "failed".to_owned() + "ed";
+    },
+    |entry| entry.tries += 1,
+    |entry| entry.deaths += 1,
+    |entry| entry.doubt_since = Some(Timestamp::EPOCH),
+    |entry| entry.travels_until = Some(Timestamp::EPOCH),
+    |entry| entry.effect = "done".to_owned(),
+    |entry| entry.code = None,
+    |entry| entry.status = Some(200),
+    |entry| entry.result_digest = Some(Vec::new()),
+    // Missing and empty are two things.
+    |entry| entry.receipt = Some(String::new()),
+    |entry| entry.excerpt = None,
+    |entry| entry.node = None,
+    |entry| entry.actor = Some("mallory".to_owned()),
+    |entry| entry.subject = None,
+    |entry| entry.subject.as_mut().unwrap().queue.push('x'),
+    |entry| entry.subject.as_mut().unwrap().identity = "mallory".to_owned(),
+    |entry| entry.subject.as_mut().unwrap().key.push('x'),
+    |entry| entry.subject.as_mut().unwrap().digest = vec![8; 32],
+    |entry| entry.subject.as_mut().unwrap().trace = Some("t".to_owned()),
+    |entry| entry.subject.as_mut().unwrap().made_from = Some(Uuid::nil()),
+    |entry| entry.subject.as_mut().unwrap().created_at = Timestamp::EPOCH,
+];
+
+/// A trail as a database holds it.
+#[derive(Clone)]
+struct Trail {
+    entries: Vec<Entry>,
+    seals: Vec<(Seal, Option<Vec<u8>>, Option<Code>)>,
+    forgotten: HashMap<Uuid, Forgotten>,
+}
+
+/// Seals the entries in parts of these sizes.
+fn sealed(entries: Vec<Entry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail {
+    let mut seals: Vec<(Seal, Option<Vec<u8>>, Option<Code>)> = Vec::new();
+    let mut rest = &entries[..];
+    let mut previous_of: HashMap<Uuid, Code> = HashMap::new();
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (part, later) = rest.split_at((*size).min(rest.len()));
+        rest = later;
+        let last = seals.last().map(|(seal, ..)| *seal);
+        let number = last.map_or(1, |last| last.number + 1);
+        let leaves: Vec<Leaf> = part
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| {
+                let previous = previous_of.insert(entry.id.message, entry.content());
+                Leaf::of(entry, previous, key, number, u32::try_from(index).unwrap())
+            })
+            .collect();
+        let seal = seal_after(last, &leaves).signed(key);
+        seals.push((seal, Some(leaf::write(&leaves)), None));
+    }
+    Trail { entries, seals, forgotten: HashMap::new() }
+}
+
+fn seal_after(last: Option<Seal>, leaves: &[Leaf]) -> Seal {
+    let count = u32::try_from(leaves.len()).unwrap();
+    let since = last.map_or(0, |last| last.until);
+    Seal {
+        number: last.map_or(1, |last| last.number + 1),
+        since,
+        until: since + i64::from(count),
+        sealed_at: Timestamp::from_secs(1_900_000_000),
+        first_at: leaves.iter().map(|leaf| leaf.at).min().unwrap(),
+        last_at: leaves.iter().map(|leaf| leaf.at).max().unwrap(),
+        count,
+        total: last.map_or(0, |last| last.total) + u64::from(count),
+        root: leaf::root(leaves),
+        previous: last.map_or(Code::NONE, |last| last.mac),
+        keyed: false,
+        mac: Code::NONE,
+    }
+}
+
+impl Trail {
+    fn verify(&self, key: Option<&AuditKey>, head: Option<Head>) -> Report {
+        let mut verifier = Verifier::new(key, head);
+        let found: HashMap<EntryId, Entry> =
+            self.entries.iter().map(|entry| (entry.id, entry.clone())).collect();
+        let mut listed: Vec<EntryId> = Vec::new();
+        for (seal, leaves, pruned) in &self.seals {
+            let stored = Stored { seal: *seal, leaves: leaves.as_deref(), pruned: *pruned };
+            if let Some(checked) = verifier.seal(stored) {
+                listed.extend(checked.leaves.iter().map(|leaf| leaf.id));
+                verifier.entries(&checked, &checked.leaves, &found, &self.forgotten);
+            }
+        }
+        for entry in &self.entries {
+            if !listed.contains(&entry.id) {
+                verifier.inserted(None, entry.id, entry.at);
+            }
+        }
+        verifier.finish()
+    }
+
+    fn head(&self) -> Head {
+        self.seals.last().unwrap().0.head()
+    }
+
+    fn leaves(&self, seal: usize) -> Vec<Leaf> {
+        leaf::read(self.seals[seal].1.as_ref().unwrap()).unwrap()
+    }
+
+    fn put_leaves(&mut self, seal: usize, leaves: &[Leaf]) {
+        self.seals[seal].1 = Some(leaf::write(leaves));
+    }
+}
+
+/// Three messages with some history each.
+fn trail(count: usize, key: Option<&AuditKey>) -> Trail {
+    let entries = (0..count).map(|n| entry(n as u128 % 3, i64::try_from(n).unwrap())).collect();
+    sealed(entries, &[4, 1, 7], key)
+}
+
+/// What was found, where an entry could be named.
+fn named(report: &Report) -> Vec<(Kind, EntryId)> {
+    report.findings.iter().filter_map(|finding| Some((finding.kind, finding.entry?))).collect()
+}
+
+fn kinds(report: &Report) -> Vec<Kind> {
+    report.findings.iter().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn a_trail_that_nobody_touched_is_whole() {
+    let key = key(1);
+    for count in 1..40 {
+        let trail = trail(count, Some(&key));
+        let report = trail.verify(Some(&key), Some(trail.head()));
+        assert!(report.is_whole(), "{:?}", report.findings);
+        assert_eq!((report.sealed, report.seals_keyed), (count as u64, report.seals));
+    }
+}
+
+#[test]
+fn every_field_of_an_entry_counts() {
+    let key = key(1);
+    for (number, change) in CHANGES.iter().enumerate() {
+        let mut trail = trail(12, Some(&key));
+        change(&mut trail.entries[5]);
+        let report = trail.verify(Some(&key), None);
+        assert_eq!(named(&report), [(Kind::Changed, trail.entries[5].id)], "change {number}");
+        assert_eq!(report.found, 1);
+    }
+}
+
+#[test]
+fn without_the_key_no_seal_can_be_mended() {
+    let (right, wrong) = (key(1), key(2));
+    let mut trail = trail(12, Some(&right));
+    trail.entries[5].actor = Some("nobody".to_owned());
+    for key in [None, Some(&wrong)] {
+        // Somebody who can write the database makes all seals anew, over what he changed.
+        let forged = sealed(trail.entries.clone(), &[4, 1, 7], key);
+        assert!(forged.verify(key, None).is_whole(), "by its own measure it is");
+        let report = forged.verify(Some(&right), None);
+        assert!(!report.is_whole(), "{report:?}");
+        let expected = if key.is_some() { Kind::SealChanged } else { Kind::SealUnkeyed };
+        assert!(kinds(&report).contains(&expected), "{report:?}");
+    }
+}
+
+#[test]
+fn an_entry_changed_together_with_its_leaf_is_named() {
+    let key = key(1);
+    let mut trail = trail(12, Some(&key));
+    trail.entries[6].status = Some(200);
+    let mut leaves = trail.leaves(2);
+    let place = leaves.iter().position(|leaf| leaf.id == trail.entries[6].id).unwrap();
+    leaves[place].content = trail.entries[6].content();
+    leaves[place].tag = [9; 8];
+    trail.put_leaves(2, &leaves);
+    let report = trail.verify(Some(&key), None);
+    assert_eq!(kinds(&report), [Kind::SealChanged, Kind::Changed]);
+    assert_eq!(named(&report), [(Kind::Changed, trail.entries[6].id)]);
+}
+
+#[test]
+fn an_entry_removed_or_put_in_together_with_its_leaf_shows_where() {
+    let key = key(1);
+    let mut removed = trail(12, Some(&key));
+    let mut leaves = removed.leaves(2);
+    leaves.remove(2);
+    removed.put_leaves(2, &leaves);
+    removed.entries.remove(7);
+    let report = removed.verify(Some(&key), None);
+    assert_eq!(named(&report), [(Kind::Removed, removed.entries[7].id)], "what came before it is gone");
+
+    let mut inserted = trail(12, Some(&key));
+    let new = entry(9, 99);
+    let mut leaves = inserted.leaves(2);
+    leaves.insert(3, Leaf::of(&new, None, None, 3, 3));
+    inserted.put_leaves(2, &leaves);
+    inserted.entries.push(new.clone());
+    assert_eq!(named(&inserted.verify(Some(&key), None)), [(Kind::Inserted, new.id)]);
+}
+
+#[test]
+fn seals_that_were_cut_off_are_missed_by_who_kept_the_head() {
+    let key = key(1);
+    let mut trail = trail(24, Some(&key));
+    let head = trail.head();
+    let early = trail.seals[1].0.head();
+    let gone = trail.seals.pop().unwrap().0;
+    trail.entries.truncate(usize::try_from(gone.total - u64::from(gone.count)).unwrap());
+    assert!(trail.verify(Some(&key), None).is_whole(), "nothing else shows it");
+    assert!(trail.verify(Some(&key), Some(early)).is_whole(), "an older head still stands");
+    let report = trail.verify(Some(&key), Some(head));
+    assert_eq!(kinds(&report), [Kind::SealRemoved]);
+    trail.seals.remove(1);
+    assert_eq!(trail.verify(Some(&key), None).findings[0].seal, Some(2));
+}
+
+#[test]
+fn a_key_that_comes_later_vouches_for_what_was_before() {
+    let key = key(1);
+    let mut trail = trail(12, None);
+    let last = trail.seals[1].0;
+    let leaves: Vec<Leaf> = trail.entries[5..]
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| Leaf::of(entry, None, Some(&key), 3, u32::try_from(index).unwrap()))
+        .collect();
+    trail.seals[2] = (seal_after(Some(last), &leaves).signed(Some(&key)), Some(leaf::write(&leaves)), None);
+    let report = trail.verify(Some(&key), None);
+    assert!(report.is_whole(), "{report:?}");
+    assert_eq!((report.seals, report.seals_keyed), (3, 1));
+    let less = trail.verify(None, None);
+    assert!(less.is_whole() && !less.key_given, "without the key less is shown, and nothing wrong found");
+}
+
+#[test]
+fn what_was_forgotten_is_not_missed_unless_it_was_said_without_the_key() {
+    let (right, wrong) = (key(1), key(2));
+    let mut trail = trail(12, Some(&right));
+    let message = Uuid::from_u128(1);
+    trail.entries.retain(|entry| entry.id.message != message);
+    assert_eq!(trail.verify(Some(&right), None).found, 4);
+    let at = Timestamp::EPOCH;
+    trail.forgotten.insert(message, Forgotten::signed(message, at, 4, Some(&right)));
+    let report = trail.verify(Some(&right), None);
+    assert!(report.is_whole());
+    assert_eq!(report.forgotten, 4);
+    for key in [None, Some(&wrong)] {
+        trail.forgotten.insert(message, Forgotten::signed(message, at, 4, key));
+        let report = trail.verify(Some(&right), None);
+        assert_eq!(kinds(&report), [Kind::Removed; 4]);
+    }
+}
+
+#[test]
+fn a_seal_whose_entries_are_all_forgotten_keeps_root_and_count() {
+    let (right, wrong) = (key(1), key(2));
+    let mut trail = trail(12, Some(&right));
+    trail.entries.drain(..4);
+    trail.seals[0].1 = None;
+    for (pruned, whole) in [
+        (Some(trail.seals[0].0.pruned(Some(&right))), true),
+        (Some(trail.seals[0].0.pruned(Some(&wrong))), false),
+        (Some(trail.seals[0].0.pruned(None)), false),
+        (None, false),
+    ] {
+        trail.seals[0].2 = pruned;
+        let report = trail.verify(Some(&right), None);
+        assert_eq!(report.is_whole(), whole, "{report:?}");
+        assert_eq!(report.sealed, 12);
+    }
+}
+
+#[test]
+fn an_entry_dated_long_before_what_was_sealed_earlier_is_pointed_out() {
+    let key = key(1);
+    let mut entries: Vec<Entry> = (0..8).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
+    entries[6].at = Timestamp::from_secs(1_800_000_000 - 7_200);
+    let trail = sealed(entries, &[4], Some(&key));
+    let report = trail.verify(Some(&key), None);
+    assert!(report.is_whole(), "a clock may be set back");
+    assert_eq!(report.late.iter().map(|late| late.entry).collect::<Vec<_>>(), [trail.entries[6].id]);
+}
+
+#[test]
+fn a_head_is_read_back_as_it_was_written() {
+    let head = trail(5, Some(&key(1))).head();
+    assert_eq!(Head::parse(&format!("{head}\n")), Some(head));
+    for text in ["", "ichido-audit-1:1:2", &format!("{head}:0"), &head.to_string().to_uppercase(), "x:1:2:3"]
+    {
+        assert_eq!(Head::parse(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_key_has_enough_bytes_and_does_not_show_itself() {
+    assert_eq!(AuditKey::parse(b"short\n").unwrap_err(), AuditKeyError::TooShort { found: 5 });
+    assert_eq!(AuditKey::parse(&[1; 1025]).unwrap_err(), AuditKeyError::TooLong { found: 1025 });
+    let with_line = AuditKey::parse(&[&[b'k'; 32][..], b"\r\n"].concat()).unwrap();
+    assert_eq!(with_line.0, [b'k'; 32]);
+    assert_eq!(format!("{with_line:?}"), "AuditKey(…)");
+}
+
+/// What somebody does to a trail.
+#[derive(Clone, Debug)]
+enum Tampering {
+    Change {
+        entry: usize,
+        how: usize,
+    },
+    Remove {
+        entry: usize,
+    },
+    Insert {
+        fence: i64,
+    },
+    /// Two entries change places: each tells what the other told.
+    Swap {
+        one: usize,
+        other: usize,
+    },
+    /// Two leaves of a seal's list change places.
+    SwapLeaves {
+        seal: usize,
+        leaf: usize,
+    },
+    LeafByte {
+        seal: usize,
+        byte: usize,
+    },
+    SwapSeals {
+        seal: usize,
+    },
+    RemoveSeal {
+        seal: usize,
+    },
+}
+
+fn tampering() -> impl Strategy<Value = Tampering> {
+    prop_oneof![
+        (any::<usize>(), any::<usize>()).prop_map(|(entry, how)| Tampering::Change { entry, how }),
+        any::<usize>().prop_map(|entry| Tampering::Remove { entry }),
+        (1000_i64..).prop_map(|fence| Tampering::Insert { fence }),
+        (any::<usize>(), any::<usize>()).prop_map(|(one, other)| Tampering::Swap { one, other }),
+        (any::<usize>(), any::<usize>()).prop_map(|(seal, leaf)| Tampering::SwapLeaves { seal, leaf }),
+        (any::<usize>(), any::<usize>()).prop_map(|(seal, byte)| Tampering::LeafByte { seal, byte }),
+        any::<usize>().prop_map(|seal| Tampering::SwapSeals { seal }),
+        any::<usize>().prop_map(|seal| Tampering::RemoveSeal { seal }),
+    ]
+}
+
+/// Does it; answers what must be named for it, in any order.
+fn tamper(trail: &mut Trail, tampering: &Tampering) -> Option<Vec<(Kind, EntryId)>> {
+    let (count, seals) = (trail.entries.len(), trail.seals.len());
+    match *tampering {
+        Tampering::Change { entry, how } => {
+            let entry = &mut trail.entries[entry % count];
+            CHANGES[how % CHANGES.len()](entry);
+            Some(vec![(Kind::Changed, entry.id)])
+        }
+        Tampering::Remove { entry } => Some(vec![(Kind::Removed, trail.entries.remove(entry % count).id)]),
+        Tampering::Insert { fence } => {
+            trail.entries.push(entry(1, fence));
+            Some(vec![(Kind::Inserted, entry(1, fence).id)])
+        }
+        Tampering::Swap { one, other } => {
+            let (one, other) = (one % count, other % count);
+            let (first, second) = (trail.entries[one].id, trail.entries[other].id);
+            trail.entries.swap(one, other);
+            (trail.entries[one].id, trail.entries[other].id) = (first, second);
+            (one != other).then(|| vec![(Kind::Changed, first), (Kind::Changed, second)])
+        }
+        Tampering::SwapLeaves { seal, leaf } => {
+            let mut leaves = trail.leaves(seal % seals);
+            let (one, other) = (leaf % leaves.len(), (leaf + 1) % leaves.len());
+            leaves.swap(one, other);
+            trail.put_leaves(seal % seals, &leaves);
+            (one != other).then(|| vec![(Kind::Changed, leaves[one].id), (Kind::Changed, leaves[other].id)])
+        }
+        Tampering::LeafByte { seal, byte } => {
+            let list = trail.seals[seal % seals].1.as_mut().unwrap();
+            let place = byte % list.len();
+            list[place] ^= 1;
+            Some(Vec::new())
+        }
+        Tampering::SwapSeals { seal } => {
+            let (one, other) = (seal % seals, (seal + 1) % seals);
+            trail.seals.swap(one, other);
+            (one != other).then(Vec::new)
+        }
+        Tampering::RemoveSeal { seal } => {
+            trail.seals.remove(seal % seals);
+            Some(Vec::new())
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_single_tampering_is_found_and_named(
+        count in 1_usize..30,
+        sizes in proptest::collection::vec(1_usize..9, 1..4),
+        tampering in tampering(),
+        keyed in any::<bool>(),
+    ) {
+        let key = key(1);
+        let key = keyed.then_some(&key);
+        let entries = (0..count).map(|n| entry(n as u128 % 3, i64::try_from(n).unwrap())).collect();
+        let mut trail = sealed(entries, &sizes, key);
+        let head = trail.head();
+        prop_assert!(trail.verify(key, Some(head)).is_whole());
+        let Some(mut expected) = tamper(&mut trail, &tampering) else { return Ok(()) };
+        let report = trail.verify(key, Some(head));
+        prop_assert!(!report.is_whole());
+        let mut found = named(&report);
+        for finding in expected.drain(..) {
+            let place = found.iter().position(|found| *found == finding);
+            prop_assert!(place.is_some(), "{finding:?} is not in {report:?}");
+            found.remove(place.unwrap());
+        }
+        let in_seals = matches!(
+            tampering,
+            Tampering::LeafByte { .. } | Tampering::SwapSeals { .. } | Tampering::RemoveSeal { .. }
+        );
+        prop_assert!(in_seals || found.is_empty(), "nothing else is named: {found:?}");
+        let seal_told = |finding: &Finding| finding.entry.is_none() && finding.seal.is_some();
+        prop_assert!(!in_seals || report.findings.iter().any(seal_told));
+    }
+}

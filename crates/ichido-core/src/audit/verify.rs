@@ -1,0 +1,399 @@
+//! The judge of the trail: seals and entries come in, in order and in pages, findings go out.
+//!
+//! Guarantee: whatever differs from what was sealed is a [`Finding`] that names the entry, or the seal where no entry can be
+//! named. With the key, a seal that was made or mended without it is found. The memory it takes does not grow with the
+//! trail: at most [`LISTED_MAX`] findings are listed, and all are counted.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::entry::{Entry, EntryId};
+use super::leaf::{self, Leaf};
+use super::seal::{Forgotten, Head, Seal};
+use super::{AuditKey, Code};
+use crate::time::Timestamp;
+
+/// How many findings, and how many late entries, are listed.
+pub const LISTED_MAX: usize = 1000;
+
+/// An entry that is dated so long before one that was sealed earlier is worth a look: nobody writes for so long.
+pub const LATE_MIN: Duration = Duration::from_hours(1);
+
+/// What is wrong with an entry or a seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An entry says something else than when it was sealed.
+    Changed,
+    /// An entry that was sealed is gone, and nothing says that it was forgotten.
+    Removed,
+    /// An entry lies in a span that was sealed without it.
+    Inserted,
+    /// A seal, or its list of entries, is not as it was made.
+    SealChanged,
+    /// Seals are missing.
+    SealRemoved,
+    /// A seal was made without the key.
+    SealUnkeyed,
+}
+
+impl Kind {
+    /// Its name in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+            Self::Inserted => "inserted",
+            Self::SealChanged => "seal_changed",
+            Self::SealRemoved => "seal_removed",
+            Self::SealUnkeyed => "seal_unkeyed",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What.
+    pub kind: Kind,
+    /// In which seal; `None` where none covers it yet.
+    pub seal: Option<u64>,
+    /// Which entry, where one can be named.
+    pub entry: Option<EntryId>,
+    /// When the entry, or the last of the seal's, happened.
+    pub at: Option<Timestamp>,
+    /// In a sentence.
+    pub why: &'static str,
+}
+
+/// An entry that is dated long before what was sealed before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// In which seal.
+    pub seal: u64,
+    /// Which entry.
+    pub entry: EntryId,
+    /// Its date.
+    pub at: Timestamp,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// How many seals there are.
+    pub seals: u64,
+    /// How many of them were made under a key.
+    pub seals_keyed: u64,
+    /// Whether a key was there to check them by.
+    pub key_given: bool,
+    /// How many entries were sealed.
+    pub sealed: u64,
+    /// How many of them have been forgotten since, by who had the right to.
+    pub forgotten: u64,
+    /// How many entries no seal covers yet: of these nothing is shown.
+    pub unsealed: u64,
+    /// When the oldest of them happened.
+    pub unsealed_since: Option<Timestamp>,
+    /// The last seal.
+    pub head: Option<Head>,
+    /// What is wrong, the first [`LISTED_MAX`].
+    pub findings: Vec<Finding>,
+    /// How much is wrong.
+    pub found: u64,
+    /// Entries with a date that is worth a look, the first [`LISTED_MAX`]. A date is the database's clock, which may be set back.
+    pub late: Vec<Late>,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub const fn is_whole(&self) -> bool {
+        self.found == 0
+    }
+
+    fn add(&mut self, finding: Finding) {
+        self.found += 1;
+        if self.findings.len() < LISTED_MAX {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// A seal as the database holds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored<'a> {
+    /// What it says.
+    pub seal: Seal,
+    /// Its leaves; `None` once all its entries have been forgotten.
+    pub leaves: Option<&'a [u8]>,
+    /// The code that says so.
+    pub pruned: Option<Code>,
+}
+
+/// The leaves of one seal, as far as they can be relied on.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The seal.
+    pub seal: Seal,
+    /// Its leaves, in their order.
+    pub leaves: Vec<Leaf>,
+    /// Of which something was found already.
+    told: HashSet<EntryId>,
+}
+
+/// Judges a trail: each seal in order by [`Verifier::seal`], then its entries by [`Verifier::entries`], and at last
+/// [`Verifier::finish`].
+#[derive(Debug)]
+pub struct Verifier<'k> {
+    key: Option<&'k AuditKey>,
+    head: Option<Head>,
+    head_met: bool,
+    last: Option<Seal>,
+    last_keyed: u64,
+    latest: Option<Timestamp>,
+    report: Report,
+}
+
+impl<'k> Verifier<'k> {
+    /// `head` is what was kept of an earlier last seal.
+    pub fn new(key: Option<&'k AuditKey>, head: Option<Head>) -> Self {
+        let report = Report { key_given: key.is_some(), ..Report::default() };
+        Self { key, head, head_met: false, last: None, last_keyed: 0, latest: None, report }
+    }
+
+    /// Judges a seal by itself and by the one before; answers the leaves that its entries are to be compared with.
+    pub fn seal(&mut self, stored: Stored<'_>) -> Option<Checked> {
+        let seal = stored.seal;
+        self.chain(&seal);
+        let checked = match stored.leaves {
+            Some(bytes) => self.list(&seal, bytes),
+            None => {
+                self.forgotten_whole(&seal, stored.pruned);
+                None
+            }
+        };
+        self.report.seals += 1;
+        self.report.sealed += u64::from(seal.count);
+        self.last = Some(seal);
+        checked
+    }
+
+    /// Compares entries with the leaves that stand for them: `leaves` is a page of the seal's, `found` what the database has of these,
+    /// `forgotten` what it says of their messages.
+    pub fn entries(
+        &mut self,
+        checked: &Checked,
+        leaves: &[Leaf],
+        found: &HashMap<EntryId, Entry>,
+        forgotten: &HashMap<Uuid, Forgotten>,
+    ) {
+        for leaf in leaves {
+            if self.latest.is_some_and(|latest| leaf.at.plus(LATE_MIN) < latest)
+                && self.report.late.len() < LISTED_MAX
+            {
+                self.report.late.push(Late { seal: checked.seal.number, entry: leaf.id, at: leaf.at });
+            }
+            if checked.told.contains(&leaf.id) {
+                continue;
+            }
+            match found.get(&leaf.id) {
+                Some(entry) if entry.content() == leaf.content => (),
+                Some(_) => self.tell(
+                    Kind::Changed,
+                    &checked.seal,
+                    leaf,
+                    "it says something else than when it was sealed",
+                ),
+                None => self.missing(&checked.seal, leaf, forgotten.get(&leaf.id.message)),
+            }
+        }
+    }
+
+    /// Tells of an entry that lies in a sealed span and is in no list.
+    pub fn inserted(&mut self, seal: Option<u64>, entry: EntryId, at: Timestamp) {
+        let why = "it lies among sealed entries, and no seal has it";
+        self.report.add(Finding { kind: Kind::Inserted, seal, entry: Some(entry), at: Some(at), why });
+    }
+
+    /// Tells of an entry that was noted for the next seal and is gone.
+    pub fn removed_unsealed(&mut self, entry: EntryId) {
+        let why = "it was noted for the next seal, and is gone";
+        self.report.add(Finding { kind: Kind::Removed, seal: None, entry: Some(entry), at: None, why });
+    }
+
+    /// What waits for the next seal.
+    pub fn unsealed(&mut self, count: u64, since: Option<Timestamp>) {
+        self.report.unsealed = count;
+        self.report.unsealed_since = since;
+    }
+
+    /// The report, once every seal was judged.
+    pub fn finish(mut self) -> Report {
+        if self.key.is_some() && self.last_keyed < self.report.seals {
+            // What came before the first key is vouched for by the first seal under it; what comes after the last, by nothing.
+            let why = "it and all after it were made without the key";
+            let seal = self.last_keyed + 1;
+            self.report.add(Finding {
+                kind: Kind::SealUnkeyed,
+                seal: Some(seal),
+                entry: None,
+                at: None,
+                why,
+            });
+        }
+        if let (Some(head), false) = (self.head, self.head_met) {
+            let why = "the head that was kept is not in the chain: seals were cut off, or made anew";
+            let seal = Some(head.number);
+            self.report.add(Finding { kind: Kind::SealRemoved, seal, entry: None, at: None, why });
+        }
+        self.report.head = self.last.map(|seal| seal.head());
+        self.report
+    }
+
+    /// Whether a seal has the code that it must have, and follows the one before.
+    fn chain(&mut self, seal: &Seal) {
+        let (number, previous, total, since) = match &self.last {
+            Some(last) => (last.number + 1, last.mac, last.total, Some(last.until)),
+            None => (1, Code::NONE, 0, None),
+        };
+        if seal.number != number {
+            self.tell_seal(Kind::SealRemoved, number, "seals are missing from here on");
+        } else if seal.previous != previous {
+            self.tell_seal(Kind::SealChanged, seal.number, "it does not follow the seal before it");
+        }
+        if seal.number == number
+            && (seal.total != total + u64::from(seal.count) || since.is_some_and(|since| since != seal.since))
+        {
+            self.tell_seal(Kind::SealChanged, seal.number, "it does not go on where the seal before it ends");
+        }
+        if self.judges(seal) && seal.mac != seal.expected(self.key_of(seal)) {
+            let why = "its code does not fit: it was changed or made without the key, or this is not the key";
+            self.tell_seal(Kind::SealChanged, seal.number, why);
+        }
+        if seal.keyed {
+            self.report.seals_keyed += 1;
+            self.last_keyed = self.report.seals + 1;
+        }
+        self.head_met |= self.head == Some(seal.head());
+        // Not this seal's own: within one span entries of any order may stand.
+        self.latest = self.latest.max(self.last.map(|last| last.last_at));
+    }
+
+    /// The key that a seal must have been made under.
+    fn key_of(&self, seal: &Seal) -> Option<&'k AuditKey> {
+        self.key.filter(|_| seal.keyed)
+    }
+
+    /// Whether the codes of a seal can be computed: always without a key, else by who has it.
+    const fn judges(&self, seal: &Seal) -> bool {
+        self.key.is_some() || !seal.keyed
+    }
+
+    /// Whether the list of a seal's entries is the one that was sealed; what can be read of it.
+    fn list(&mut self, seal: &Seal, bytes: &[u8]) -> Option<Checked> {
+        let Some(leaves) = leaf::read(bytes) else {
+            self.tell_seal(Kind::SealChanged, seal.number, "its list of entries cannot be read");
+            return None;
+        };
+        let mut told = HashSet::new();
+        if u64::from(seal.count) != leaves.len() as u64 || seal.root != leaf::root(&leaves) {
+            self.tell_seal(
+                Kind::SealChanged,
+                seal.number,
+                "its list of entries is not the one that was sealed",
+            );
+            if self.judges(seal) {
+                told = self.places(seal, &leaves);
+            }
+        }
+        Some(Checked { seal: *seal, leaves, told })
+    }
+
+    /// Where a list was changed: each leaf's tag fits one place of one seal.
+    fn places(&mut self, seal: &Seal, leaves: &[Leaf]) -> HashSet<EntryId> {
+        let key = self.key_of(seal);
+        let len = u32::try_from(leaves.len()).unwrap_or(u32::MAX);
+        let (mut missing, mut extra) = (seal.count.saturating_sub(len), len.saturating_sub(seal.count));
+        let mut place = 0_u32;
+        let mut told = HashSet::new();
+        for leaf in leaves {
+            let gap = (0..=missing).find(|gap| leaf.tag == leaf.tag_at(key, seal.number, place + gap));
+            match gap {
+                Some(gap) => {
+                    if 0 < gap {
+                        self.tell(
+                            Kind::Removed,
+                            seal,
+                            leaf,
+                            "what came before it is gone from the seal's list",
+                        );
+                    }
+                    missing -= gap;
+                    place += gap + 1;
+                }
+                None if 0 < extra => {
+                    self.tell(Kind::Inserted, seal, leaf, "it was put into the seal's list");
+                    told.insert(leaf.id);
+                    extra -= 1;
+                }
+                None => {
+                    self.tell(
+                        Kind::Changed,
+                        seal,
+                        leaf,
+                        "it was changed in the seal's list, or has another's place",
+                    );
+                    told.insert(leaf.id);
+                    place += 1;
+                }
+            }
+        }
+        told
+    }
+
+    fn missing(&mut self, seal: &Seal, leaf: &Leaf, forgotten: Option<&Forgotten>) {
+        let Some(forgotten) = forgotten else {
+            return self.tell(
+                Kind::Removed,
+                seal,
+                leaf,
+                "it is gone, and nothing says that its message was forgotten",
+            );
+        };
+        // Before there was a key, messages were forgotten without one.
+        let keyless = self.key.is_none() || !seal.keyed && forgotten.mac == forgotten.expected(None);
+        if keyless || forgotten.mac == forgotten.expected(self.key) {
+            self.report.forgotten += 1;
+        } else {
+            self.tell(
+                Kind::Removed,
+                seal,
+                leaf,
+                "it is gone, and that its message was forgotten was said without the key",
+            );
+        }
+    }
+
+    fn forgotten_whole(&mut self, seal: &Seal, pruned: Option<Code>) {
+        let keyless = self.key.is_none() && seal.keyed && pruned.is_some();
+        let fits = |key| pruned == Some(seal.pruned(key));
+        if keyless || fits(self.key) || !seal.keyed && fits(None) {
+            self.report.forgotten += u64::from(seal.count);
+        } else {
+            self.tell_seal(
+                Kind::SealChanged,
+                seal.number,
+                "its list of entries is gone, and nothing says that they were forgotten",
+            );
+        }
+    }
+
+    fn tell(&mut self, kind: Kind, seal: &Seal, leaf: &Leaf, why: &'static str) {
+        let (seal, entry, at) = (Some(seal.number), Some(leaf.id), Some(leaf.at));
+        self.report.add(Finding { kind, seal, entry, at, why });
+    }
+
+    fn tell_seal(&mut self, kind: Kind, seal: u64, why: &'static str) {
+        self.report.add(Finding { kind, seal: Some(seal), entry: None, at: None, why });
+    }
+}
