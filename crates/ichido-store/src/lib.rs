@@ -17,6 +17,7 @@
 //! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
 
 mod alone;
+pub mod audit;
 mod batch;
 mod batches;
 mod check;

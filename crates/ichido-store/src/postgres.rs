@@ -1,5 +1,6 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
 
+mod audit;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
 pub(crate) mod line;
@@ -113,9 +114,13 @@ impl Postgres {
             .await
             .map_err(StoreError::Unavailable)?;
         let outcome = migrator.run(&pool).await;
+        let rebased = match outcome {
+            Ok(()) => sqlx::query("SELECT ichido.position_rebase()").execute(&pool).await.map(drop),
+            Err(_) => Ok(()),
+        };
         pool.close().await;
         match outcome {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(rebased?),
             Err(sqlx::migrate::MigrateError::VersionMissing(found)) if known < found => {
                 Err(StoreError::TooNew { found, known })
             }

@@ -1,5 +1,6 @@
 //! The one interface over the databases.
 
+mod audit;
 mod keys;
 mod outbox;
 mod watch;

@@ -213,5 +213,25 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     }
     let promote = plan(&mut connection, include_str!("../src/postgres/sql/promote.sql"), "100, 0").await;
     assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
+    spans_are_found(&mut connection).await;
     drop(store);
+}
+
+/// What is to be sealed is found by the summaries of stretches, without reading what was sealed long ago (SPEC F5).
+async fn spans_are_found(connection: &mut PgConnection) {
+    // As the store's own connections are set up.
+    connection.execute("SET enable_seqscan = off").await.expect("set");
+    connection.execute("INSERT INTO ichido.events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, NULL, NULL, effect FROM ichido.events LIMIT 100").await.expect("new entries");
+    let last = "(SELECT max(position) FROM ichido.events)";
+    let row = connection.fetch_one(AssertSqlSafe(format!("SELECT {last}"))).await.expect("the last");
+    let last = row.get::<i64, _>(0);
+    for (sql, arguments) in [
+        (include_str!("../src/postgres/sql/seal_count.sql"), format!("{last}, {}, 4096", last + 1)),
+        (include_str!("../src/postgres/sql/seal_entries.sql"), format!("{last}, {}", last + 1)),
+        (include_str!("../src/postgres/sql/unsealed.sql"), format!("{last}, {}", last + 1)),
+    ] {
+        let span = plan(connection, sql, &arguments).await;
+        span.goes_by("events_position");
+        assert!(span.buffers < 2_000, "a span of 100 entries touched {} pages", span.buffers);
+    }
 }

@@ -36,7 +36,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 8] = [
+const SMALL: [(&str, &str); 10] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -45,6 +45,8 @@ const SMALL: [(&str, &str); 8] = [
     ("message_list_live.sql", "SCAN ichido_leases"),
     ("message_list_live.sql", "SCAN live"),
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch that is being sent.
+    ("seal_entries.sql", "SCAN u"), // What no seal has yet, up to a limit.
+    ("unsealed.sql", "SCAN u"),
 ];
 
 /// A connection of the test's own; what it loads need not survive.
@@ -112,7 +114,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 21] {
+fn statements() -> [Expected; 31] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -150,6 +152,17 @@ fn statements() -> [Expected; 21] {
         ];
         "retention_events" by ["ichido_events USING PRIMARY KEY (message_id=?)"];
         "retention_messages" by [MESSAGE_ID];
+        "retention_unsealed" by ["ichido_unsealed USING PRIMARY KEY (message_id=?)"];
+        // The audit.
+        "seal_last" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid=?)"];
+        "seal_page" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid>?)"];
+        "seal_entries" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
+        "seal_before" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
+        "seal_listed" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
+        "seal_done" by ["ichido_unsealed USING PRIMARY KEY (message_id=?"];
+        "listed_not" by ["SEARCH e USING PRIMARY KEY ((message_id,fence,step)>(?,?,?))"];
+        "forgotten_find" by ["ichido_forgotten USING PRIMARY KEY (message_id=?)"];
+        "forgotten_unlist" by ["SEARCH f USING PRIMARY KEY (message_id=?)"];
         // The listings.
         "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         "letter_list" by ["INDEX ichido_letters_newest_of_all (state=? AND (since,message_id)<(?,?))", MESSAGE_ID];
@@ -223,6 +236,8 @@ async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
     let _store = Store::open(&file.url, 1).await.unwrap();
     let mut connection = beside(&file).await;
     add_history(&mut connection, 1, OLD).await;
+    // The audit makes it for itself.
+    connection.execute(include_str!("../src/sqlite/sql/listed_make.sql")).await.unwrap();
     for analysed in [false, true] {
         if analysed {
             connection.execute("ANALYZE").await.unwrap();

@@ -187,12 +187,84 @@ CREATE TABLE ichido.events (
     excerpt       text,
     node          uuid,
     actor         text,
+    -- The transaction that wrote it. Below the oldest transaction that still runs nothing more can appear, whatever the clocks say:
+    -- what lies there can be sealed (SPEC F5).
+    position      bigint      NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
     CONSTRAINT events_states CHECK (
         from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
         AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
 );
+
+-- New rows go to the end, and their positions with them: a summary of whole stretches finds a span, and costs a write next to nothing.
+CREATE INDEX events_position ON ichido.events USING brin (position) WITH (autosummarize = on);
+
+-- Spans of entries under one code each, chained (SPEC F5). A span whose entries have all been forgotten keeps root and count.
+CREATE TABLE ichido.seals (
+    number         bigint      NOT NULL PRIMARY KEY,
+    since_position bigint      NOT NULL,
+    until_position bigint      NOT NULL, -- Not in it.
+    sealed_at      timestamptz NOT NULL,
+    first_at       timestamptz NOT NULL,
+    last_at        timestamptz NOT NULL,
+    count          integer     NOT NULL,
+    total          bigint      NOT NULL, -- Of all seals up to this one.
+    root           bytea       NOT NULL,
+    previous       bytea       NOT NULL,
+    keyed          boolean     NOT NULL,
+    mac            bytea       NOT NULL,
+    leaves         bytea,                -- What is remembered of each entry, so that one that was tampered with can be named.
+    pruned         bytea,
+    CONSTRAINT seals_codes CHECK (octet_length(root) = 32 AND octet_length(previous) = 32 AND octet_length(mac) = 32),
+    CONSTRAINT seals_pruned CHECK ((leaves IS NULL) = (pruned IS NOT NULL))
+);
+
+-- Hashes do not compress.
+ALTER TABLE ichido.seals ALTER COLUMN leaves SET STORAGE EXTERNAL;
+
+-- Messages that were forgotten with sealed entries: why those are missing. A row goes when the last seal that lists its entries is pruned.
+CREATE TABLE ichido.forgotten (
+    message_id uuid        NOT NULL PRIMARY KEY,
+    at         timestamptz NOT NULL,
+    entries    integer     NOT NULL,
+    listed     integer     NOT NULL, -- How many of them a seal still lists.
+    mac        bytea       NOT NULL,
+    CONSTRAINT forgotten_mac CHECK (octet_length(mac) = 32)
+);
+
+-- What is added to a transaction's number to get its position: another server that took over a dump counts from lower numbers.
+CREATE TABLE ichido.position_base (
+    one  boolean NOT NULL PRIMARY KEY DEFAULT true,
+    base bigint  NOT NULL,
+    CONSTRAINT position_base_one CHECK (one)
+);
+
+INSERT INTO ichido.position_base (base) VALUES (0);
+
+-- Sees to it that positions go on growing on a server that took over a dump. Called by each node that opens the store.
+CREATE FUNCTION ichido.position_rebase() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    following bigint;
+    reached bigint;
+BEGIN
+    SELECT base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint INTO following FROM ichido.position_base;
+    IF NOT EXISTS (SELECT 1 FROM ichido.events WHERE position > following)
+        AND NOT EXISTS (SELECT 1 FROM ichido.seals WHERE until_position > following) THEN
+        RETURN false;
+    END IF;
+    LOCK TABLE ichido.events, ichido.seals IN ACCESS EXCLUSIVE MODE;
+    -- Again, because another node may have done it meanwhile.
+    SELECT base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint INTO following FROM ichido.position_base;
+    SELECT greatest((SELECT max(position) FROM ichido.events), (SELECT max(until_position) FROM ichido.seals)) INTO reached;
+    IF reached <= following THEN
+        RETURN false;
+    END IF;
+    UPDATE ichido.position_base SET base = reached;
+    EXECUTE format('ALTER TABLE ichido.events ALTER COLUMN position SET DEFAULT %s + pg_current_xact_id()::text::bigint', reached);
+    RETURN true;
+END
+$$;
 
 -- Equal content within a window is one action whatever its key (SPEC A7).
 CREATE TABLE ichido.contents (

@@ -184,6 +184,51 @@ CREATE TABLE ichido_events (
         AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
 ) STRICT, WITHOUT ROWID;
 
+-- Entries that no seal has yet (SPEC F5). SQLite has no index that costs a write as little as PostgreSQL's summary of stretches,
+-- and this is small where seals are made.
+CREATE TABLE ichido_unsealed (
+    message_id BLOB    NOT NULL,
+    fence      INTEGER NOT NULL,
+    step       INTEGER NOT NULL,
+    PRIMARY KEY (message_id, fence, step)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER ichido_events_unsealed AFTER INSERT ON ichido_events
+BEGIN
+    INSERT INTO ichido_unsealed (message_id, fence, step) VALUES (NEW.message_id, NEW.fence, NEW.step);
+END;
+
+-- Spans of entries under one code each, chained (SPEC F5). A span whose entries have all been forgotten keeps root and count.
+-- Positions count the sealed entries: with one writer nothing is committed late.
+CREATE TABLE ichido_seals (
+    number         INTEGER NOT NULL PRIMARY KEY,
+    since_position INTEGER NOT NULL,
+    until_position INTEGER NOT NULL, -- Not in it.
+    sealed_at      INTEGER NOT NULL,
+    first_at       INTEGER NOT NULL,
+    last_at        INTEGER NOT NULL,
+    count          INTEGER NOT NULL,
+    total          INTEGER NOT NULL, -- Of all seals up to this one.
+    root           BLOB    NOT NULL,
+    previous       BLOB    NOT NULL,
+    keyed          INTEGER NOT NULL CHECK (keyed IN (0, 1)),
+    mac            BLOB    NOT NULL,
+    leaves         BLOB,             -- What is remembered of each entry, so that one that was tampered with can be named.
+    pruned         BLOB,
+    CONSTRAINT seals_codes CHECK (length(root) = 32 AND length(previous) = 32 AND length(mac) = 32),
+    CONSTRAINT seals_pruned CHECK ((leaves IS NULL) = (pruned IS NOT NULL))
+) STRICT;
+
+-- Messages that were forgotten with sealed entries: why those are missing. A row goes when the last seal that lists its entries is pruned.
+CREATE TABLE ichido_forgotten (
+    message_id BLOB    NOT NULL PRIMARY KEY,
+    at         INTEGER NOT NULL,
+    entries    INTEGER NOT NULL,
+    listed     INTEGER NOT NULL, -- How many of them a seal still lists.
+    mac        BLOB    NOT NULL,
+    CONSTRAINT forgotten_mac CHECK (length(mac) = 32)
+) STRICT, WITHOUT ROWID;
+
 -- Equal content within a window is one action whatever its key (SPEC A7).
 CREATE TABLE ichido_contents (
     queue      TEXT    NOT NULL,

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
-use sqlx::Row as _;
+use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
@@ -64,19 +65,36 @@ impl Postgres {
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
-    /// Forgets messages that were finished before a moment.
-    pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    /// Forgets messages that were finished before a moment; where their entries were sealed, it notes why they are missing.
+    pub(crate) async fn forget(
+        &self,
+        key: Option<&AuditKey>,
+        finished_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
         let bound = last_id(finished_before);
-        let row = self
-            .calls
-            .one(
-                sqlx::query(include_str!("sql/retention.sql"))
+        self.calls
+            .talk(async |connection| {
+                let mut transaction = connection.begin().await?;
+                // Or an entry could be sealed that this has not seen sealed, and be missed for ever.
+                sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
+                let row = sqlx::query(include_str!("sql/retention.sql"))
                     .bind(bound)
                     .bind(Moment(finished_before))
-                    .bind(i64::from(limit)),
-            )
-            .await?;
-        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+                    .bind(i64::from(limit))
+                    .bind(self.skew())
+                    .fetch_one(&mut *transaction)
+                    .await?;
+                let (ids, entries): (Vec<Uuid>, Vec<i32>) =
+                    (row.try_get("message_ids")?, row.try_get("entries")?);
+                if !ids.is_empty() {
+                    let sealed: Vec<(Uuid, i32)> = ids.into_iter().zip(entries).collect();
+                    Self::note_forgotten(&mut transaction, key, row.moment("now")?, &sealed).await?;
+                }
+                transaction.commit().await?;
+                Ok(row.try_get::<i64, _>("gone")?.unsigned_abs())
+            })
+            .await
     }
 
     /// Forgets contents whose window is over.

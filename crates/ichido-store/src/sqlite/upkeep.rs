@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::Sqlite;
+use super::audit::note_forgotten;
 use super::json;
 use super::step::count_add;
 use crate::columns::Columns;
@@ -88,8 +90,13 @@ impl Sqlite {
         Ok(0)
     }
 
-    /// Forgets messages that were finished before a moment.
-    pub(crate) async fn forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    /// Forgets messages that were finished before a moment; where their entries were sealed, it notes why they are missing.
+    pub(crate) async fn forget(
+        &self,
+        key: Option<&AuditKey>,
+        finished_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
         let bound = last_id(finished_before);
         let rows = sqlx::query(include_str!("sql/retention_find.sql"))
@@ -108,7 +115,9 @@ impl Sqlite {
             *counts.entry((row.text("queue")?, row.text("to_state")?)).or_default() -= 1;
         }
         let ids = json::text(ids);
+        note_forgotten(&mut writing, key, &ids).await?;
         writing.run(include_str!("sql/retention_events.sql"), ids.clone()).await?;
+        writing.run(include_str!("sql/retention_unsealed.sql"), ids.clone()).await?;
         let gone = writing.run(include_str!("sql/retention_messages.sql"), ids).await?;
         count_add(&mut writing, counts.into_iter().map(|((queue, state), delta)| (queue, state, delta)))
             .await?;

@@ -75,9 +75,10 @@ impl Store {
     }
 
     /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
-    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again.
+    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again. Where seals are made under a key, it is
+    /// [`Store::message_forget_keyed`] that the audit believes.
     pub async fn message_forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.forget(finished_before, limit).await)
+        on!(&*self.driver, driver => driver.forget(None, finished_before, limit).await)
     }
 
     /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its

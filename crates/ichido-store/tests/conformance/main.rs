@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
+mod audit;
 mod bounds;
 mod evidence;
 mod fixture;

@@ -1,0 +1,324 @@
+//! The audit trail's seals, on PostgreSQL.
+//!
+//! An entry's position is the number of the transaction that wrote it. Below the oldest transaction that still runs, every one has
+//! ended, so what is there to be seen stays all there is: spans of positions are sealed, whatever the clocks say.
+
+use std::collections::HashMap;
+
+use ichido_core::audit::AuditKey;
+use ichido_core::audit::entry::Entry;
+use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::seal::{Forgotten, Head, Seal};
+use ichido_core::audit::verify::{Checked, Report, Verifier};
+use ichido_core::time::Timestamp;
+use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::Postgres;
+use super::moment::Moment;
+use crate::audit::{
+    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, entries, entry,
+    entry_id, firsts, forgotten, messages_of, next_seal, stored,
+};
+use crate::columns::Columns as _;
+use crate::error::StoreError;
+
+/// Up to where entries can be sealed, where those of transactions to come begin, and the time.
+struct Horizon {
+    horizon: i64,
+    following: i64,
+    now: Timestamp,
+}
+
+impl Postgres {
+    pub(crate) async fn audit_seal(
+        &self,
+        key: Option<&AuditKey>,
+        limit: u32,
+    ) -> Result<AuditSealed, StoreError> {
+        self.calls
+            .talk(async |connection| {
+                let mut transaction = connection.begin().await?;
+                sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
+                let sealed = self.seal_next(&mut transaction, key, limit).await?;
+                transaction.commit().await?;
+                Ok(sealed)
+            })
+            .await
+    }
+
+    async fn seal_next(
+        &self,
+        connection: &mut PgConnection,
+        key: Option<&AuditKey>,
+        limit: u32,
+    ) -> Result<AuditSealed, StoreError> {
+        let last = last_seal(connection).await?;
+        if last.is_some_and(|last| last.keyed) && key.is_none() {
+            return Ok(AuditSealed::KeyNeeded);
+        }
+        let Horizon { horizon, now, .. } = self.horizon(connection).await?;
+        let since = last.map_or(i64::MIN, |last| last.until);
+        let Some(until) = span(connection, since, horizon, i64::from(limit)).await? else {
+            return Ok(AuditSealed::Nothing);
+        };
+        let entries = entries_of(connection, since, until).await?;
+        let before = before(connection, &entries).await?;
+        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, &before, (until, now), key) else {
+            return Ok(AuditSealed::Nothing);
+        };
+        add(connection, &seal, &leaves).await?;
+        Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count })
+    }
+
+    pub(crate) async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
+        let row = self.calls.optional(sqlx::query(include_str!("sql/seal_last.sql"))).await?;
+        row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
+    }
+
+    /// Over a connection of its own, because it takes the time that it takes, and all in one snapshot.
+    pub(crate) async fn audit_verify(
+        &self,
+        key: Option<&AuditKey>,
+        head: Option<Head>,
+    ) -> Result<Report, StoreError> {
+        let options = self.options.clone().options([("statement_timeout", "0")]);
+        let mut connection = PgConnection::connect_with(&options).await.map_err(StoreError::Unavailable)?;
+        let mut snapshot = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        let mut verifier = Verifier::new(key, head);
+        let mut until = i64::MIN;
+        let mut after = 0_i64;
+        loop {
+            let page = sqlx::query(include_str!("sql/seal_page.sql"))
+                .bind(after)
+                .bind(SEALS_PAGE)
+                .fetch_all(&mut *snapshot)
+                .await?;
+            let Some(last) = page.last() else { break };
+            after = last.number("number")?;
+            for row in &page {
+                let stored = stored(row)?;
+                let checked = verifier.seal(stored);
+                // By what the seals before say, and not by what it says of itself: nothing may lie between two of them.
+                let since = until;
+                until = until.max(stored.seal.until);
+                compare(&mut snapshot, &mut verifier, (stored.seal.number, since, until), checked).await?;
+            }
+        }
+        let Horizon { following, .. } = self.horizon(&mut snapshot).await?;
+        let row = sqlx::query(include_str!("sql/unsealed.sql"))
+            .bind(until)
+            .bind(following)
+            .fetch_one(&mut *snapshot)
+            .await?;
+        verifier.unsealed(row.number("count")?.unsigned_abs(), row.moment_or_none("since")?);
+        let mut last = FIRST_ENTRY;
+        loop {
+            let page = sqlx::query(include_str!("sql/unsealed_beyond.sql"))
+                .bind(until.max(following))
+                .bind(last.message)
+                .bind(last.fence)
+                .bind(last.step)
+                .bind(ENTRIES_PAGE)
+                .fetch_all(&mut *snapshot)
+                .await?;
+            let Some(row) = page.last() else { break };
+            last = entry_id(row)?;
+            for row in &page {
+                verifier.inserted(None, entry_id(row)?, row.moment("at")?);
+            }
+        }
+        Ok(verifier.finish())
+    }
+
+    pub(crate) async fn audit_prune(
+        &self,
+        key: Option<&AuditKey>,
+        after: u64,
+        limit: u32,
+    ) -> Result<AuditPruned, StoreError> {
+        let from = i64::try_from(after).unwrap_or(i64::MAX);
+        self.calls
+            .talk(async |connection| {
+                let mut transaction = connection.begin().await?;
+                sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
+                let page = sqlx::query(include_str!("sql/seal_page.sql"))
+                    .bind(from)
+                    .bind(i64::from(limit))
+                    .fetch_all(&mut *transaction)
+                    .await?;
+                let mut pruned = AuditPruned { seals: 0, after: None };
+                for row in &page {
+                    let stored = stored(row)?;
+                    pruned.after = Some(stored.seal.number);
+                    let Some(leaves) = stored.leaves else { continue };
+                    pruned.seals += u64::from(prune(&mut transaction, &stored.seal, leaves, key).await?);
+                }
+                transaction.commit().await?;
+                Ok(pruned)
+            })
+            .await
+    }
+
+    /// Notes why sealed entries are missing.
+    pub(super) async fn note_forgotten(
+        connection: &mut PgConnection,
+        key: Option<&AuditKey>,
+        now: Timestamp,
+        sealed: &[(Uuid, i32)],
+    ) -> Result<(), StoreError> {
+        let codes = sealed.iter().map(|(message, entries)| {
+            Forgotten::signed(*message, now, entries.unsigned_abs(), key).mac.as_bytes().to_vec()
+        });
+        sqlx::query(include_str!("sql/forgotten_add.sql"))
+            .bind(sealed.iter().map(|(message, _)| *message).collect::<Vec<_>>())
+            .bind(Moment(now))
+            .bind(sealed.iter().map(|(_, entries)| *entries).collect::<Vec<_>>())
+            .bind(codes.collect::<Vec<_>>())
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn horizon(&self, connection: &mut PgConnection) -> Result<Horizon, StoreError> {
+        let query = sqlx::query(include_str!("sql/seal_horizon.sql")).bind(self.skew());
+        let row = query.fetch_one(connection).await?;
+        Ok(Horizon {
+            horizon: row.number("horizon")?,
+            following: row.number("following")?,
+            now: row.moment("now")?,
+        })
+    }
+}
+
+async fn last_seal(connection: &mut PgConnection) -> Result<Option<Seal>, StoreError> {
+    let row = sqlx::query(include_str!("sql/seal_last.sql")).fetch_optional(connection).await?;
+    row.as_ref().map(audit::seal).transpose()
+}
+
+/// Where the next span ends: before the horizon, and where about `limit` entries are in it; `None` when none is. The entries of one
+/// transaction stay together.
+async fn span(
+    connection: &mut PgConnection,
+    since: i64,
+    horizon: i64,
+    limit: i64,
+) -> Result<Option<i64>, StoreError> {
+    match count(connection, since, horizon, limit + 1).await? {
+        0 => return Ok(None),
+        entries if entries <= limit => return Ok(Some(horizon)),
+        _ => (),
+    }
+    // There are more. Positions are no measure of entries, so the span is doubled until it has enough, from the first one that has any.
+    let (mut from, mut width, mut until) = (since.max(0), 1_i64, None);
+    loop {
+        let end = from.saturating_add(width).min(horizon);
+        match count(connection, since, end, limit + 1).await? {
+            0 => {
+                // All is empty so far: what lies there need not be looked at again.
+                (from, width) = (end, width.saturating_mul(2));
+            }
+            entries if entries <= limit => (until, width) = (Some(end), width.saturating_mul(2)),
+            _ if until.is_none() && 1 < width => width = 1,
+            _ => return Ok(until.or(Some(end))),
+        }
+    }
+}
+
+async fn count(connection: &mut PgConnection, since: i64, until: i64, most: i64) -> Result<i64, StoreError> {
+    let query = sqlx::query(include_str!("sql/seal_count.sql")).bind(since).bind(until).bind(most);
+    Ok(query.fetch_one(connection).await?.number("count")?)
+}
+
+async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Result<Vec<Entry>, StoreError> {
+    let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
+    query.fetch_all(connection).await?.iter().map(entry).collect()
+}
+
+/// The entries before the first ones of each message.
+async fn before(connection: &mut PgConnection, entries: &[Entry]) -> Result<Vec<Entry>, StoreError> {
+    let firsts = firsts(entries);
+    let query = sqlx::query(include_str!("sql/seal_before.sql"))
+        .bind(firsts.iter().map(|id| id.message).collect::<Vec<_>>())
+        .bind(firsts.iter().map(|id| id.fence).collect::<Vec<_>>())
+        .bind(firsts.iter().map(|id| id.step).collect::<Vec<_>>());
+    query.fetch_all(connection).await?.iter().map(entry).collect()
+}
+
+async fn add(connection: &mut PgConnection, seal: &Seal, leaves: &[Leaf]) -> Result<(), StoreError> {
+    sqlx::query(include_str!("sql/seal_add.sql"))
+        .bind(seal.number.cast_signed())
+        .bind(seal.since)
+        .bind(seal.until)
+        .bind(Moment(seal.sealed_at))
+        .bind(Moment(seal.first_at))
+        .bind(Moment(seal.last_at))
+        .bind(seal.count.cast_signed())
+        .bind(seal.total.cast_signed())
+        .bind(&seal.root.as_bytes()[..])
+        .bind(&seal.previous.as_bytes()[..])
+        .bind(seal.keyed)
+        .bind(&seal.mac.as_bytes()[..])
+        .bind(leaf::write(leaves))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Compares the entries of one span with the seal's list.
+async fn compare(
+    connection: &mut PgConnection,
+    verifier: &mut Verifier<'_>,
+    (number, since, until): (u64, i64, i64),
+    checked: Option<Checked>,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
+    let mut found = entries(&query.fetch_all(&mut *connection).await?)?;
+    if let Some(checked) = &checked {
+        let gone: Vec<Leaf> =
+            checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
+        let forgotten = notes(connection, &gone).await?;
+        verifier.entries(checked, &checked.leaves, &found, &forgotten);
+        for leaf in &checked.leaves {
+            found.remove(&leaf.id);
+        }
+    }
+    let mut extra: Vec<&Entry> = found.values().collect();
+    extra.sort_unstable_by_key(|entry| entry.id);
+    for entry in extra {
+        verifier.inserted(Some(number), entry.id, entry.at);
+    }
+    Ok(())
+}
+
+/// Why entries are missing, by their messages.
+async fn notes(connection: &mut PgConnection, gone: &[Leaf]) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
+    if gone.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let query = sqlx::query(include_str!("sql/forgotten_find.sql")).bind(messages_of(gone));
+    forgotten(&query.fetch_all(connection).await?)
+}
+
+/// Lets a seal's list go if all of it is forgotten.
+async fn prune(
+    connection: &mut PgConnection,
+    seal: &Seal,
+    leaves: &[u8],
+    key: Option<&AuditKey>,
+) -> Result<bool, StoreError> {
+    let listed = leaf::read(leaves).unwrap_or_default();
+    let forgotten = notes(connection, &listed).await?;
+    let Some(counts) = all_forgotten(leaves, &forgotten, key) else { return Ok(false) };
+    sqlx::query(include_str!("sql/seal_prune.sql"))
+        .bind(seal.number.cast_signed())
+        .bind(&seal.pruned(key).as_bytes()[..])
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(include_str!("sql/forgotten_unlist.sql"))
+        .bind(counts.keys().copied().collect::<Vec<_>>())
+        .bind(counts.values().map(|count| count.cast_signed()).collect::<Vec<_>>())
+        .execute(connection)
+        .await?;
+    Ok(true)
+}

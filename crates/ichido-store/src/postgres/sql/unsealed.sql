@@ -1,0 +1,2 @@
+-- What waits for a seal.
+SELECT count(*) AS count, min(at) AS since FROM ichido.events WHERE position >= $1 AND position < $2

@@ -1,0 +1,524 @@
+//! The audit trail: what is sealed cannot be changed, removed or added to without being found and named (SPEC F5, D13).
+
+use ichido_core::audit::AuditKey;
+use ichido_core::audit::entry::EntryId;
+use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::seal::Head;
+use ichido_core::audit::verify::{Kind, Report};
+use ichido_core::lifecycle::Event;
+use ichido_core::retry::Safety;
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+use ichido_store::error::StoreError;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, queue, succeeded, terms};
+
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
+
+fn key() -> AuditKey {
+    AuditKey::parse(&[7; 32]).unwrap()
+}
+
+fn wrong_key() -> AuditKey {
+    AuditKey::parse(&[8; 32]).unwrap()
+}
+
+/// Seals what can be sealed now, in seals of at most so many entries; answers how many were sealed.
+async fn seal_now(store: &Store, limit: u32) -> u64 {
+    let mut sealed = 0;
+    loop {
+        match store.audit_seal(Some(&key()), limit).await {
+            Ok(AuditSealed::Sealed { entries, .. }) => sealed += u64::from(entries),
+            Ok(AuditSealed::Nothing) => return sealed,
+            Err(StoreError::Busy) => tokio::task::yield_now().await,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Seals all there is. PostgreSQL's oldest transaction may be one of another test's, on the same server: it is waited for.
+async fn seal(store: &Store, limit: u32) -> u64 {
+    let mut sealed = seal_now(store, limit).await;
+    while 0 < store.audit_verify(Some(&key()), None).await.unwrap().unsealed {
+        tokio::task::yield_now().await;
+        sealed += seal_now(store, limit).await;
+    }
+    sealed
+}
+
+async fn verify(fixture: &Fixture) -> Report {
+    fixture.store.audit_verify(Some(&key()), None).await.unwrap()
+}
+
+async fn assert_whole(fixture: &Fixture) -> Report {
+    let report = verify(fixture).await;
+    assert!(report.is_whole(), "{:?}", report.findings);
+    report
+}
+
+/// What was found, where an entry could be named.
+fn named(report: &Report) -> Vec<(Kind, Uuid)> {
+    report.findings.iter().filter_map(|finding| Some((finding.kind, finding.entry?.message))).collect()
+}
+
+fn kinds(report: &Report) -> Vec<Kind> {
+    report.findings.iter().map(|finding| finding.kind).collect()
+}
+
+/// Somebody who can write the database does; `{t}` is how its tables' names begin. `{id}` is written as `x'…'` in SQLite.
+async fn write(fixture: &Fixture, sql: &str) -> u64 {
+    if fixture.store.is_sqlite() {
+        let mut connection = SqliteConnection::connect(fixture.url()).await.unwrap();
+        let sql = sql.replace("{t}", "ichido_");
+        connection.execute(AssertSqlSafe(sql)).await.unwrap().rows_affected()
+    } else {
+        let mut connection = PgConnection::connect(fixture.url()).await.unwrap();
+        let sql = sql.replace("{t}", "ichido.");
+        connection.execute(AssertSqlSafe(sql)).await.unwrap().rows_affected()
+    }
+}
+
+/// An id as the database's SQL writes it.
+fn literal(fixture: &Fixture, id: Uuid) -> String {
+    if fixture.store.is_sqlite() { format!("x'{}'", id.simple()) } else { format!("'{id}'::uuid") }
+}
+
+/// The lists of all seals.
+async fn lists(fixture: &Fixture) -> Vec<(i64, Vec<u8>)> {
+    let sql = "SELECT number, leaves FROM {t}seals WHERE leaves IS NOT NULL ORDER BY number";
+    if fixture.store.is_sqlite() {
+        let mut connection = SqliteConnection::connect(fixture.url()).await.unwrap();
+        let rows = connection.fetch_all(AssertSqlSafe(sql.replace("{t}", "ichido_"))).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    } else {
+        let mut connection = PgConnection::connect(fixture.url()).await.unwrap();
+        let rows = connection.fetch_all(AssertSqlSafe(sql.replace("{t}", "ichido."))).await.unwrap();
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    }
+}
+
+async fn put_list(fixture: &Fixture, number: i64, leaves: &[Leaf]) {
+    let hex: String = leaf::write(leaves).iter().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = if fixture.store.is_sqlite() { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") };
+    let changed =
+        write(fixture, &format!("UPDATE {{t}}seals SET leaves = {bytes} WHERE number = {number}")).await;
+    assert_eq!(changed, 1);
+}
+
+async fn sent(fixture: &Fixture, count: usize) -> Vec<Uuid> {
+    let ids = fixture.enqueue_many(count).await;
+    for work in fixture.claim(u32::try_from(count).unwrap()).await {
+        fixture.send(&work).await;
+    }
+    ids
+}
+
+both_databases! {
+    #[test]
+    async fn everything_that_happens_to_messages_is_sealed(fixture: Fixture) {
+        assert_eq!(fixture.store.audit_head().await.unwrap(), None);
+        assert_eq!(seal(&fixture.store, 10).await, 0, "nothing happened yet");
+        let retried = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, again(&work)).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let dead = {
+            let work = fixture.claim_one().await;
+            fixture.send(&work).await;
+            fixture.dead("k2", Effect::NotDone).await
+        };
+        fixture.step(dead, REQUEUE).await;
+        let lost = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(lost.id, dead);
+        let events = 3 + 3;
+        assert_eq!(verify(&fixture).await.unsealed, events);
+        assert_eq!(seal(&fixture.store, 10).await, events);
+        let report = assert_whole(&fixture).await;
+        assert_eq!((report.sealed, report.unsealed, report.seals_keyed), (events, 0, report.seals));
+        assert_eq!(fixture.store.audit_head().await.unwrap(), report.head);
+        assert_eq!(seal(&fixture.store, 10).await, 0, "each is sealed once");
+        assert_ne!(retried, dead);
+    }
+
+    #[test]
+    async fn a_changed_entry_is_found_and_named(fixture: Fixture) {
+        let ids = sent(&fixture, 20).await;
+        seal(&fixture.store, 6).await;
+        let whole = assert_whole(&fixture).await;
+        assert!(3 <= whole.seals, "{whole:?}");
+        let id = literal(&fixture, ids[7]);
+        for (change, back) in [
+            ("status = 418", "status = NULL"),
+            ("at = claimed_at", ""),
+            ("receipt = 'forged'", "receipt = NULL"),
+            ("actor = 'nobody'", "actor = NULL"),
+        ] {
+            assert_eq!(write(&fixture, &format!("UPDATE {{t}}events SET {change} WHERE message_id = {id}")).await, 1);
+            let report = verify(&fixture).await;
+            assert_eq!(named(&report), [(Kind::Changed, ids[7])], "{change}");
+            assert_eq!(report.found, 1);
+            let finding = report.findings[0];
+            assert!(finding.seal.is_some() && finding.at.is_some());
+            if back.is_empty() {
+                break;
+            }
+            write(&fixture, &format!("UPDATE {{t}}events SET {back} WHERE message_id = {id}")).await;
+            assert_whole(&fixture).await;
+        }
+    }
+
+    #[test]
+    async fn a_changed_key_of_a_message_changes_its_entries(fixture: Fixture) {
+        let ids = sent(&fixture, 3).await;
+        seal(&fixture.store, 10).await;
+        let id = literal(&fixture, ids[1]);
+        write(&fixture, &format!("UPDATE {{t}}messages SET key = 'another' WHERE id = {id}")).await;
+        assert_eq!(named(&verify(&fixture).await), [(Kind::Changed, ids[1])]);
+    }
+
+    #[test]
+    async fn a_removed_entry_is_found_and_named(fixture: Fixture) {
+        let ids = sent(&fixture, 20).await;
+        seal(&fixture.store, 6).await;
+        let id = literal(&fixture, ids[11]);
+        assert_eq!(write(&fixture, &format!("DELETE FROM {{t}}events WHERE message_id = {id}")).await, 1);
+        let report = verify(&fixture).await;
+        assert_eq!(named(&report), [(Kind::Removed, ids[11])]);
+        assert_eq!(report.found, 1);
+        assert!(report.findings[0].at.is_some(), "that much is known of it still");
+    }
+
+    /// It cannot be told from a new one but by where it lies: in a span that was sealed without it.
+    #[test]
+    async fn an_inserted_entry_is_found_and_named(fixture: Fixture) {
+        let ids = sent(&fixture, 20).await;
+        seal(&fixture.store, 6).await;
+        let id = literal(&fixture, ids[3]);
+        let columns = "claimed_at, at, from_state, to_state, kind, tries, deaths, effect";
+        let inserted = if fixture.store.is_sqlite() {
+            write(&fixture, &format!(
+                "INSERT INTO ichido_events (message_id, fence, step, {columns}) SELECT message_id, fence, 1, {columns} FROM ichido_events WHERE message_id = {id};
+                 DELETE FROM ichido_unsealed"
+            )).await
+        } else {
+            write(&fixture, &format!(
+                "INSERT INTO ichido.events (message_id, fence, step, {columns}, position) SELECT message_id, fence, 1, {columns}, position FROM ichido.events WHERE message_id = {id}"
+            )).await
+        };
+        assert!(0 < inserted);
+        let report = verify(&fixture).await;
+        assert_eq!(named(&report), [(Kind::Inserted, ids[3])]);
+        assert_eq!(report.findings[0].entry.unwrap().step, 1);
+        assert_eq!(report.found, 1);
+    }
+
+    #[test]
+    async fn entries_that_changed_places_are_found_and_named(fixture: Fixture) {
+        let ids = sent(&fixture, 4).await;
+        let work = { fixture.enqueue("last").await; fixture.claim_one().await };
+        fixture.settle(&work, again(&work)).await;
+        seal(&fixture.store, 10).await;
+        // Each tells what the other told.
+        let (one, other) = (literal(&fixture, ids[0]), literal(&fixture, work.id));
+        let swap = format!(
+            "UPDATE {{t}}events SET kind = CASE kind WHEN 'failed' THEN 'succeeded' ELSE 'failed' END, \
+             to_state = CASE to_state WHEN 'failed' THEN 'sent' ELSE 'failed' END WHERE message_id IN ({one}, {other})"
+        );
+        assert_eq!(write(&fixture, &swap).await, 2);
+        let mut found = named(&verify(&fixture).await);
+        found.sort_by_key(|(_, id)| *id);
+        assert_eq!(found, [(Kind::Changed, ids[0]), (Kind::Changed, work.id)]);
+    }
+
+    /// Who can write the database, and knows all of this code but not the key, changes an entry and mends what he can.
+    #[test]
+    async fn without_the_key_nobody_mends_the_seals(fixture: Fixture) {
+        let ids = sent(&fixture, 6).await;
+        seal(&fixture.store, 10).await;
+        let id = literal(&fixture, ids[2]);
+        write(&fixture, &format!("UPDATE {{t}}events SET actor = 'nobody' WHERE message_id = {id}")).await;
+        let changed = verify(&fixture).await;
+
+        // The list alone.
+        let (number, list) = lists(&fixture).await.remove(0);
+        let mut leaves = leaf::read(&list).unwrap();
+        let place = leaves.iter().position(|leaf| leaf.id.message == ids[2]).unwrap();
+        leaves[place].content = ichido_core::audit::Code::from_bytes([1; 32]);
+        put_list(&fixture, number, &leaves).await;
+        let report = verify(&fixture).await;
+        assert_eq!(kinds(&report), [Kind::SealChanged, Kind::Changed]);
+        assert_eq!(named(&report), named(&changed), "the entry is still named");
+
+        // Everything, from the first seal on: by another key, and by none.
+        for forged in [Some(wrong_key()), None] {
+            write(&fixture, "DELETE FROM {t}seals").await;
+            if fixture.store.is_sqlite() {
+                write(&fixture, "INSERT OR IGNORE INTO ichido_unsealed SELECT message_id, fence, step FROM ichido_events").await;
+            }
+            while fixture.store.audit_verify(forged.as_ref(), None).await.unwrap().sealed < 6 {
+                fixture.store.audit_seal(forged.as_ref(), 10).await.unwrap();
+            }
+            assert!(fixture.store.audit_verify(forged.as_ref(), None).await.unwrap().is_whole(), "by its own measure");
+            let report = verify(&fixture).await;
+            let kind = if forged.is_some() { Kind::SealChanged } else { Kind::SealUnkeyed };
+            assert!(kinds(&report).contains(&kind), "{report:?}");
+        }
+    }
+
+    #[test]
+    async fn a_chain_under_a_key_is_not_continued_without_it(fixture: Fixture) {
+        sent(&fixture, 1).await;
+        while fixture.store.audit_seal(None, 10).await.unwrap() == AuditSealed::Nothing {}
+        let report = fixture.store.audit_verify(None, None).await.unwrap();
+        assert!(report.is_whole() && report.seals_keyed == 0 && !report.key_given);
+        fixture.enqueue("more").await;
+        let work = fixture.claim_one().await;
+        fixture.send(&work).await;
+        assert_eq!(seal(&fixture.store, 10).await, 1);
+        assert_eq!(fixture.store.audit_seal(None, 10).await.unwrap(), AuditSealed::KeyNeeded);
+        assert_whole(&fixture).await;
+        let report = fixture.store.audit_verify(None, None).await.unwrap();
+        assert!(report.is_whole(), "less is shown, and nothing wrong found: {report:?}");
+        let report = fixture.store.audit_verify(Some(&wrong_key()), None).await.unwrap();
+        assert_eq!(kinds(&report), [Kind::SealChanged], "it is not the key");
+    }
+
+    #[test]
+    async fn seals_that_were_cut_off_are_missed_by_who_kept_the_head(fixture: Fixture) {
+        sent(&fixture, 9).await;
+        seal(&fixture.store, 3).await;
+        let head = fixture.store.audit_head().await.unwrap().unwrap();
+        assert_eq!(Head::parse(&head.to_string()), Some(head));
+        write(&fixture, &format!("DELETE FROM {{t}}seals WHERE number = {}", head.number)).await;
+        let report = fixture.store.audit_verify(Some(&key()), Some(head)).await.unwrap();
+        assert!(kinds(&report).contains(&Kind::SealRemoved), "{report:?}");
+        write(&fixture, "DELETE FROM {t}seals WHERE number = 1").await;
+        assert_eq!(verify(&fixture).await.findings[0].kind, Kind::SealRemoved);
+    }
+
+    #[test]
+    async fn retention_leaves_the_chain_whole(fixture: Fixture) {
+        let old = sent(&fixture, 5).await;
+        seal(&fixture.store, 3).await;
+        let kept = fixture.dead("dead", Effect::NotDone).await;
+        seal(&fixture.store, 3).await;
+        fixture.pass(DAY);
+        let moment = fixture.store.now().await.unwrap();
+        assert_eq!(fixture.store.message_forget_keyed(&key(), moment, 3).await.unwrap(), 3);
+        let report = assert_whole(&fixture).await;
+        assert_eq!((report.sealed, report.forgotten), (6, 3));
+        // Without the key it is not believed.
+        assert_eq!(fixture.store.message_forget(moment, 10).await.unwrap(), 2);
+        let report = verify(&fixture).await;
+        let mut found = named(&report);
+        found.sort_by_key(|(_, id)| *id);
+        assert_eq!(found, [(Kind::Removed, old[3]), (Kind::Removed, old[4])]);
+        assert!(fixture.store.audit_verify(None, None).await.unwrap().is_whole(), "who has no key cannot tell");
+        assert_eq!(fixture.status(kept).await, "dead");
+    }
+
+    #[test]
+    async fn a_span_that_is_all_forgotten_keeps_root_and_count(fixture: Fixture) {
+        sent(&fixture, 4).await;
+        seal(&fixture.store, 10).await;
+        let dead = fixture.dead("dead", Effect::NotDone).await;
+        seal(&fixture.store, 10).await;
+        let nothing = fixture.store.audit_prune(Some(&key()), 0, 10).await.unwrap();
+        assert_eq!((nothing.seals, nothing.after), (0, Some(2)));
+        fixture.pass(DAY);
+        let moment = fixture.store.now().await.unwrap();
+        assert_eq!(fixture.store.message_forget_keyed(&key(), moment, 10).await.unwrap(), 4);
+        assert_eq!(fixture.store.audit_prune(Some(&wrong_key()), 0, 10).await.unwrap().seals, 0);
+        assert_eq!(fixture.store.audit_prune(Some(&key()), 0, 10).await.unwrap().seals, 1);
+        assert_eq!(fixture.store.audit_prune(Some(&key()), 2, 10).await.unwrap().after, None);
+        let report = assert_whole(&fixture).await;
+        assert_eq!((report.sealed, report.forgotten, report.seals), (5, 4, 2));
+        assert_eq!(lists(&fixture).await.len(), 1, "the one with the dead letter");
+        assert_eq!(write(&fixture, "DELETE FROM {t}forgotten").await, 0, "the notes went with the list");
+        assert_eq!(fixture.status(dead).await, "dead");
+    }
+
+    #[test]
+    async fn what_is_forgotten_before_it_is_sealed_leaves_nothing_behind(fixture: Fixture) {
+        sent(&fixture, 3).await;
+        fixture.pass(DAY);
+        let moment = fixture.store.now().await.unwrap();
+        assert_eq!(fixture.store.message_forget(moment, 10).await.unwrap(), 3);
+        assert_eq!(seal(&fixture.store, 10).await, 0);
+        let report = assert_whole(&fixture).await;
+        assert_eq!((report.sealed, report.unsealed), (0, 0));
+    }
+
+    /// A node whose clock is a day ahead, and one whose clock is not: seals go by the order of writing.
+    #[test]
+    async fn clocks_that_differ_do_not_matter(fixture: Fixture) {
+        let ahead = fixture.another_node().await;
+        ahead.skew_by(DAY);
+        for round in 0..4 {
+            fixture.enqueue(&format!("k{round}")).await;
+            let store = if round % 2 == 0 { &ahead } else { &fixture.store };
+            let work = store.work_claim(&queue(), many(1), terms()).await.unwrap().remove(0);
+            let settlement = ichido_store::message::Settlement::of(&work, succeeded(&work), ichido_store::message::Note::default());
+            store.work_settle(settlement).await.unwrap();
+            assert_eq!(seal(store, 10).await, 1);
+        }
+        let report = assert_whole(&fixture).await;
+        assert_eq!(report.sealed, 4);
+        assert_eq!(report.late.len(), 2, "a date so long before others is pointed out");
+    }
+
+    #[test]
+    async fn an_entry_names_the_one_before_it_of_its_message(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, again(&work)).await;
+        seal(&fixture.store, 10).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let work = fixture.claim_one().await;
+        fixture.send(&work).await;
+        seal(&fixture.store, 10).await;
+        let leaves: Vec<Leaf> =
+            lists(&fixture).await.iter().flat_map(|(_, list)| leaf::read(list).unwrap()).collect();
+        assert_eq!(leaves.len(), 3);
+        assert!(leaves.iter().all(|leaf| leaf.id.message == id));
+        assert_eq!(leaves[0].previous, None);
+        assert_eq!(leaves[1].previous, Some(leaves[0].content));
+        assert_eq!(leaves[2].previous, Some(leaves[1].content));
+    }
+
+    /// Workers settle, two nodes seal, a third forgets, all at once: each entry is sealed once, and nothing is missed.
+    #[test]
+    async fn sealing_beside_writers_other_sealers_and_retention_misses_nothing(fixture: Fixture) {
+        const COUNT: usize = 300;
+        fixture.enqueue_many(COUNT).await;
+        let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let mut tasks = tokio::task::JoinSet::new();
+        for limit in [7, 50] {
+            let (node, done) = (fixture.another_node().await, std::sync::Arc::clone(&done));
+            tasks.spawn(async move {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    seal_now(&node, limit).await;
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        let (forgetful, over) = (fixture.another_node().await, std::sync::Arc::clone(&done));
+        tasks.spawn(async move {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let moment = forgetful.now().await.unwrap();
+                match forgetful.message_forget_keyed(&key(), moment, 5).await {
+                    Ok(_) | Err(StoreError::Busy) => (),
+                    Err(error) => panic!("{error:?}"),
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut settled = 0;
+        while settled < COUNT {
+            let work = fixture.claim(20).await;
+            settled += work.len();
+            let settling = work.iter().map(|work| async { fixture.send(work).await });
+            for one in settling {
+                one.await;
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+        seal(&fixture.store, SEAL_ENTRIES_MAX).await;
+        let report = assert_whole(&fixture).await;
+        assert!(report.sealed <= COUNT as u64 && report.unsealed == 0, "{report:?}");
+        let row = fixture.store.queue_counts().await.unwrap();
+        let left: i64 = row.iter().map(|count| count.count).sum();
+        assert_eq!(report.sealed - report.forgotten, left.unsigned_abs(), "what is there is sealed");
+    }
+}
+
+/// An entry whose transaction commits after later ones were written is waited for, and those after it with it.
+#[tokio::test]
+async fn a_late_commit_is_waited_for() {
+    let fixture = Fixture::postgres().await;
+    sent(&fixture, 2).await;
+    assert_eq!(seal(&fixture.store, 10).await, 2);
+    let mut connection = PgConnection::connect(fixture.url()).await.unwrap();
+    let mut late = connection.begin().await.unwrap();
+    let entry = "INSERT INTO ichido.events (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, effect) \
+                 SELECT message_id, fence, 1, at, from_state, to_state, kind, tries, deaths, effect FROM ichido.events LIMIT 1";
+    late.execute(entry).await.unwrap();
+    fixture.enqueue("after").await;
+    let work = fixture.claim_one().await;
+    fixture.send(&work).await;
+    assert_eq!(seal_now(&fixture.store, 10).await, 0, "what comes after the open one waits with it");
+    let report = assert_whole(&fixture).await;
+    assert_eq!(report.unsealed, 1);
+    late.commit().await.unwrap();
+    assert_eq!(seal(&fixture.store, 10).await, 2);
+    assert_eq!(assert_whole(&fixture).await.sealed, 4);
+}
+
+/// A position is not what an entry says, but it may not be moved to where no seal looks.
+#[tokio::test]
+async fn an_entry_moved_out_of_its_span_is_found() {
+    let fixture = Fixture::postgres().await;
+    let ids = sent(&fixture, 6).await;
+    seal(&fixture.store, 2).await;
+    for position in ["9000000000000000000", "-5", "0"] {
+        let was = "SELECT position FROM ichido.events WHERE message_id = $1";
+        let mut connection = PgConnection::connect(fixture.url()).await.unwrap();
+        let before: i64 = sqlx::query(was).bind(ids[4]).fetch_one(&mut connection).await.unwrap().get(0);
+        let id = literal(&fixture, ids[4]);
+        write(&fixture, &format!("UPDATE ichido.events SET position = {position} WHERE message_id = {id}"))
+            .await;
+        let mut found = named(&verify(&fixture).await);
+        found.sort_by_key(|(kind, _)| kind.as_str());
+        assert_eq!(found, [(Kind::Inserted, ids[4]), (Kind::Removed, ids[4])], "{position}");
+        write(&fixture, &format!("UPDATE ichido.events SET position = {before} WHERE message_id = {id}"))
+            .await;
+        assert_whole(&fixture).await;
+    }
+}
+
+/// A server that took over a dump counts its transactions from lower numbers.
+#[tokio::test]
+async fn a_dump_in_another_server_goes_on() {
+    let fixture = Fixture::postgres().await;
+    let ahead = "UPDATE ichido.position_base SET base = 5000000000";
+    write(&fixture, ahead).await;
+    let default = "ALTER TABLE ichido.events ALTER COLUMN position SET DEFAULT";
+    write(&fixture, &format!("{default} 5000000000 + pg_current_xact_id()::text::bigint")).await;
+    sent(&fixture, 3).await;
+    assert_eq!(seal(&fixture.store, 2).await, 3);
+    // As if the numbers had never been so high here.
+    write(&fixture, "UPDATE ichido.position_base SET base = 0").await;
+    write(&fixture, &format!("{default} pg_current_xact_id()::text::bigint")).await;
+    let store = fixture.another_node().await;
+    fixture.another_node().await;
+    fixture.enqueue("after").await;
+    let work = fixture.claim_one().await;
+    fixture.send(&work).await;
+    assert_eq!(seal(&store, 10).await, 1);
+    assert_eq!(assert_whole(&fixture).await.sealed, 4);
+}
+
+/// On SQLite what waits for its seal is noted, so that even there an entry is missed.
+#[tokio::test]
+async fn an_entry_removed_before_its_seal_is_missed_on_sqlite() {
+    let fixture = Fixture::sqlite().await;
+    let ids = sent(&fixture, 2).await;
+    let id = literal(&fixture, ids[0]);
+    write(&fixture, &format!("DELETE FROM ichido_events WHERE message_id = {id}")).await;
+    let report = verify(&fixture).await;
+    assert_eq!(named(&report), [(Kind::Removed, ids[0])]);
+    assert_eq!(seal(&fixture.store, 10).await, 1, "the others are sealed all the same");
+    let entry: EntryId = verify(&fixture).await.findings[0].entry.unwrap();
+    assert_eq!(entry.message, ids[0]);
+}
