@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{check, ledger, paper, proxy};
+use crate::{audit, check, ledger, paper, proxy};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -29,6 +29,8 @@ enum Command {
     Ledger(ledger::Args),
     /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
     Paper(paper::Args),
+    /// Seal the audit trail, and find what was changed, removed or inserted in it
+    Audit(audit::Args),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -56,6 +58,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Paper(args) => on_runtime(paper::run(args)),
+        Command::Audit(args) => on_runtime(audit::run(args)),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 //!
 //! Start at [`cli`], the commands; each has a module of its name.
 
+mod audit;
 mod check;
 mod cli;
 mod clock;

@@ -1,0 +1,192 @@
+//! `ichido audit`: seals the trail of what happened, and finds what was tampered with (SPEC F5).
+//!
+//! Guarantee: `verify` ends with 0 only when nothing differs from what was sealed; it names what does, and says what it could not
+//! show. The key is read from a file and shown nowhere.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Subcommand, ValueEnum};
+use ichido_core::audit::AuditKey;
+use ichido_core::audit::seal::Head;
+use ichido_store::Store;
+use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+use ichido_store::error::StoreError;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::store::open;
+
+const AFTER_HELP: &str = "\
+Entries are sealed in spans, each seal chained to the one before it. Make a key by `openssl rand -hex 32`, keep it where who
+can write the database cannot read it, and keep the line of `ichido audit head` somewhere else as well: a head shows when the
+last seals were cut off. What is not sealed yet is not protected, so seal often.
+
+Exit code: 0 when nothing was tampered with, 1 when there are findings, and 2 when the trail cannot be read.
+
+Examples:
+  ichido audit seal   --store sqlite:ichido.db --key-file audit.key
+  ichido audit head   --store sqlite:ichido.db > head.txt
+  ichido audit verify --store sqlite:ichido.db --key-file audit.key --head \"$(cat head.txt)\"";
+
+/// How often sealing is tried while somebody else seals or forgets.
+const BUSY_TRIES: u32 = 50;
+
+/// What `ichido audit` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Where messages are kept: sqlite:FILE or postgres://…
+    #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    store: Option<String>,
+    /// The file that holds the key of the seals, at least 32 bytes
+    #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_AUDIT_KEY_FILE")]
+    key_file: Option<PathBuf>,
+    /// How to show it
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Find entries that were changed, removed or inserted since they were sealed
+    Verify {
+        /// A line of `ichido audit head` that was kept: that seal must be in the chain
+        #[arg(long, value_name = "EXPORTED")]
+        head: Option<String>,
+    },
+    /// Show the last seal, to be kept elsewhere
+    Head,
+    /// Seal what is not sealed yet; a worker does this by itself
+    Seal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+}
+
+/// Does as it is told.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let name = match &args.command {
+        Command::Verify { .. } => "audit verify",
+        Command::Head => "audit head",
+        Command::Seal => "audit seal",
+    };
+    let mut faults = Faults::default();
+    if args.store.is_none() {
+        let what = "say where messages are kept: sqlite:FILE or postgres://…, or set ICHIDO_STORE";
+        faults.add("--store", what);
+    }
+    let key = args.key_file.as_deref().and_then(|path| key(path, &mut faults));
+    let head = match &args.command {
+        Command::Verify { head: Some(text) } => kept(text, &mut faults),
+        _ => None,
+    };
+    let url = faults.or(args.store).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
+    let store = open(&url).await.map_err(|exit| unreadable(name, exit))?;
+    let told = match args.command {
+        Command::Verify { .. } => return verify(&store, key.as_ref(), head, args.format).await,
+        Command::Head => show_head(&store, args.format).await,
+        Command::Seal => seal(&store, key.as_ref(), args.format).await,
+    };
+    println!("{}", told?);
+    Ok(())
+}
+
+/// The key that a file holds. What it holds is not repeated.
+fn key(path: &Path, faults: &mut Faults) -> Option<AuditKey> {
+    let place = format!("--key-file {}", path.display());
+    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"));
+    let key = bytes.and_then(|bytes| AuditKey::parse(&bytes).map_err(|error| error.to_string()));
+    faults.check(&place, key)
+}
+
+fn kept(text: &str, faults: &mut Faults) -> Option<Head> {
+    let head = Head::parse(text);
+    if head.is_none() {
+        faults.add(
+            "--head",
+            "this is no head: give the line that `ichido audit head` printed, as in ichido-audit-1:…",
+        );
+    }
+    head
+}
+
+/// A trail that cannot be read was not judged: that is neither whole nor found wanting.
+fn unreadable(command: &'static str, exit: Exit) -> Exit {
+    match exit {
+        Exit::Failed(why) => {
+            let mut faults = Faults::default();
+            faults.add("--store", why);
+            Exit::Misconfigured { command, faults }
+        }
+        exit => exit,
+    }
+}
+
+async fn verify(
+    store: &Store,
+    key: Option<&AuditKey>,
+    head: Option<Head>,
+    format: Format,
+) -> Result<(), Exit> {
+    let report = store.audit_verify(key, head).await.map_err(|error| {
+        unreadable("audit verify", Exit::Failed(format!("the trail cannot be read: {}", chain(&error))))
+    })?;
+    match format {
+        Format::Human => print!("{}", report::human(&report, head.is_some())),
+        Format::Json => println!("{}", report::json(&report)),
+    }
+    if report.is_whole() { Ok(()) } else { Err(Exit::Found) }
+}
+
+async fn show_head(store: &Store, format: Format) -> Result<String, Exit> {
+    let head = store.audit_head().await;
+    let head =
+        head.map_err(|error| Exit::Failed(format!("the last seal cannot be read: {}", chain(&error))))?;
+    match (head, format) {
+        (Some(head), Format::Human) => Ok(head.to_string()),
+        (Some(head), Format::Json) => Ok(report::head(&head).to_string()),
+        (None, _) => Err(Exit::Failed("nothing is sealed yet; `ichido audit seal` does it".to_owned())),
+    }
+}
+
+async fn seal(store: &Store, key: Option<&AuditKey>, format: Format) -> Result<String, Exit> {
+    let (mut seals, mut count, mut busy) = (0_u64, 0_u64, 0);
+    loop {
+        match store.audit_seal(key, SEAL_ENTRIES_MAX).await {
+            Ok(AuditSealed::Sealed { entries, .. }) => {
+                seals += 1;
+                count += u64::from(entries);
+            }
+            Ok(AuditSealed::Nothing) => break,
+            Ok(AuditSealed::KeyNeeded) => {
+                let why = "the seals so far were made under a key: give the same one by --key-file";
+                return Err(Exit::Failed(why.to_owned()));
+            }
+            Err(StoreError::Busy) if busy < BUSY_TRIES => busy += 1,
+            Err(error) => return Err(Exit::Failed(format!("not all was sealed: {}", chain(&error)))),
+        }
+    }
+    Ok(match format {
+        Format::Human if key.is_some() => format!("sealed {count} entries in {seals} seals"),
+        Format::Human => format!(
+            "sealed {count} entries in {seals} seals, without a key: who can write the database can make such seals anew (--key-file)"
+        ),
+        Format::Json => json!({ "seals": seals, "entries": count, "keyed": key.is_some() }).to_string(),
+    })
+}
+
+/// An error with what caused it.
+fn chain(error: &StoreError) -> String {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    format!("{error}{cause}")
+}

@@ -1,0 +1,117 @@
+//! What `ichido audit verify` found, for people and for programs.
+
+use std::fmt::Write as _;
+
+use ichido_core::audit::seal::Head;
+use ichido_core::audit::verify::{Finding, Report};
+use serde_json::{Value, json};
+
+/// A few lines, the findings first; then what this could not show.
+pub(super) fn human(report: &Report, head_given: bool) -> String {
+    let mut out = String::new();
+    for finding in &report.findings {
+        _ = writeln!(out, "{}", line(finding));
+    }
+    let listed = report.findings.len() as u64;
+    if listed < report.found {
+        _ = writeln!(out, "… and {} more", report.found - listed);
+    }
+    for late in &report.late {
+        _ = writeln!(
+            out,
+            "note: message {} entry {} in seal {} is dated {}, long before what was sealed earlier: is a clock wrong, or was it put in?",
+            late.entry.message, late.entry, late.seal, late.at
+        );
+    }
+    let Report { seals, sealed, forgotten, unsealed, .. } = report;
+    let verdict = if report.is_whole() { "whole" } else { "TAMPERED WITH" };
+    _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them forgotten since");
+    for told in limits(report, head_given) {
+        _ = writeln!(out, "note: {told}");
+    }
+    if 0 < *unsealed {
+        let since = report.unsealed_since.map(|since| format!(", the oldest of {since}")).unwrap_or_default();
+        _ = writeln!(out, "note: {unsealed} entries are not sealed yet{since}: nothing is shown of these");
+    }
+    out
+}
+
+/// `changed: message … entry 4.0 in seal 3, of 2026-…: why`.
+fn line(finding: &Finding) -> String {
+    let mut line = format!("{}:", finding.kind.as_str());
+    if let Some(entry) = &finding.entry {
+        _ = write!(line, " message {} entry {entry}", entry.message);
+    }
+    if let Some(seal) = finding.seal {
+        let before = if finding.entry.is_some() { " in" } else { "" };
+        _ = write!(line, "{before} seal {seal}");
+    }
+    if let Some(at) = finding.at {
+        _ = write!(line, ", of {at}");
+    }
+    _ = write!(line, ": {}", finding.why);
+    line
+}
+
+/// What this proves less by.
+fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
+    let mut limits = Vec::new();
+    if report.seals == 0 {
+        limits.push("there are no seals, so nothing was judged; `ichido audit seal` makes them");
+        return limits;
+    }
+    if report.seals_keyed == 0 {
+        limits.push(
+            "the seals were made without a key: who can write the database can make them anew, and this proves less",
+        );
+    } else if !report.key_given {
+        limits.push(
+            "the key was not given (--key-file), so the seals' codes were not checked, and this proves less",
+        );
+    }
+    if !head_given {
+        limits.push("no head was given (--head), so seals cut off at the end would not be missed");
+    }
+    limits
+}
+
+/// One object.
+pub(super) fn json(report: &Report) -> Value {
+    let findings = report.findings.iter().map(|finding| {
+        json!({
+            "kind": finding.kind.as_str(),
+            "message": finding.entry.map(|entry| entry.message.to_string()),
+            "entry": finding.entry.map(|entry| json!({ "fence": entry.fence, "step": entry.step })),
+            "seal": finding.seal,
+            "at": finding.at.map(|at| at.to_string()),
+            "why": finding.why,
+        })
+    });
+    let late = report.late.iter().map(|late| {
+        json!({
+            "message": late.entry.message.to_string(),
+            "entry": { "fence": late.entry.fence, "step": late.entry.step },
+            "seal": late.seal,
+            "at": late.at.to_string(),
+        })
+    });
+    json!({
+        "whole": report.is_whole(),
+        "found": report.found,
+        "findings": findings.collect::<Vec<_>>(),
+        "late": late.collect::<Vec<_>>(),
+        "seals": report.seals,
+        "seals_keyed": report.seals_keyed,
+        "key_given": report.key_given,
+        "sealed": report.sealed,
+        "forgotten": report.forgotten,
+        "unsealed": report.unsealed,
+        "unsealed_since": report.unsealed_since.map(|since| since.to_string()),
+        "head": report.head.as_ref().map(|head| head.to_string()),
+    })
+}
+
+/// The last seal.
+pub(super) fn head(head: &Head) -> Value {
+    json!({ "head": head.to_string(), "seal": head.number, "entries": head.total })
+}

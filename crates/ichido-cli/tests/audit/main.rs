@@ -1,0 +1,216 @@
+//! `ichido audit` as a process: seals, heads, and what was tampered with (SPEC F5).
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Event;
+use ichido_store::Store;
+use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
+use ichido_store::testing::{postgres, sqlite};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteConnection};
+use uuid::Uuid;
+
+const KEY: &str = "0123456789abcdef0123456789abcdef0123456789abcdef\n";
+
+/// Runs the binary to its end: exit code, standard output, standard error.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ichido")).args(arguments).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A file of this test's own.
+struct KeyFile(PathBuf);
+
+impl KeyFile {
+    fn new(content: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ichido-audit-{}.key", Uuid::now_v7()));
+        std::fs::write(&path, content).expect("written");
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+}
+
+impl Drop for KeyFile {
+    fn drop(&mut self) {
+        // Whether it is still there is nobody's concern any more.
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// Sends this many messages; answers their ids.
+async fn sent(url: &str, count: usize) -> Vec<Uuid> {
+    let store = Store::open(url, 2).await.expect("the store");
+    let queue = QueueName::parse("orders").expect("a name");
+    let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_secs(30), marks: false };
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
+        let message = NewMessage::new(queue.clone(), "alice", key, b"secret payload".to_vec());
+        store.message_enqueue(message).await.expect("put in");
+        let work = store.work_claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
+        ids.push(work.id);
+        let event = Event::Succeeded { fence: work.fence };
+        store.work_settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
+    }
+    ids
+}
+
+/// Seals until nothing is left; another test's transaction on the same server may be in the way for a moment.
+fn seal_all(url: &str, key: &KeyFile) {
+    loop {
+        let (code, _, err) = run(&["audit", "seal", "--store", url, "--key-file", key.path()]);
+        assert_eq!(code, Some(0), "{err}");
+        let (_, out, _) =
+            run(&["audit", "verify", "--store", url, "--key-file", key.path(), "--format", "json"]);
+        if json(&out)["unsealed"] == 0 {
+            return;
+        }
+    }
+}
+
+fn json(out: &str) -> Value {
+    serde_json::from_str(out).expect("JSON")
+}
+
+async fn on_sqlite(url: &str, sql: String) {
+    let mut connection = SqliteConnection::connect(url).await.expect("connected");
+    connection.execute(AssertSqlSafe(sql)).await.expect("done");
+}
+
+#[tokio::test]
+async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
+    let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
+    let ids = sent(&file.url, 5).await;
+    let (code, out, err) = run(&["audit", "seal", "--store", &file.url, "--key-file", key.path()]);
+    assert_eq!((code, out.as_str()), (Some(0), "sealed 5 entries in 1 seals\n"), "{err}");
+    let (_, head, _) = run(&["audit", "head", "--store", &file.url]);
+    assert!(head.starts_with("ichido-audit-1:1:5:"), "{head}");
+    let verify =
+        ["audit", "verify", "--store", &file.url, "--key-file", key.path(), "--head", head.trim_end()];
+    let (code, out, err) = run(&verify);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(out, "whole: 5 entries in 1 seals, 0 of them forgotten since\n");
+
+    let hex = |id: Uuid| format!("x'{}'", id.simple());
+    on_sqlite(&file.url, format!("UPDATE ichido_events SET actor = 'x' WHERE message_id = {}", hex(ids[0])))
+        .await;
+    on_sqlite(&file.url, format!("DELETE FROM ichido_events WHERE message_id = {}", hex(ids[1]))).await;
+    on_sqlite(
+        &file.url,
+        format!(
+            "INSERT INTO ichido_events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, doubt_since, \
+             travels_until, effect, code, status, result_digest, receipt, excerpt, node, actor FROM ichido_events WHERE message_id = {}; \
+             DELETE FROM ichido_unsealed",
+            hex(ids[2])
+        ),
+    )
+    .await;
+    let (code, out, _) = run(&verify);
+    assert_eq!(code, Some(1));
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].starts_with(&format!("changed: message {} entry ", ids[0])), "{out}");
+    assert!(lines[0].contains(".0 in seal 1, of 20"), "{out}");
+    assert!(lines[1].starts_with(&format!("removed: message {} entry ", ids[1])), "{out}");
+    assert!(lines[2].starts_with(&format!("inserted: message {} entry ", ids[2])), "{out}");
+    assert_eq!(lines[3], "TAMPERED WITH: 5 entries in 1 seals, 0 of them forgotten since");
+    assert!(!out.contains("secret") && !out.contains(KEY.trim_end()));
+
+    let (code, out, _) = run(&[&verify[..], &["--format", "json"]].concat());
+    assert_eq!(code, Some(1));
+    let report = json(&out);
+    assert_eq!((&report["whole"], &report["found"]), (&Value::Bool(false), &3.into()));
+    let finding = &report["findings"][1];
+    assert_eq!((finding["kind"].as_str(), finding["seal"].as_u64()), (Some("removed"), Some(1)));
+    assert_eq!(finding["message"].as_str(), Some(ids[1].to_string().as_str()));
+    assert!(finding["entry"]["fence"].is_u64() && finding["at"].is_string());
+}
+
+#[tokio::test]
+async fn the_same_on_postgres() {
+    let (database, key) = (postgres::fresh_database().await, KeyFile::new(KEY));
+    let ids = sent(&database.url, 3).await;
+    seal_all(&database.url, &key);
+    let verify = ["audit", "verify", "--store", &database.url, "--key-file", key.path()];
+    let (code, out, err) = run(&verify);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("no head was given"), "{out}");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let change = format!("UPDATE ichido.events SET to_state = 'dead' WHERE message_id = '{}'", ids[1]);
+    connection.execute(AssertSqlSafe(change)).await.expect("changed");
+    let (code, out, _) = run(&verify);
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with(&format!("changed: message {}", ids[1])), "{out}");
+}
+
+#[tokio::test]
+async fn it_says_what_it_could_not_show() {
+    let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
+    sent(&file.url, 2).await;
+    let (code, _, err) = run(&["audit", "head", "--store", &file.url]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("nothing is sealed yet"), "{err}");
+    let (code, out, _) = run(&["audit", "verify", "--store", &file.url]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("there are no seals") && out.contains("2 entries are not sealed yet"), "{out}");
+
+    let (_, out, _) = run(&["audit", "seal", "--store", &file.url]);
+    assert!(out.contains("without a key"), "{out}");
+    let (_, out, _) = run(&["audit", "verify", "--store", &file.url]);
+    assert!(out.contains("made without a key") && out.contains("proves less"), "{out}");
+
+    // With a key from here on, and never without it again.
+    sent(&file.url, 1).await;
+    seal_all(&file.url, &key);
+    let (code, _, err) = run(&["audit", "seal", "--store", &file.url]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("--key-file"), "{err}");
+    let (code, out, _) = run(&["audit", "verify", "--store", &file.url]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("the key was not given"), "{out}");
+    let other = KeyFile::new("another key, which is long enough as well");
+    let (code, out, _) = run(&["audit", "verify", "--store", &file.url, "--key-file", other.path()]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("this is not the key"), "{out}");
+}
+
+#[tokio::test]
+async fn seals_cut_off_at_the_end_are_missed_by_who_kept_the_head() {
+    let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
+    sent(&file.url, 1).await;
+    seal_all(&file.url, &key);
+    sent(&file.url, 1).await;
+    seal_all(&file.url, &key);
+    let (_, head, _) = run(&["audit", "head", "--store", &file.url, "--format", "json"]);
+    let head = json(&head);
+    assert_eq!((head["seal"].as_u64(), head["entries"].as_u64()), (Some(2), Some(2)));
+    on_sqlite(&file.url, "DELETE FROM ichido_seals WHERE number = 2".to_owned()).await;
+    on_sqlite(&file.url, "INSERT OR IGNORE INTO ichido_unsealed SELECT message_id, fence, step FROM ichido_events WHERE fence = (SELECT max(fence) FROM ichido_events)".to_owned()).await;
+    let verify = ["audit", "verify", "--store", &file.url, "--key-file", key.path()];
+    assert_eq!(run(&verify).0, Some(0), "nothing else shows it");
+    let (code, out, _) = run(&[&verify[..], &["--head", head["head"].as_str().expect("a head")]].concat());
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with("seal_removed: seal 2: the head that was kept"), "{out}");
+}
+
+#[test]
+fn what_cannot_be_read_is_neither_whole_nor_found_wanting() {
+    let short = KeyFile::new("short");
+    let (code, _, err) = run(&["audit", "verify", "--key-file", short.path(), "--head", "nonsense"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("3 problems"), "{err}");
+    assert!(err.contains("at least 32") && !err.contains("\"short\""), "{err}");
+    assert!(err.contains("ichido-audit-1:"), "{err}");
+    let (code, _, err) = run(&["audit", "verify", "--store", "sqlite:/nowhere/at/all.db"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (code, _, err) = run(&["audit", "seal", "--store", "sqlite:x", "--key-file", "/nowhere/key"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("cannot be read"), "{err}");
+}
