@@ -107,7 +107,7 @@ pub(super) fn json(report: &Report) -> Value {
         "forgotten": report.forgotten,
         "unsealed": report.unsealed,
         "unsealed_since": report.unsealed_since.map(|since| since.to_string()),
-        "head": report.head.as_ref().map(|head| head.to_string()),
+        "head": report.head.as_ref().map(ToString::to_string),
     })
 }
 

@@ -165,13 +165,10 @@ impl<'k> Verifier<'k> {
     pub fn seal(&mut self, stored: Stored<'_>) -> Option<Checked> {
         let seal = stored.seal;
         self.chain(&seal);
-        let checked = match stored.leaves {
-            Some(bytes) => self.list(&seal, bytes),
-            None => {
-                self.forgotten_whole(&seal, stored.pruned);
-                None
-            }
-        };
+        let checked = stored.leaves.and_then(|bytes| self.list(&seal, bytes));
+        if stored.leaves.is_none() {
+            self.forgotten_whole(&seal, stored.pruned);
+        }
         self.report.seals += 1;
         self.report.sealed += u64::from(seal.count);
         self.last = Some(seal);

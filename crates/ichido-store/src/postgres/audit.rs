@@ -25,7 +25,7 @@ use crate::error::StoreError;
 
 /// Up to where entries can be sealed, where those of transactions to come begin, and the time.
 struct Horizon {
-    horizon: i64,
+    ended_below: i64,
     following: i64,
     now: Timestamp,
 }
@@ -57,9 +57,9 @@ impl Postgres {
         if last.is_some_and(|last| last.keyed) && key.is_none() {
             return Ok(AuditSealed::KeyNeeded);
         }
-        let Horizon { horizon, now, .. } = self.horizon(connection).await?;
+        let Horizon { ended_below, now, .. } = self.horizon(connection).await?;
         let since = last.map_or(i64::MIN, |last| last.until);
-        let Some(until) = span(connection, since, horizon, i64::from(limit)).await? else {
+        let Some(until) = span(connection, since, ended_below, i64::from(limit)).await? else {
             return Ok(AuditSealed::Nothing);
         };
         let entries = entries_of(connection, since, until).await?;
@@ -184,7 +184,7 @@ impl Postgres {
         let query = sqlx::query(include_str!("sql/seal_horizon.sql")).bind(self.skew());
         let row = query.fetch_one(connection).await?;
         Ok(Horizon {
-            horizon: row.number("horizon")?,
+            ended_below: row.number("ended_below")?,
             following: row.number("following")?,
             now: row.moment("now")?,
         })

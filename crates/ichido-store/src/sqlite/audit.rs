@@ -38,7 +38,8 @@ impl Sqlite {
             sqlx::query(include_str!("sql/seal_entries.sql")).bind(limit).fetch_all(&mut *reader).await?;
         let entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
         let before = before(&mut reader, &entries).await?;
-        let until = last.map_or(0, |last| last.until).saturating_add(i64::from(limit).min(rows.len() as i64));
+        let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+        let until = last.map_or(0, |last| last.until).saturating_add(count);
         let now = self.now(&mut reader).await?;
         drop(reader);
         let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, &before, (until, now), key) else {
