@@ -86,7 +86,7 @@ pub fn write(leaves: &[Leaf]) -> Vec<u8> {
     bytes
 }
 
-/// Reads back what [`write`] wrote; `None` for anything else.
+/// Reads back what [`write()`] wrote; `None` for anything else.
 pub fn read(mut bytes: &[u8]) -> Option<Vec<Leaf>> {
     let mut leaves = Vec::with_capacity(bytes.len() / Leaf::BYTES);
     while !bytes.is_empty() {
