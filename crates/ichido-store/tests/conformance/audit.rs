@@ -102,7 +102,7 @@ async fn lists(fixture: &Fixture) -> Vec<(i64, Vec<u8>)> {
 }
 
 async fn put_list(fixture: &Fixture, number: i64, leaves: &[Leaf]) {
-    let hex: String = leaf::write(leaves).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = leaf::write(leaves).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
     let bytes = if fixture.store.is_sqlite() { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") };
     let changed =
         write(fixture, &format!("UPDATE {{t}}seals SET leaves = {bytes} WHERE number = {number}")).await;
