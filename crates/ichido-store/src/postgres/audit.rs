@@ -11,7 +11,7 @@ use ichido_core::audit::leaf::{self, Leaf};
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
 use ichido_core::audit::verify::{Checked, Report, Verifier};
 use ichido_core::time::Timestamp;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::Postgres;
@@ -82,7 +82,8 @@ impl Postgres {
         key: Option<&AuditKey>,
         head: Option<Head>,
     ) -> Result<Report, StoreError> {
-        let options = self.options.clone().options([("statement_timeout", "0")]);
+        // It may take long, and nobody need be warned of that.
+        let options = self.options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
         let mut connection = PgConnection::connect_with(&options).await.map_err(StoreError::Unavailable)?;
         let mut snapshot = connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
         let mut verifier = Verifier::new(key, head);

@@ -11,7 +11,7 @@ use ichido_core::audit::leaf::{self, Leaf};
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
 use ichido_core::audit::verify::{Checked, Report, Verifier};
 use serde_json::{Value, json};
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::{Sqlite, Writing, json as batch};
@@ -70,7 +70,8 @@ impl Sqlite {
         head: Option<Head>,
     ) -> Result<Report, StoreError> {
         // As the writer's, because a reader may write nothing at all; it writes nothing but its own table.
-        let options = self.writer.connect_options();
+        // It may take long, and nobody need be warned of that.
+        let options = (*self.writer.connect_options()).clone().disable_statement_logging();
         let mut connection =
             SqliteConnection::connect_with(&options).await.map_err(StoreError::Unavailable)?;
         sqlx::query(include_str!("sql/listed_make.sql")).execute(&mut connection).await?;
