@@ -61,7 +61,7 @@ enum Command {
     },
     /// Show the last seal, to be kept elsewhere
     Head,
-    /// Seal what is not sealed yet; a worker does this by itself
+    /// Seal what is not sealed yet
     Seal,
 }
 

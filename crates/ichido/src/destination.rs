@@ -5,7 +5,6 @@
 //!
 //! Start at [`Call`] and [`Came`]. Each kind of destination is a module here, behind the feature of its name.
 
-#[cfg(feature = "http")]
 pub mod http;
 
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //!
 //! Start at `once`, the layer for endpoints (feature `once`, on by default).
 
-#[cfg(feature = "worker")]
+#[cfg(feature = "http")]
 pub mod destination;
 #[cfg(feature = "once")]
 pub mod once;
