@@ -290,6 +290,19 @@ impl Table {
 }
 
 impl Verdict {
+    /// What somebody who acted in person says of it, where no table has to read it from an answer: a function in this process.
+    ///
+    /// Nothing of it reaches the [pace](crate::pace) but what is said in `report`.
+    pub const fn said(
+        code: Option<ErrorCode>,
+        effect: Effect,
+        advice: Advice,
+        hint: Option<Duration>,
+        report: Option<PaceReport>,
+    ) -> Self {
+        Self { code, effect, advice, hint, report }
+    }
+
     fn doubted(self, advice: Advice) -> Self {
         Self { code: Some(ErrorCode::KeyNotEchoed), effect: Effect::Unknown, advice, ..self }
     }

@@ -98,6 +98,19 @@ pub struct RescueTerms {
     pub travels_for: Duration,
 }
 
+/// What a rescue came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rescued {
+    /// The queue of the claim.
+    pub queue: QueueName,
+    /// How many messages it still held.
+    pub count: usize,
+    /// Those of them that are dead now.
+    pub dead: Vec<Uuid>,
+    /// Those of them that are parked now.
+    pub parked: Vec<Uuid>,
+}
+
 /// The steps of all that a lapsed lease still holds.
 pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
     let mut moves = Moves::default();

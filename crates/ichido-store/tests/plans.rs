@@ -179,8 +179,13 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     let contents =
         plan(&mut connection, include_str!("../src/postgres/sql/content_sweep.sql"), "100, 0").await;
     contents.goes_by("contents_until");
-    let rescue = plan(&mut connection, include_str!("../src/postgres/sql/rescue_lock.sql"), "0").await;
+    let rescue = include_str!("../src/postgres/sql/rescue_lock.sql");
+    let rescue = plan(&mut connection, rescue, "0, ARRAY['orders']").await;
     assert!(!scans(&serde_json::from_str(&rescue.text).expect("a plan"), "messages"));
+    let oldest = include_str!("../src/postgres/sql/queue_oldest.sql");
+    let oldest = plan(&mut connection, oldest, "'orders'").await;
+    oldest.goes_by("ready_pkey");
+    assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
     let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";
     plan(&mut connection, include_str!("../src/postgres/sql/rescue_left.sql"), left)
         .await

@@ -36,7 +36,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 10] = [
+const SMALL: [(&str, &str); 11] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -44,6 +44,8 @@ const SMALL: [(&str, &str); 10] = [
     ("message_list_live.sql", "SCAN ichido_ready"),
     ("message_list_live.sql", "SCAN ichido_leases"),
     ("message_list_live.sql", "SCAN live"),
+    // The priorities in use.
+    ("queue_oldest.sql", "SCAN u"),
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch that is being sent.
     ("seal_entries.sql", "SCAN u"), // What no seal has yet, up to a limit.
     ("unsealed.sql", "SCAN u"),
@@ -114,12 +116,14 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 31] {
+fn statements() -> [Expected; 32] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
         "work_pick_suspect" by ["SEARCH r USING INDEX ichido_ready_suspect (queue=?)", MESSAGE_ID];
         "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
+        // The oldest that waits.
+        "queue_oldest" by ["SEARCH r USING PRIMARY KEY (queue=? AND priority>?)", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
         // What nobody knows the outcome of.
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];

@@ -3,10 +3,21 @@
 //! Guarantee: a destination is called with the same key on every try of a message (SPEC D7), never tries again by itself, and tells
 //! of each try what is known of its effect, never more.
 //!
-//! Start at [`Call`] and [`Came`]. Each kind of destination is a module here, behind the feature of its name.
+//! Start at [`Call`] and [`Came`]. [`Destination`] is the kinds there are; [`Handler`] is a function in this process, `http` a receiver
+//! elsewhere, behind the feature of its name.
 
+mod cancel;
+mod handler;
+#[cfg(feature = "http")]
 pub mod http;
+mod job;
 
+pub use cancel::Cancel;
+pub use handler::Handler;
+pub use job::{Done, Failed, Job};
+
+#[cfg(feature = "http")]
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +27,72 @@ use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Verdict;
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
+
+#[cfg(feature = "http")]
+use self::http::Http;
+
+/// Where a queue's messages go.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Destination {
+    /// A function in this process.
+    Handler(Handler),
+    /// A receiver that is called over HTTP.
+    #[cfg(feature = "http")]
+    Http(Arc<Http>),
+}
+
+impl Destination {
+    /// Makes one try. It ends by itself within the promised time-out; whoever drops it before gives the call up.
+    pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
+        match self {
+            Self::Handler(handler) => handler.call(call, cancel).await,
+            // Whoever drops the call closes its connection, which is all that can be told to the other side.
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.call(call).await,
+        }
+    }
+
+    /// What it promises.
+    pub fn promise(&self) -> Promise {
+        match self {
+            Self::Handler(handler) => handler.promise(),
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.promise(),
+        }
+    }
+
+    /// Whether it can be asked after a call whose effect is not known.
+    pub fn can_be_asked(&self) -> bool {
+        match self {
+            Self::Handler(handler) => handler.can_be_asked(),
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.can_be_asked(),
+        }
+    }
+
+    /// Asks what became of the calls under an outbound key.
+    pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
+        match self {
+            Self::Handler(handler) => handler.ask(key).await,
+            #[cfg(feature = "http")]
+            Self::Http(http) => http.ask(key).await,
+        }
+    }
+}
+
+impl From<Handler> for Destination {
+    fn from(handler: Handler) -> Self {
+        Self::Handler(handler)
+    }
+}
+
+#[cfg(feature = "http")]
+impl From<Http> for Destination {
+    fn from(http: Http) -> Self {
+        Self::Http(Arc::new(http))
+    }
+}
 
 /// One try of one message, as its destination gets it.
 #[derive(Clone)]
@@ -90,7 +167,7 @@ pub enum Asked {
         /// For the audit: status, result digest, the receiver's own name for it, an excerpt of the answer.
         note: Note,
     },
-    /// It was not done.
+    /// It was not done, and a call that is still travelling is not thereby excluded: ask no sooner than it can have settled.
     NotDone {
         /// For the audit.
         note: Note,
@@ -100,6 +177,23 @@ pub enum Asked {
         /// For the audit.
         note: Note,
     },
+}
+
+impl Asked {
+    /// It was done, and nothing more is known.
+    pub fn done() -> Self {
+        Self::Done { note: Note::default() }
+    }
+
+    /// It was not done, and nothing more is known.
+    pub fn not_done() -> Self {
+        Self::NotDone { note: Note::default() }
+    }
+
+    /// Neither is proved, and nothing more is known.
+    pub fn unknown() -> Self {
+        Self::Unknown { note: Note::default() }
+    }
 }
 
 /// The answer itself stays out of logs.

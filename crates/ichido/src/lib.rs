@@ -4,9 +4,12 @@
 //! far as what it acts on can be known; where it cannot be known, nothing is guessed. The rules are those of
 //! [`ichido_core`], the memory is [`ichido_store`]'s.
 //!
-//! Start at `once`, the layer for endpoints (feature `once`, on by default).
+//! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers what the outbox holds
+//! (feature `worker`).
 
-#[cfg(feature = "http")]
+#[cfg(feature = "worker")]
 pub mod destination;
 #[cfg(feature = "once")]
 pub mod once;
+#[cfg(feature = "worker")]
+pub mod worker;

@@ -178,24 +178,27 @@ impl Postgres {
         lease.map(|row| held_state(&row, allowed)).transpose()
     }
 
-    /// Rescues the messages of one lapsed lease; `None` when none has lapsed.
+    /// Rescues the messages of one lapsed lease, of these queues if any are named; `None` when none has lapsed.
     ///
     /// `judge` turns what the lease still holds into steps; the driver only locks, reads and writes.
     pub(crate) async fn rescue(
         &self,
+        queues: Option<&[QueueName]>,
         judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
     ) -> Result<Option<usize>, StoreError> {
-        self.calls.talk(async |connection| self.rescue_over(connection, judge).await).await
+        self.calls.talk(async |connection| self.rescue_over(connection, queues, judge).await).await
     }
 
     async fn rescue_over(
         &self,
         connection: &mut PgConnection,
+        queues: Option<&[QueueName]>,
         judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
     ) -> Result<Option<usize>, StoreError> {
         let mut transaction = connection.begin().await?;
         let Some(lease) = sqlx::query(include_str!("sql/rescue_lock.sql"))
             .bind(self.skew())
+            .bind(queues.map(|queues| queues.iter().map(QueueName::as_str).collect::<Vec<_>>()))
             .fetch_optional(&mut *transaction)
             .await?
         else {

@@ -34,23 +34,24 @@ const ROUNDS_MAX: usize = 8;
 const CLAIM_MAX: NonZeroU32 = NonZeroU32::new(limits::CLAIM_MAX).expect("not zero");
 
 impl Postgres {
-    /// Takes up to `count` messages, or one suspect alone.
+    /// Takes up to `count` messages, or, where `suspects` are wanted, one of them alone.
     pub(crate) async fn claim(
         &self,
         queue: &QueueName,
         count: NonZeroU32,
         terms: ClaimTerms,
+        suspects: bool,
     ) -> Result<Vec<Work>, StoreError> {
         let count = count.min(CLAIM_MAX);
         let Some(place) = self.marked(queue, |mark| mark.start(Instant::now())) else {
-            return self.claim_from_the_beginning(queue, count, terms).await;
+            return self.claim_from_the_beginning(queue, count, terms, suspects).await;
         };
         let begun = Instant::now();
         let work = self.claim_behind(queue, count, terms, place).await?;
         self.marked(queue, |mark| mark.went_on(begun.elapsed()));
         if work.is_empty() && self.marked(queue, |mark| mark.look_again(begun)) {
             // The end is reached; what is left may be before the mark.
-            return self.claim_from_the_beginning(queue, count, terms).await;
+            return self.claim_from_the_beginning(queue, count, terms, suspects).await;
         }
         Ok(work)
     }
@@ -60,8 +61,9 @@ impl Postgres {
         queue: &QueueName,
         count: NonZeroU32,
         terms: ClaimTerms,
+        suspects: bool,
     ) -> Result<Vec<Work>, StoreError> {
-        let suspect = self.claim_suspect(queue, terms).await?;
+        let suspect = if suspects { self.claim_suspect(queue, terms).await? } else { Vec::new() };
         if !suspect.is_empty() {
             // The next claim asks for the next one.
             self.marked(queue, Mark::look_soon);

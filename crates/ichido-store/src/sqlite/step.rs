@@ -34,11 +34,12 @@ impl Sqlite {
         Ok(stepped)
     }
 
-    /// Rescues the messages of one lapsed lease; `None` when none has lapsed.
+    /// Rescues the messages of one lapsed lease, of these queues if any are named; `None` when none has lapsed.
     ///
     /// `judge` turns what the lease still holds into steps; the driver only reads and writes.
     pub(crate) async fn rescue(
         &self,
+        queues: Option<&[QueueName]>,
         judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
     ) -> Result<Option<usize>, StoreError> {
         let mut writing = self.write().await?;
@@ -46,6 +47,7 @@ impl Sqlite {
         let Some(lease) = sqlx::query(include_str!("sql/rescue_find.sql"))
             .bind(now.as_micros())
             .bind(json::text(self.own.alive()))
+            .bind(queues.map(|queues| json::text(queues.iter().map(QueueName::as_str))))
             .fetch_optional(writing.connection())
             .await?
         else {

@@ -138,6 +138,15 @@ impl Sqlite {
         Ok(swept.rows_affected())
     }
 
+    /// When the oldest message that could be claimed now was put in.
+    pub(crate) async fn oldest(&self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
+        let row = sqlx::query(include_str!("sql/queue_oldest.sql"))
+            .bind(queue.as_str())
+            .fetch_one(self.pool())
+            .await?;
+        Ok(row.moment_or_none("oldest")?)
+    }
+
     pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
         let row = sqlx::query(include_str!("sql/pace_read.sql"))
             .bind(destination)

@@ -21,17 +21,18 @@ use crate::placement::{Moves, Stamp};
 use crate::rows::{self, work};
 
 impl Sqlite {
-    /// Takes up to `count` messages, or one suspect alone.
+    /// Takes up to `count` messages, or, where `suspects` are wanted, one of them alone.
     pub(crate) async fn claim(
         &self,
         queue: &QueueName,
         count: NonZeroU32,
         terms: ClaimTerms,
+        suspects: bool,
     ) -> Result<Vec<Work>, StoreError> {
         let mut writing = self.write().await?;
         // Drawn when the lease is written: a look at an empty queue writes nothing.
         let fence = fence_from(writing.last.saturating_add(1))?;
-        let mut rows = pick_suspect(&mut writing, queue, fence).await?;
+        let mut rows = if suspects { pick_suspect(&mut writing, queue, fence).await? } else { Vec::new() };
         let suspect = !rows.is_empty();
         if !suspect {
             rows = pick(&mut writing, queue, count, fence).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
@@ -18,11 +18,12 @@ use crate::batch::Bounds;
 use crate::bounded;
 use crate::driver::on;
 use crate::error::StoreError;
+use crate::held::lock;
 use crate::message::{
-    ClaimTerms, Enqueued, NewMessage, Note, Numbered, QueueName, Settlement, Stepped, Work,
+    ClaimTerms, Enqueued, LetterState, NewMessage, Note, Numbered, QueueName, Settlement, Stepped, Work,
 };
 use crate::placement::fitting;
-use crate::rescue::{Lapsed, RescueTerms, judge};
+use crate::rescue::{Lapsed, RescueTerms, Rescued, judge};
 use crate::wake::Topic;
 
 impl Store {
@@ -232,7 +233,19 @@ impl Store {
         terms: ClaimTerms,
     ) -> Result<Vec<Work>, StoreError> {
         let terms = ClaimTerms { lease: bounded(terms.lease), ..terms };
-        on!(&*self.driver, driver => driver.claim(queue, count, terms).await)
+        on!(&*self.driver, driver => driver.claim(queue, count, terms, true).await)
+    }
+
+    /// The same as [`Store::work_claim`], but leaves alone the messages that were held when a worker died: for a worker that has one
+    /// of them in hand already. Were there two, the next death would be charged to both (SPEC E2).
+    pub async fn work_claim_unsuspected(
+        &self,
+        queue: &QueueName,
+        count: NonZeroU32,
+        terms: ClaimTerms,
+    ) -> Result<Vec<Work>, StoreError> {
+        let terms = ClaimTerms { lease: bounded(terms.lease), ..terms };
+        on!(&*self.driver, driver => driver.claim(queue, count, terms, false).await)
     }
 
     /// Marks that these calls are about to begin; answers which of them may: not where the claim was lost, and not where an earlier
@@ -294,16 +307,45 @@ impl Store {
         &self,
         terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
     ) -> Result<Option<usize>, StoreError> {
-        let queue = OnceLock::new();
+        Ok(self.rescue(None, &terms).await?.map(|rescued| rescued.count))
+    }
+
+    /// The same as [`Store::work_rescue`] for the claims of these queues alone: for a node that knows the destinations of some
+    /// queues, and must not decide about others.
+    pub async fn work_rescue_of(
+        &self,
+        queues: &[QueueName],
+        terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
+    ) -> Result<Option<Rescued>, StoreError> {
+        self.rescue(Some(queues), &terms).await
+    }
+
+    async fn rescue(
+        &self,
+        queues: Option<&[QueueName]>,
+        terms: &(dyn Fn(&QueueName) -> RescueTerms + Send + Sync),
+    ) -> Result<Option<Rescued>, StoreError> {
+        let seen = Mutex::new(None);
         let judge = |lapsed: &Lapsed| {
-            queue.get_or_init(|| lapsed.queue.clone());
-            judge(lapsed, &terms(&lapsed.queue))
+            let moves = judge(lapsed, &terms(&lapsed.queue));
+            let letters = moves.letters.iter().map(|letter| (letter.moving.id, letter.place.state));
+            *lock(&seen) = Some((lapsed.queue.clone(), letters.collect::<Vec<_>>()));
+            moves
         };
-        let rescued = on!(&*self.driver, driver => driver.rescue(&judge).await)?;
-        if let (Some(1..), Some(queue)) = (rescued, queue.get()) {
-            self.queue_wake(queue);
+        let count = on!(&*self.driver, driver => driver.rescue(queues, &judge).await)?;
+        let (Some(count), Some((queue, letters))) =
+            (count, seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+        else {
+            return Ok(None);
+        };
+        if 0 < count {
+            self.queue_wake(&queue);
         }
-        Ok(rescued)
+        let of = |state: LetterState| {
+            letters.iter().filter(|(_, name)| *name == state.as_str()).map(|(id, _)| *id).collect()
+        };
+        let (dead, parked) = (of(LetterState::Dead), of(LetterState::Parked));
+        Ok(Some(Rescued { queue, count, dead, parked }))
     }
 
     /// Makes what has come due claimable, at most `limit` messages; answers which queues got how many. Without it nothing that was

@@ -46,6 +46,12 @@ impl Store {
         read(|| async { on!(&*self.driver, driver => driver.counts().await) }).await
     }
 
+    /// When the oldest message of a queue that could be claimed now was put in; `None` when none waits. What is delayed, or waits for
+    /// its next try, does not count.
+    pub async fn queue_oldest(&self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
+        on!(&*self.driver, driver => driver.oldest(queue).await)
+    }
+
     /// Stops (`paused`) or resumes the claiming of a queue, on all nodes. What is claimed goes on; messages are still taken in.
     pub async fn queue_pause(
         &self,

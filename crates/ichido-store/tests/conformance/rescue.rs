@@ -9,10 +9,62 @@ use ichido_store::rescue::RescueTerms;
 use crate::both_databases;
 use crate::fixture::{
     AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, LEASE, TRAVELS_FOR, again, ids, many, message, new_id, only,
-    queue, rescue, succeeded, terms,
+    queue, queue_named, rescue, succeeded, terms,
 };
 
 both_databases! {
+    #[test]
+    async fn a_node_rescues_the_queues_it_names_and_is_told_what_became_of_them(fixture: Fixture) {
+        let other = queue_named("other");
+        let elsewhere = NewMessage { queue: other.clone(), ..message("k1") };
+        let elsewhere = new_id(fixture.put(elsewhere).await);
+        let id = fixture.enqueue("k1").await;
+        fixture.claim_one().await;
+        fixture.store.work_claim(&other, many(1), terms()).await.unwrap();
+        fixture.pass(AFTER_LEASE);
+        let of = |guarantee| move |_: &QueueName| RescueTerms { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR };
+        let ours = [queue()];
+        let rescued = fixture.store.work_rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap().unwrap();
+        assert_eq!((rescued.queue, rescued.count, rescued.parked, rescued.dead), (queue(), 1, vec![id], vec![]));
+        assert_eq!(fixture.store.work_rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap(), None);
+        assert_eq!((fixture.status(id).await, fixture.status(elsewhere).await), ("parked", "sending"));
+        let rescued = fixture.store.work_rescue_of(&[other], of(KEYED)).await.unwrap().unwrap();
+        assert_eq!((rescued.count, rescued.parked, rescued.dead), (1, vec![], vec![]));
+    }
+
+    #[test]
+    async fn whoever_has_a_suspect_in_hand_can_leave_the_others_alone(fixture: Fixture) {
+        let all = fixture.enqueue_many(2).await;
+        fixture.claim(2).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(2));
+        let fresh = fixture.enqueue("fresh").await;
+        let suspect = fixture.claim_one().await;
+        assert_eq!((suspect.id, suspect.history.suspect), (all[0], true));
+        let work = fixture.store.work_claim_unsuspected(&queue(), many(10), terms()).await.unwrap();
+        assert_eq!(ids(&work), [fresh]);
+        assert!(fixture.store.work_claim_unsuspected(&queue(), many(10), terms()).await.unwrap().is_empty());
+        assert_eq!(fixture.claim_one().await.id, all[1]);
+    }
+
+    #[test]
+    async fn the_oldest_that_waits_is_found_whatever_its_priority(fixture: Fixture) {
+        assert_eq!(fixture.store.queue_oldest(&queue()).await.unwrap(), None);
+        let low = NewMessage { priority: 9, ..message("low") };
+        let low = new_id(fixture.put(low).await);
+        fixture.pass(DAY);
+        let delayed = NewMessage { delay: DAY, ..message("delayed") };
+        new_id(fixture.put(delayed).await);
+        let urgent = NewMessage { priority: 0, ..message("urgent") };
+        let urgent = new_id(fixture.put(urgent).await);
+        let oldest = fixture.store.queue_oldest(&queue()).await.unwrap();
+        assert_eq!(oldest, Some(fixture.row(low).await.created_at));
+        assert_eq!(fixture.store.queue_oldest(&queue_named("other")).await.unwrap(), None);
+        let work = fixture.claim(10).await;
+        assert_eq!(ids(&work), [urgent, low]);
+        assert_eq!(fixture.store.queue_oldest(&queue()).await.unwrap(), None, "none can be claimed");
+    }
+
     #[test]
     async fn nothing_is_rescued_while_its_claim_stands(fixture: Fixture) {
         assert_eq!(fixture.rescue(KEYED).await, None, "nothing is claimed");

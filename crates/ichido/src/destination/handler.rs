@@ -1,0 +1,186 @@
+//! A function in this process as a destination.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
+use serde::de::DeserializeOwned;
+use tokio::task::JoinHandle;
+
+use super::{Asked, Call, Came, Cancel, Done, Failed, Job, Promise};
+
+type Running = Pin<Box<dyn Future<Output = Result<Done, Failed>> + Send>>;
+type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
+
+/// A function that does the work of a queue. Cheap to clone; all clones are the same.
+///
+/// Each run is a task of its own: one that panics, or that takes longer than its time-out, is a failed try and holds nobody
+/// up. Unless it says more it promises nothing about repetitions, so a run that was lost is parked and never run blindly again.
+#[derive(Clone)]
+pub struct Handler {
+    run: Arc<dyn Fn(Call, Cancel) -> Running + Send + Sync>,
+    ask: Option<Arc<dyn Fn(IdempotencyKey) -> Asking + Send + Sync>>,
+    promise: Promise,
+}
+
+impl Handler {
+    /// The longest run, unless it says otherwise.
+    pub const TIME_OUT_DEFAULT: Duration = Duration::from_secs(20);
+
+    /// A function of requests that are JSON. A request that cannot be read as `T` is dead at once, and the reason says where.
+    pub fn json<T, F, A, D>(handle: F) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(Job<T>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<D, Failed>> + Send + 'static,
+        D: Into<Done>,
+    {
+        let handle = Arc::new(handle);
+        Self::of(move |call, cancel| {
+            let handle = Arc::clone(&handle);
+            Box::pin(async move {
+                let payload = serde_json::from_slice(&call.body).map_err(|error| {
+                    Failed::dead(format!(
+                        "the request is not the JSON that this queue's handler takes: {error}"
+                    ))
+                })?;
+                handle(Job::of(call, payload, cancel)).await.map(Into::into)
+            })
+        })
+    }
+
+    /// A function of requests as they are.
+    pub fn bytes<F, A, D>(handle: F) -> Self
+    where
+        F: Fn(Job<Bytes>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<D, Failed>> + Send + 'static,
+        D: Into<Done>,
+    {
+        let handle = Arc::new(handle);
+        Self::of(move |call, cancel| {
+            let handle = Arc::clone(&handle);
+            Box::pin(async move {
+                let payload = call.body.clone();
+                handle(Job::of(call, payload, cancel)).await.map(Into::into)
+            })
+        })
+    }
+
+    fn of(run: impl Fn(Call, Cancel) -> Running + Send + Sync + 'static) -> Self {
+        let promise = Promise {
+            guarantee: Guarantee::Nothing,
+            time_out: Self::TIME_OUT_DEFAULT,
+            settles_within: Duration::ZERO,
+        };
+        Self { run: Arc::new(run), ask: None, promise }
+    }
+
+    /// Doing it twice is harmless: a read, or work that may be paid for twice.
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.promise.guarantee = Guarantee::Repeatable;
+        self
+    }
+
+    /// What it calls honours the key for this long from the first call on.
+    #[must_use]
+    pub fn honours_keys(mut self, keeps_for: Duration) -> Self {
+        self.promise.guarantee = Guarantee::HonoursKeys { keeps_for };
+        self
+    }
+
+    /// The longest run.
+    #[must_use]
+    pub fn time_out(mut self, time_out: Duration) -> Self {
+        self.promise.time_out = time_out;
+        self
+    }
+
+    /// The longest that what it started may go on after it was given up on.
+    #[must_use]
+    pub fn settles_within(mut self, settles_within: Duration) -> Self {
+        self.promise.settles_within = settles_within;
+        self
+    }
+
+    /// How to find out whether a run whose outcome was lost did the work, by its outbound key.
+    #[must_use]
+    pub fn reconcile<F, A>(mut self, ask: F) -> Self
+    where
+        F: Fn(IdempotencyKey) -> A + Send + Sync + 'static,
+        A: Future<Output = Asked> + Send + 'static,
+    {
+        self.ask = Some(Arc::new(move |key| Box::pin(ask(key))));
+        self
+    }
+
+    /// Runs it once.
+    pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
+        let (run, call, wish) = (Arc::clone(&self.run), call.clone(), cancel.clone());
+        // A task of its own, so that a panic stays there, and one that blocks its thread holds nobody but itself.
+        let mut task = Task(tokio::spawn(async move { run(call, wish).await }));
+        let ended = tokio::time::timeout(self.promise.time_out, &mut task.0).await;
+        match ended {
+            Ok(Ok(Ok(done))) => done.came(),
+            Ok(Ok(Err(failed))) => failed.came(),
+            Ok(Err(lost)) => Failed::unknown(why_lost(lost)).came(),
+            Err(_) => {
+                cancel.cancel();
+                Failed::timed_out(self.promise.time_out).came()
+            }
+        }
+    }
+
+    /// What it promises.
+    pub fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    /// Whether it can be asked after a run whose outcome was lost.
+    pub fn can_be_asked(&self) -> bool {
+        self.ask.is_some()
+    }
+
+    /// Asks what became of the runs under a key.
+    pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
+        let Some(ask) = self.ask.clone() else { return Asked::unknown() };
+        let (key, time_out) = (key.clone(), self.promise.time_out);
+        let mut task = Task(tokio::spawn(async move { ask(key).await }));
+        match tokio::time::timeout(time_out, &mut task.0).await {
+            Ok(Ok(asked)) => asked,
+            Ok(Err(_)) | Err(_) => Asked::unknown(),
+        }
+    }
+}
+
+impl fmt::Debug for Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler").field("promise", &self.promise).finish_non_exhaustive()
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn why_lost(lost: tokio::task::JoinError) -> String {
+    match lost.try_into_panic() {
+        Ok(panic) => format!("the handler panicked: {}", said(&*panic)),
+        Err(_) => "the handler was ended from outside".to_owned(),
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+}

@@ -1,0 +1,61 @@
+//! The worker: takes messages out of the outbox and acts on them, each once in effect (SPEC D, E1, E2, F2).
+//!
+//! Guarantee: a message is called only under a live claim, and leaves its place only when what came of it is durable. Whether it
+//! is tried again is decided by what is known of its effect, never by a guess. A worker that dies, stands still or is stopped
+//! loses nothing: what it had not begun goes back, what it had begun counts, and what nobody can know is parked.
+//!
+//! ```
+//! use ichido::destination::{Failed, Job};
+//! use ichido::worker::Worker;
+//! # use ichido_store::Store;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize)]
+//! struct Summarize {
+//!     bookmark_id: u64,
+//! }
+//!
+//! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
+//! let worker = Worker::of(store)
+//!     .handle("summarize", |job: Job<Summarize>| async move {
+//!         if job.payload.bookmark_id == 0 {
+//!             return Err(Failed::dead("no bookmark has the number 0"));
+//!         }
+//!         Ok(())
+//!     })
+//!     .start()?;
+//! worker.stop();
+//! worker.ended().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it is laid out
+//!
+//! Each queue has a lane, which claims and keeps the slots; each claimed message is an attempt in a slot of its own, so that none
+//! waits for another's call. A destination has one pacer on each node, and all pacers of a name share one row of the store. The
+//! upkeep promotes what is due, rescues what dead workers held, and, on one node at a time, sweeps, forgets and asks after what
+//! is parked.
+//!
+//! Start at [`Worker`]; reading on, `lane` is what claims, `attempt` what happens to one message.
+
+mod attempt;
+mod begin;
+mod claim;
+mod clock;
+mod draft;
+mod lane;
+mod meter;
+mod node;
+mod pacer;
+mod reconcile;
+mod running;
+mod settings;
+mod settle;
+mod stop;
+mod upkeep;
+
+pub use draft::{BuildError, BuildErrors, Worker};
+pub use pacer::{Paces, SharedRate};
+pub use running::{Running, Stopper};
+pub use settings::{OutboundKey, Queue, Target, limits};

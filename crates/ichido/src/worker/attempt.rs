@@ -1,0 +1,285 @@
+//! One try of one message: from its slot to its settle.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::lifecycle::{Event, Failure, Tried};
+use ichido_core::pace::{Hold, first_call_at};
+use ichido_core::retry::Safety;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use ichido_store::message::{Note, Settlement};
+use tokio::sync::SemaphorePermit;
+
+use super::claim::Held;
+use super::meter::{self, InFlight};
+use super::node::{Node, Served};
+use super::pacer::Slot;
+use super::stop::Stage;
+use crate::destination::{Call, Came, Cancel};
+
+/// A destination ends its calls by itself; one that is this much late is given up on here.
+const LATE_MAX: Duration = Duration::from_secs(1);
+/// A message that may not be called for longer than this goes back, so that it is not held without being worked on.
+const HELD_BACK_MAX: Duration = Duration::from_secs(1);
+/// The longest that anybody waits without looking again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// How long to wait when a beginning could not be marked.
+const MARK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+pub(super) struct Attempt {
+    pub(super) node: Arc<Node>,
+    pub(super) served: Arc<Served>,
+    pub(super) held: Held,
+}
+
+/// What came of an attempt.
+struct End {
+    event: Event,
+    note: Note,
+}
+
+/// Why no call was made.
+enum NotMade {
+    /// The worker stops: it goes back.
+    Stopping,
+    /// The destination is left alone until then: it goes back, and comes again no sooner.
+    HeldBack { until: Timestamp },
+    /// It must not be called: its claim was lost, or it is proven that it was done. Giving it back settles either.
+    MustNot,
+    /// An earlier try may have done it, and the receiver has forgotten the key since.
+    InDoubt,
+}
+
+/// A call that may be made.
+struct Ready<'a> {
+    /// Its slot.
+    sent: Timestamp,
+    _place: Option<SemaphorePermit<'a>>,
+}
+
+impl Attempt {
+    /// Makes it, and returns when what came of it is durable.
+    pub(super) async fn run(self) {
+        let end = match self.prepare().await {
+            Ok(ready) => self.call(ready).await,
+            Err(not_made) => self.not_made(&not_made),
+        };
+        let settlement = Settlement::of(&self.held.work, end.event, end.note);
+        self.node.settle(&self.held, settlement).await;
+        if self.held.suspect.is_some() {
+            let Self { node, served, held } = self;
+            drop(held);
+            // The next one that a worker died with may be taken up.
+            node.store.queue_wake(&served.name);
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.held.now(&self.node.clock)
+    }
+
+    fn safety(&self) -> Safety {
+        self.held.work.history.safety(self.served.aim.promise.guarantee, self.now())
+    }
+
+    /// Waits until the call may be made, unless the worker stops before.
+    async fn prepare(&self) -> Result<Ready<'_>, NotMade> {
+        let aim = &self.served.aim;
+        let stopping = self.node.stop.reached(Stage::Draining);
+        let ready = async {
+            let place = match &aim.places {
+                // Nobody closes it.
+                Some(places) => places.acquire().await.ok(),
+                None => None,
+            };
+            self.breathe().await;
+            Ok(Ready { sent: self.paced().await?, _place: place })
+        };
+        let ready = tokio::select! {
+            biased;
+            () = stopping => return Err(NotMade::Stopping),
+            ready = ready => ready?,
+        };
+        self.may_call().await.map(|()| ready)
+    }
+
+    /// The interval before a first call.
+    async fn breathe(&self) {
+        let interval = self.served.aim.interval;
+        if interval.is_zero() || 1 < self.held.work.history.tries {
+            return;
+        }
+        let first = first_call_at(self.now(), interval);
+        while self.now() < first {
+            tokio::time::sleep(first.since(self.now()).min(LOOK_AGAIN_AFTER)).await;
+        }
+    }
+
+    /// Waits for a slot, and in the slot once more for whatever overtook it.
+    async fn paced(&self) -> Result<Timestamp, NotMade> {
+        let pacer = &self.served.aim.pacer;
+        loop {
+            let (until, why) = match pacer.slot().await {
+                Slot::At(moment) => {
+                    let now = self.now();
+                    if now < moment {
+                        tokio::time::sleep(moment.since(now)).await;
+                    }
+                    match pacer.stopped() {
+                        None => return Ok(moment),
+                        Some(stopped) => stopped,
+                    }
+                }
+                Slot::NotBefore(until, why) => (until, why),
+            };
+            let wait = until.since(self.now());
+            if why != Hold::Rate && HELD_BACK_MAX < wait {
+                return Err(NotMade::HeldBack { until });
+            }
+            tokio::time::sleep(wait.clamp(Duration::from_millis(1), LOOK_AGAIN_AFTER)).await;
+        }
+    }
+
+    /// The last look before the call.
+    async fn may_call(&self) -> Result<(), NotMade> {
+        let (claims, claim) = (&self.node.claims, &self.held.claim);
+        let work = &self.held.work;
+        if work.history.effect() == Effect::Unknown && self.safety() == Safety::Neither {
+            return Err(NotMade::InDoubt);
+        }
+        if !claims.hold(claim, self.served.aim.promise.time_out).await {
+            return Err(NotMade::MustNot);
+        }
+        if !self.served.marks() {
+            return Ok(());
+        }
+        loop {
+            match self.node.beginner.begin(work.id, work.fence).await {
+                // Our own clock once more, since the mark may have taken long to write. What is marked and not called is then
+                // parked by the rescue: that is the safe side.
+                Some(true) if claims.hold_now(claim) => return Ok(()),
+                Some(_) => return Err(NotMade::MustNot),
+                None if !claims.hold_now(claim) => return Err(NotMade::MustNot),
+                None => tokio::time::sleep(MARK_AGAIN_AFTER).await,
+            }
+        }
+    }
+
+    /// Makes the call; whatever happens, it ends in time.
+    async fn call(&self, ready: Ready<'_>) -> End {
+        let (queue, aim) = (self.served.name.as_str(), &self.served.aim);
+        let _in_flight = InFlight::begin(queue);
+        meter::executed(queue);
+        let began = self.now();
+        let cancel = Cancel::new();
+        let call = self.outgoing();
+        let late = aim.promise.time_out.saturating_add(LATE_MAX);
+        let came = tokio::select! {
+            biased;
+            came = tokio::time::timeout(late, aim.destination.call(&call, &cancel)) => {
+                came.unwrap_or_else(|_| given_up(ErrorCode::NetworkTimeout, "no answer came in time"))
+            }
+            () = self.node.stop.reached(Stage::GivingUp) => {
+                given_up(ErrorCode::Unknown, "the worker was stopped before the answer came")
+            }
+            never = self.wish_to_end(&cancel) => match never {},
+        };
+        cancel.cancel();
+        match came {
+            Came::Judged { verdict, note } => {
+                aim.pacer.hear(&verdict, ready.sent).await;
+                self.judged(&verdict, note, began)
+            }
+            Came::Snoozed { wait } => self.snoozed(wait),
+        }
+    }
+
+    /// Tells the handler when its work is no longer wanted.
+    async fn wish_to_end(&self, cancel: &Cancel) -> std::convert::Infallible {
+        tokio::select! {
+            () = self.node.stop.reached(Stage::Draining) => (),
+            () = self.held.claim.lost.cancelled() => (),
+        }
+        cancel.cancel();
+        std::future::pending().await
+    }
+
+    fn outgoing(&self) -> Call {
+        let work = &self.held.work;
+        Call {
+            message: work.id,
+            queue: work.queue.clone(),
+            identity: work.identity.clone(),
+            key: self.served.outbound(&work.identity, &work.key),
+            fence: work.fence,
+            attempt: work.history.tries,
+            trace: work.trace.clone(),
+            content_type: work.content_type.clone(),
+            body: self.held.body.clone(),
+        }
+    }
+
+    fn judged(&self, verdict: &Verdict, note: Note, began: Timestamp) -> End {
+        let work = &self.held.work;
+        if verdict.effect == Effect::Unknown {
+            meter::unknown(work.queue.as_str());
+        }
+        let safety = self.safety();
+        let failure = NonZeroU32::new(work.history.tries).unwrap_or(NonZeroU32::MIN);
+        let wait = self.served.settings.retry.wait(failure, fastrand::f64(), verdict.hint);
+        let tried = Tried {
+            fence: work.fence,
+            effect: verdict.effect,
+            safety,
+            due: self.now().plus(wait),
+            travels_until: began.plus(self.served.aim.travels_for()),
+        };
+        let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
+        End { event, note: Note { code: verdict.code, ..note } }
+    }
+
+    fn snoozed(&self, wait: Duration) -> End {
+        let (fence, now) = (self.held.work.fence, self.now());
+        let due = now.plus(wait);
+        let event = if self.served.marks() {
+            // The mark says that it began, so it counts.
+            let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
+            Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now }
+        } else {
+            Event::GivenBack { fence, due }
+        };
+        End { event, note: Note::default() }
+    }
+
+    fn not_made(&self, why: &NotMade) -> End {
+        let (fence, now) = (self.held.work.fence, self.now());
+        let queue = self.served.name.as_str();
+        match *why {
+            NotMade::Stopping => End { event: self.held.back(), note: Note::default() },
+            NotMade::HeldBack { until: due } => {
+                End { event: Event::GivenBack { fence, due }, note: Note::default() }
+            }
+            NotMade::MustNot => {
+                meter::suppressed(queue);
+                End { event: self.held.back(), note: Note::default() }
+            }
+            NotMade::InDoubt => {
+                meter::suppressed(queue);
+                let (failure, effect) = (Failure::InDoubt, Effect::NotDone);
+                let event =
+                    Event::Failed { fence, failure, effect, safety: Safety::Neither, travels_until: now };
+                let why =
+                    "an earlier try may have done it, and its receiver may have forgotten the key since";
+                End { event, note: Note { excerpt: Some(why.to_owned()), ..Note::default() } }
+            }
+        }
+    }
+}
+
+/// A call that was given up on: what it did is not known.
+fn given_up(code: ErrorCode, why: &str) -> Came {
+    let verdict = Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None);
+    Came::Judged { verdict, note: Note { excerpt: Some(why.to_owned()), ..Note::default() } }
+}

@@ -1,0 +1,59 @@
+//! Two clocks: our own, which only goes forward, and the store's, as far as we know it.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use ichido_store::Store;
+use tokio::time::Instant;
+
+use super::node::lock;
+
+/// When the store was asked, by our own clock, and by how much a test had moved the clocks.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) at: Duration,
+    skew: Duration,
+}
+
+pub(super) struct Clock {
+    store: Store,
+    since: Instant,
+    /// What the store said, and when it was asked.
+    heard: Mutex<(Duration, Timestamp)>,
+}
+
+impl Clock {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, since: Instant::now(), heard: Mutex::new((Duration::ZERO, Timestamp::EPOCH)) }
+    }
+
+    /// Our own. A test that moves the store's clock moves this one with it.
+    pub(super) fn own(&self) -> Duration {
+        self.since.elapsed() + self.store.skewed_by()
+    }
+
+    /// The store was asked at this moment of our own clock, and said so.
+    ///
+    /// A clock that was moved meanwhile is not believed: nobody can tell whether the answer knows of the move, and counting it twice
+    /// would put every moment into the future. What was heard before stands; `false` says so.
+    pub(super) fn hear(&self, asked: Asked, told: Timestamp) -> bool {
+        let is_sure = self.store.skewed_by() == asked.skew;
+        if is_sure {
+            *lock(&self.heard) = (asked.at, told);
+        }
+        is_sure
+    }
+
+    /// Now, for a question to the store.
+    pub(super) fn ask(&self) -> Asked {
+        let skew = self.store.skewed_by();
+        Asked { at: self.since.elapsed() + skew, skew }
+    }
+
+    /// The store's, later by no more than its last answer took to come.
+    pub(super) fn now(&self) -> Timestamp {
+        let (asked_at, told) = *lock(&self.heard);
+        told.plus(self.own().saturating_sub(asked_at))
+    }
+}

@@ -1,0 +1,366 @@
+//! From wishes to a worker: every contradiction is found when it starts, all at once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::retry::{Guarantee, ScheduleError};
+use ichido_store::Store;
+use ichido_store::message::{QueueName, limits as store_limits};
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::begin::Beginner;
+use super::claim::Claims;
+use super::clock::Clock;
+use super::node::{Aim, Node, Served};
+use super::pacer::Pacer;
+use super::running::Running;
+use super::settings::{Queue, Target, limits};
+use super::stop::Stop;
+use crate::destination::{Done, Failed, Handler, Job};
+
+/// What somebody wishes of a worker; [`Worker::start`] sets it to work.
+#[derive(Clone)]
+#[must_use = "a draft does nothing until it is started"]
+pub struct Worker {
+    store: Store,
+    name: String,
+    targets: Vec<Target>,
+    queues: Vec<Queue>,
+    idle_sleep: Duration,
+    stop_within: Duration,
+    keep_finished: Duration,
+}
+
+impl Worker {
+    /// A worker on a store.
+    pub fn of(store: Store) -> Self {
+        Self {
+            store,
+            name: "worker".to_owned(),
+            targets: Vec::new(),
+            queues: Vec::new(),
+            idle_sleep: limits::IDLE_SLEEP_DEFAULT,
+            stop_within: limits::STOP_WITHIN_DEFAULT,
+            keep_finished: limits::KEEP_FINISHED_DEFAULT,
+        }
+    }
+
+    /// Its name among the nodes, for people.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// A destination that its queues can name.
+    pub fn destination(mut self, target: Target) -> Self {
+        self.targets.push(target);
+        self
+    }
+
+    /// A queue to serve.
+    pub fn queue(mut self, queue: Queue) -> Self {
+        self.queues.push(queue);
+        self
+    }
+
+    /// A queue to serve by a function of its requests, which are JSON. It promises nothing about repetitions: see
+    /// [`Worker::handler`] for one that does.
+    pub fn handle<T, F, A, D>(self, queue: &str, handle: F) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(Job<T>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<D, Failed>> + Send + 'static,
+        D: Into<Done>,
+    {
+        self.handler(queue, Handler::json(handle))
+    }
+
+    /// A queue to serve by a handler, as a destination of the queue's name. For settings of its own, name the two apart:
+    /// [`Worker::destination`] and [`Worker::queue`].
+    pub fn handler(self, queue: &str, handler: Handler) -> Self {
+        self.destination(Target::new(queue, handler)).queue(Queue::new(queue, queue))
+    }
+
+    /// How long an idle queue waits before it looks again, unless it is woken; also how often it is looked for what is due.
+    pub fn idle_sleep(self, idle_sleep: Duration) -> Self {
+        Self { idle_sleep, ..self }
+    }
+
+    /// How long calls under way may go on after a stop.
+    pub fn stop_within(self, stop_within: Duration) -> Self {
+        Self { stop_within, ..self }
+    }
+
+    /// How long messages are kept after they were sent or cancelled; their keys are new again afterwards.
+    pub fn keep_finished(self, keep_finished: Duration) -> Self {
+        Self { keep_finished, ..self }
+    }
+
+    /// Sets it to work, or says everything that is wrong with it. Must be called within a tokio runtime, on which it runs.
+    pub fn start(self) -> Result<Running, BuildErrors> {
+        let errors = self.errors();
+        if !errors.is_empty() {
+            return Err(BuildErrors(errors));
+        }
+        let clock = Arc::new(Clock::new(self.store.clone()));
+        let aims: HashMap<String, Arc<Aim>> =
+            self.targets.iter().map(|target| (target.name.clone(), self.aim(target, &clock))).collect();
+        let mut queues = HashMap::new();
+        for settings in &self.queues {
+            let (Some(name), Some(aim)) = (QueueName::parse(&settings.name), aims.get(&settings.destination))
+            else {
+                continue; // Not reached: both were checked.
+            };
+            warn_of_short_memory(settings, aim);
+            let served = Served { name: name.clone(), settings: settings.clone(), aim: Arc::clone(aim) };
+            queues.insert(name, Arc::new(served));
+        }
+        let (sender, stop) = Stop::new();
+        let node = Node {
+            id: Uuid::now_v7(),
+            name: self.name,
+            claims: Claims::new(self.store.clone(), Arc::clone(&clock)),
+            beginner: Beginner::new(self.store.clone()),
+            clock,
+            suspect: Arc::new(Semaphore::new(1)),
+            stop,
+            idle_sleep: self.idle_sleep,
+            keep_finished: self.keep_finished,
+            queues,
+            targets: aims.into_values().collect(),
+            store: self.store,
+        };
+        Ok(Running::start(Arc::new(node), sender, self.stop_within))
+    }
+
+    fn aim(&self, target: &Target, clock: &Arc<Clock>) -> Arc<Aim> {
+        let places = target.max_parallel.map(|count| {
+            let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
+            Semaphore::new(count.min(Semaphore::MAX_PERMITS))
+        });
+        let store = self.store.clone();
+        Arc::new(Aim {
+            promise: target.destination.promise(),
+            destination: target.destination.clone(),
+            pacer: Pacer::new(target.name.clone(), target.pace, store, Arc::clone(clock)),
+            places,
+            interval: target.interval,
+        })
+    }
+
+    fn errors(&self) -> Vec<BuildError> {
+        let mut errors = Vec::new();
+        if self.queues.is_empty() {
+            errors.push(BuildError::NoQueue);
+        }
+        if self.idle_sleep.is_zero() {
+            errors.push(BuildError::NoIdleSleep);
+        }
+        if !is_name(&self.name) {
+            errors.push(BuildError::WorkerName);
+        }
+        for (index, target) in self.targets.iter().enumerate() {
+            if !is_name(&target.name) {
+                errors.push(BuildError::DestinationName { name: target.name.clone() });
+            }
+            if self.targets[..index].iter().any(|before| before.name == target.name) {
+                errors.push(BuildError::DestinationTwice { name: target.name.clone() });
+            }
+        }
+        for (index, queue) in self.queues.iter().enumerate() {
+            if self.queues[..index].iter().any(|before| before.name == queue.name) {
+                errors.push(BuildError::QueueTwice { queue: queue.name.clone() });
+            }
+            errors.extend(self.errors_of(queue));
+        }
+        errors
+    }
+
+    fn errors_of(&self, queue: &Queue) -> Vec<BuildError> {
+        let name = || queue.name.clone();
+        let mut errors = Vec::new();
+        if QueueName::parse(&queue.name).is_none() {
+            errors.push(BuildError::QueueName { queue: name() });
+        }
+        match self.targets.iter().find(|target| target.name == queue.destination) {
+            None => {
+                let destination = queue.destination.clone();
+                errors.push(BuildError::NoDestination { queue: name(), destination });
+            }
+            Some(target) => {
+                let (lease, time_out) = (queue.lease, target.destination.promise().time_out);
+                if lease <= time_out {
+                    errors.push(BuildError::LeaseTooShort { queue: name(), lease, time_out });
+                }
+            }
+        }
+        if queue.lease < limits::LEASE_MIN {
+            errors.push(BuildError::LeaseBelowLeast { queue: name(), lease: queue.lease });
+        }
+        let bounds = [
+            ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
+            ("parallelism", queue.parallelism, limits::PARALLELISM_MAX),
+        ];
+        for (what, found, most) in bounds {
+            if most < found.get() {
+                errors.push(BuildError::TooMany { queue: name(), what, found: found.get(), most });
+            }
+        }
+        if let Err(error) = queue.retry.clone().checked() {
+            errors.push(BuildError::Retry { queue: name(), error });
+        }
+        errors
+    }
+}
+
+/// A receiver that forgets a key before the last retry protects less than it seems to.
+fn warn_of_short_memory(queue: &Queue, aim: &Aim) {
+    let horizon = queue.retry.horizon(aim.promise.time_out, Duration::ZERO);
+    if let Guarantee::HonoursKeys { keeps_for } = aim.promise.guarantee
+        && keeps_for < horizon
+    {
+        let queue = &queue.name;
+        tracing::warn!(
+            queue,
+            ?keeps_for,
+            ?horizon,
+            "the destination forgets keys before the last retry; a message of unknown effect is parked from then on"
+        );
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0')
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("name", &self.name)
+            .field("targets", &self.targets)
+            .field("queues", &self.queues)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why wishes do not make a worker.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Nothing to do.
+    #[error("the worker serves no queue; name at least one, with queue(…) or handle(…)")]
+    NoQueue,
+    /// An idle worker would spin.
+    #[error("idle_sleep is zero; an idle worker would ask the database without a pause (200 ms is usual)")]
+    NoIdleSleep,
+    /// No name, or none that can be stored.
+    #[error("a worker's name has 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
+    WorkerName,
+    /// No name, or none that can be stored.
+    #[error("destination `{name}`: a name has 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
+    DestinationName {
+        /// The name.
+        name: String,
+    },
+    /// One name for two.
+    #[error(
+        "destination `{name}` is given twice; a name stands for one destination, and queues may share it"
+    )]
+    DestinationTwice {
+        /// The name.
+        name: String,
+    },
+    /// No name of a queue.
+    #[error(
+        "queue `{queue}`: a name has 1 to {} letters, digits, `.`, `_`, `-` or `:`",
+        store_limits::QUEUE_BYTES_MAX
+    )]
+    QueueName {
+        /// The name.
+        queue: String,
+    },
+    /// One queue with two settings.
+    #[error("queue `{queue}` is given twice; say once how it is served")]
+    QueueTwice {
+        /// The queue.
+        queue: String,
+    },
+    /// Nothing to call.
+    #[error(
+        "queue `{queue}` goes to `{destination}`, and there is no destination or handler of that name; add it with destination(…)"
+    )]
+    NoDestination {
+        /// The queue.
+        queue: String,
+        /// The name it goes to.
+        destination: String,
+    },
+    /// The claim would lapse while its call is under way.
+    #[error(
+        "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's time-out, {time_out:?}; lengthen the lease, or shorten the time-out"
+    )]
+    LeaseTooShort {
+        /// The queue.
+        queue: String,
+        /// Its lease.
+        lease: Duration,
+        /// The time-out of its destination.
+        time_out: Duration,
+    },
+    /// No database could keep up with it.
+    #[error("queue `{queue}`: the lease, {lease:?}, is shorter than {:?}", limits::LEASE_MIN)]
+    LeaseBelowLeast {
+        /// The queue.
+        queue: String,
+        /// Its lease.
+        lease: Duration,
+    },
+    /// A number beyond its bound.
+    #[error("queue `{queue}`: {what} is {found}; at most {most}")]
+    TooMany {
+        /// The queue.
+        queue: String,
+        /// Which number.
+        what: &'static str,
+        /// The wish.
+        found: u32,
+        /// The bound.
+        most: u32,
+    },
+    /// A schedule that cannot be kept.
+    #[error("queue `{queue}`: {error}")]
+    Retry {
+        /// The queue.
+        queue: String,
+        /// What is wrong.
+        error: ScheduleError,
+    },
+}
+
+/// Everything that is wrong with a draft. Shown one a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildErrors(Vec<BuildError>); // Invariant: not empty.
+
+impl std::ops::Deref for BuildErrors {
+    type Target = [BuildError];
+
+    fn deref(&self) -> &[BuildError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BuildErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.iter().enumerate() {
+            if index != 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for BuildErrors {}

@@ -1,0 +1,156 @@
+//! The lane of a queue: claims, holds what exceeds the free slots, and starts an attempt in each slot that is free.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_store::message::{ClaimTerms, Note, Settlement};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::attempt::Attempt;
+use super::claim::Held;
+use super::meter;
+use super::node::{Node, Served};
+use super::stop::Stage;
+
+/// The first wait after the store could not be asked.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// The longest wait between two tries to ask it.
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
+
+pub(super) struct Lane {
+    node: Arc<Node>,
+    served: Arc<Served>,
+    slots: Arc<Semaphore>,
+    /// Claimed and not begun, in order.
+    held: VecDeque<Held>,
+    under_way: JoinSet<()>,
+}
+
+impl Lane {
+    pub(super) fn new(node: Arc<Node>, served: Arc<Served>) -> Self {
+        let count = usize::try_from(served.settings.parallelism.get()).unwrap_or(usize::MAX);
+        let slots = Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self { node, served, slots, held: VecDeque::new(), under_way: JoinSet::new() }
+    }
+
+    /// Works until the worker stops, and then until all that was begun has ended.
+    pub(super) async fn run(mut self) {
+        let node = Arc::clone(&self.node);
+        // What other nodes know of the destination is known before the first claim.
+        self.served.aim.pacer.refresh(Duration::ZERO).await;
+        loop {
+            let slot = tokio::select! {
+                biased;
+                () = node.stop.reached(Stage::Draining) => break,
+                slot = Arc::clone(&self.slots).acquire_owned() => slot,
+            };
+            // Nobody closes the slots.
+            let Ok(slot) = slot else { break };
+            let Some(held) = self.next().await else { break };
+            let attempt = Attempt { node: Arc::clone(&node), served: Arc::clone(&self.served), held };
+            self.under_way.spawn(async move {
+                attempt.run().await;
+                drop(slot);
+            });
+            while let Some(ended) = self.under_way.try_join_next() {
+                note_fault(ended);
+            }
+        }
+        self.give_back().await;
+        while let Some(ended) = self.under_way.join_next().await {
+            note_fault(ended);
+        }
+    }
+
+    /// The next message; `None` when the worker stops.
+    async fn next(&mut self) -> Option<Held> {
+        let mut again_after = AGAIN_AFTER;
+        while !self.node.stop.has(Stage::Draining) {
+            if let Some(held) = self.held.pop_front() {
+                return Some(held);
+            }
+            if let Some((until, _)) = self.served.aim.pacer.stopped() {
+                let wait = until.since(self.node.clock.now()).min(self.node.idle_sleep);
+                self.wait(tokio::time::sleep(wait)).await;
+                self.served.aim.pacer.refresh(self.node.clock.own()).await;
+                continue;
+            }
+            match self.claim().await {
+                Ok(0) => self.wait(self.node.store.queue_wait(&self.served.name, self.node.idle_sleep)).await,
+                Ok(_) => again_after = AGAIN_AFTER,
+                Err(error) => {
+                    let queue = self.served.name.as_str();
+                    tracing::warn!(%error, queue, "messages could not be claimed; trying again");
+                    self.wait(tokio::time::sleep(again_after)).await;
+                    again_after = (again_after * 2).min(AGAIN_AFTER_MAX);
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes a batch; answers how many came.
+    ///
+    /// The pace is read at the same time, so that what was claimed after a destination asked for a pause is not sent into it.
+    async fn claim(&mut self) -> Result<usize, ichido_store::error::StoreError> {
+        let (node, served) = (&self.node, &self.served);
+        let pacer = &served.aim.pacer;
+        let count = pacer.room(served.settings.batch_size);
+        let terms = ClaimTerms { node: node.id, lease: served.settings.lease, marks: served.marks() };
+        let asked = node.clock.ask();
+        let alone = Arc::clone(&node.suspect).try_acquire_owned().ok();
+        let claim = async {
+            match alone {
+                Some(_) => node.store.work_claim(&served.name, count, terms).await,
+                None => node.store.work_claim_unsuspected(&served.name, count, terms).await,
+            }
+        };
+        // Never given up half way, or a claim might stand that nobody knows of.
+        let (works, ()) = tokio::join!(claim, pacer.refresh(asked.at));
+        let works = works?;
+        meter::dequeued(served.name.as_str(), works.len());
+        if let Some(work) = works.first() {
+            node.clock.hear(asked, work.claimed_at);
+        }
+        let mut held = node.claims.keep(works, terms.lease, asked.at);
+        if let [suspect] = &mut held[..]
+            && suspect.work.history.suspect
+        {
+            suspect.suspect = alone;
+        }
+        self.held.extend(held);
+        Ok(self.held.len())
+    }
+
+    async fn wait<T>(&self, something: impl Future<Output = T>) {
+        tokio::select! {
+            _ = something => (),
+            () = self.node.stop.reached(Stage::Draining) => (),
+        }
+    }
+
+    /// Gives back what was not begun, with its try (SPEC E1).
+    async fn give_back(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        let mut giving = JoinSet::new();
+        for held in held {
+            let node = Arc::clone(&self.node);
+            giving.spawn(async move {
+                let settlement = Settlement::of(&held.work, held.back(), Note::default());
+                node.settle(&held, settlement).await;
+            });
+        }
+        while let Some(ended) = giving.join_next().await {
+            note_fault(ended);
+        }
+    }
+}
+
+/// An attempt does not panic; if one does, its lease lapses and the rescue decides.
+fn note_fault(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "an attempt ended without a settle");
+    }
+}

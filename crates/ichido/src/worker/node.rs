@@ -1,0 +1,79 @@
+//! What all parts of one worker share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::message::QueueName;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::begin::Beginner;
+use super::claim::Claims;
+use super::clock::Clock;
+use super::pacer::Pacer;
+use super::settings::Queue;
+use super::stop::Stop;
+use crate::destination::{Destination, Promise};
+
+pub(super) struct Node {
+    /// New for each start.
+    pub(super) id: Uuid,
+    pub(super) name: String,
+    pub(super) store: Store,
+    pub(super) clock: Arc<Clock>,
+    pub(super) claims: Claims,
+    pub(super) beginner: Beginner,
+    /// Held by the one message that may be in hand here of those that a worker died with: were there two, the next death would be
+    /// charged to both (SPEC E2).
+    pub(super) suspect: Arc<Semaphore>,
+    pub(super) stop: Stop,
+    pub(super) idle_sleep: Duration,
+    pub(super) keep_finished: Duration,
+    pub(super) queues: HashMap<QueueName, Arc<Served>>,
+    pub(super) targets: Vec<Arc<Aim>>,
+}
+
+/// A queue that is served.
+pub(super) struct Served {
+    pub(super) name: QueueName,
+    pub(super) settings: Queue,
+    pub(super) aim: Arc<Aim>,
+}
+
+impl Served {
+    /// Whether a durable mark is made before each call.
+    pub(super) fn marks(&self) -> bool {
+        self.settings.marks.unwrap_or(self.aim.promise.guarantee == Guarantee::Nothing)
+    }
+
+    /// The key that calls for a message carry.
+    pub(super) fn outbound(&self, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
+        self.settings.key.of(&self.name, identity, key)
+    }
+}
+
+/// A destination that is called.
+pub(super) struct Aim {
+    pub(super) destination: Destination,
+    pub(super) promise: Promise,
+    pub(super) pacer: Pacer,
+    /// Places for calls of this worker, where they are bounded.
+    pub(super) places: Option<Semaphore>,
+    pub(super) interval: Duration,
+}
+
+impl Aim {
+    /// How long after its beginning a call may still be travelling.
+    pub(super) fn travels_for(&self) -> Duration {
+        self.promise.time_out.saturating_add(self.promise.settles_within)
+    }
+}
+
+/// Takes a lock whose holder may have panicked: each change under it is whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

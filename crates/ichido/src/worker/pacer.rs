@@ -1,0 +1,278 @@
+//! The pace of a destination on this node: what all nodes together know of it is one row of the store.
+//!
+//! Guarantee: no call is made while the row, as it was read no longer than [`FRESH_FOR`] ago and at every claim, says that the
+//! destination is paused or down; and where there is a limit, every call has a slot that no other node has. A call that was
+//! refused is in the row before its message is settled.
+
+mod row;
+mod shared;
+
+pub use shared::{Paces, SharedRate};
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::pace::{Circuit, Grant, Hold, Pace, Settings};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{PaceReport, Verdict};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use tokio::sync::oneshot;
+
+use super::clock::Clock;
+use super::node::lock;
+use row::Row;
+
+/// How long what was read of the row is believed while calls are made, and how long successes wait to be reported.
+pub(super) const FRESH_FOR: Duration = Duration::from_secs(1);
+/// How often a change is made again when other nodes are quicker.
+const ROUNDS_MAX: usize = 16;
+/// The most refusals and failures that wait to be reported; what is beyond says nothing new.
+const WAITING_MAX: usize = 1_000;
+
+pub(super) struct Pacer {
+    name: String,
+    settings: Settings,
+    store: Store,
+    clock: Arc<Clock>,
+    /// The row as it was last read or written, and when.
+    known: Mutex<(Row, Option<Duration>)>,
+    heard: Mutex<Heard>,
+    wanting: Mutex<Vec<oneshot::Sender<Slot>>>,
+    /// One reading or change at a time; what arrives meanwhile goes into the next.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// What was heard of the destination and is not in the row yet.
+#[derive(Default)]
+struct Heard {
+    successes: u32,
+    throttles: Vec<(Timestamp, Option<Duration>)>,
+    failures: Vec<Timestamp>,
+}
+
+/// Whether a call may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// At this moment, and not sooner.
+    At(Timestamp),
+    /// Not before this moment.
+    NotBefore(Timestamp, Hold),
+}
+
+impl Pacer {
+    pub(super) fn new(name: String, settings: Settings, store: Store, clock: Arc<Clock>) -> Self {
+        Self {
+            name,
+            settings,
+            store,
+            clock,
+            known: Mutex::new((Row::NEW, None)),
+            heard: Mutex::default(),
+            wanting: Mutex::default(),
+            turn: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// A moment for one call.
+    pub(super) async fn slot(&self) -> Slot {
+        if let Some(slot) = self.free() {
+            return slot;
+        }
+        // It may only have been long since anybody looked.
+        self.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+        if let Some(slot) = self.free() {
+            return slot;
+        }
+        let (tell, mut told) = oneshot::channel();
+        lock(&self.wanting).push(tell);
+        let _turn = self.turn.lock().await;
+        if let Ok(slot) = told.try_recv() {
+            return slot;
+        }
+        self.hand_out().await;
+        // Not told is that the row could not be read or changed: the store is away, and so would be the settle.
+        told.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), Hold::Rate))
+    }
+
+    /// Why nothing may be sent at this moment, and until when, as far as is known here.
+    pub(super) fn stopped(&self) -> Option<(Timestamp, Hold)> {
+        let row = lock(&self.known).0;
+        row.pace.stopped(&row.settings(&self.settings), self.clock.now())
+    }
+
+    /// How many messages are worth claiming, of so many: what the pace lets through in about a second.
+    pub(super) fn room(&self, count: NonZeroU32) -> NonZeroU32 {
+        let row = lock(&self.known).0;
+        let Some(limit) = row.pace.rate.limit(&row.settings(&self.settings)) else { return count };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate is from 0 to 100,000"
+        )]
+        let in_a_second = limit.get().ceil() as u32;
+        NonZeroU32::new(in_a_second.min(count.get())).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// What a call told of the destination; a refusal or a failure is in the row when this returns, if the store could be
+    /// reached.
+    pub(super) async fn hear(&self, verdict: &Verdict, sent: Timestamp) {
+        {
+            let heard = &mut *lock(&self.heard);
+            match verdict.tells_pace() {
+                None => return,
+                Some(PaceReport::Success) => {
+                    heard.successes = heard.successes.saturating_add(1);
+                    return;
+                }
+                Some(PaceReport::Throttled) if heard.throttles.len() < WAITING_MAX => {
+                    heard.throttles.push((sent, verdict.hint));
+                }
+                Some(PaceReport::Failure) if heard.failures.len() < WAITING_MAX => heard.failures.push(sent),
+                Some(PaceReport::Throttled | PaceReport::Failure) => (),
+            }
+        }
+        self.report().await;
+    }
+
+    /// Reads the row, unless somebody did since then, by our own clock.
+    pub(super) async fn refresh(&self, since: Duration) {
+        let _turn = self.turn.lock().await;
+        if lock(&self.known).1.is_some_and(|read| since <= read) {
+            return;
+        }
+        if let Err(error) = self.read().await {
+            tracing::warn!(%error, destination = self.name, "the pace of a destination could not be read");
+        }
+    }
+
+    /// Writes what was heard.
+    pub(super) async fn report(&self) {
+        let _turn = self.turn.lock().await;
+        if lock(&self.heard).is_empty() {
+            return;
+        }
+        if let Err(error) = self.change(|pace, _, _| (pace, ())).await {
+            tracing::warn!(%error, destination = self.name, "the pace of a destination could not be written; trying again");
+        }
+    }
+
+    /// A slot without asking anybody, where there is no limit and the row is fresh.
+    fn free(&self) -> Option<Slot> {
+        let (row, read) = *lock(&self.known);
+        let settings = row.settings(&self.settings);
+        let is_fresh = self.clock.own().saturating_sub(read?) < FRESH_FOR;
+        let is_closed = matches!(row.pace.circuit, Circuit::Closed { .. });
+        if !is_fresh || !is_closed || row.pace.rate.limit(&settings).is_some() {
+            return None;
+        }
+        let now = self.clock.now();
+        Some(match row.pace.stopped(&settings, now) {
+            None => Slot::At(now),
+            Some((until, why)) => Slot::NotBefore(until, why),
+        })
+    }
+
+    /// Asks for as many slots as are wanted, and hands them out.
+    async fn hand_out(&self) {
+        let mut wanting = std::mem::take(&mut *lock(&self.wanting));
+        wanting.retain(|tell| !tell.is_closed());
+        let Some(count) = u32::try_from(wanting.len()).ok().and_then(NonZeroU32::new) else { return };
+        let reserve = |pace: Pace, settings: &Settings, now| pace.reserve(settings, now, count);
+        match self.change(reserve).await {
+            Ok(Grant::Slots(slots)) => {
+                let after = Slot::NotBefore(slots.last(), Hold::Rate);
+                let mut moments = slots.into_iter();
+                for tell in wanting {
+                    let _told = tell.send(moments.next().map_or(after, Slot::At));
+                }
+            }
+            Ok(Grant::Wait { until, why }) => {
+                for tell in wanting {
+                    let _told = tell.send(Slot::NotBefore(until, why));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, destination = self.name, "no slots could be had; trying again");
+            }
+        }
+    }
+
+    /// Adds what was heard to the row, and then what is asked, by compare and swap.
+    async fn change<T>(
+        &self,
+        ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
+    ) -> Result<T, StoreError> {
+        let heard = std::mem::take(&mut *lock(&self.heard));
+        let mut changed = Err(StoreError::Busy);
+        for _ in 0..ROUNDS_MAX {
+            match self.change_once(&heard, &ask).await {
+                Ok(None) => (),
+                Ok(Some(answer)) => return Ok(answer),
+                Err(error) => {
+                    changed = Err(error);
+                    break;
+                }
+            }
+        }
+        lock(&self.heard).add(heard);
+        changed
+    }
+
+    /// `None` is that another node was quicker.
+    async fn change_once<T>(
+        &self,
+        heard: &Heard,
+        ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
+    ) -> Result<Option<T>, StoreError> {
+        let row = self.read().await?;
+        let (settings, now) = (row.settings(&self.settings), self.clock.now());
+        let (pace, answer) = ask(heard.told(row.pace, &settings, now), &settings, now);
+        if pace == row.pace {
+            return Ok(Some(answer));
+        }
+        let next = Row { pace, ..row };
+        let asked_at = self.clock.own();
+        if !self.store.pace_write(&self.name, row.version, &next.to_bytes()).await? {
+            return Ok(None);
+        }
+        *lock(&self.known) = (Row { version: row.version + 1, ..next }, Some(asked_at));
+        Ok(Some(answer))
+    }
+
+    async fn read(&self) -> Result<Row, StoreError> {
+        let asked_at = self.clock.own();
+        let row = Row::read(&self.store, &self.name).await?;
+        *lock(&self.known) = (row, Some(asked_at));
+        Ok(row)
+    }
+}
+
+impl Heard {
+    fn is_empty(&self) -> bool {
+        self.successes == 0 && self.throttles.is_empty() && self.failures.is_empty()
+    }
+
+    /// The successes first: a refusal after a success is news of the limit.
+    fn told(&self, mut pace: Pace, settings: &Settings, now: Timestamp) -> Pace {
+        if let Some(count) = NonZeroU32::new(self.successes) {
+            pace = pace.on_success(settings, now, count);
+        }
+        for (sent, hint) in &self.throttles {
+            pace = pace.on_throttled(settings, now, *sent, *hint);
+        }
+        for sent in &self.failures {
+            pace = pace.on_failure(settings, now, *sent);
+        }
+        pace
+    }
+
+    fn add(&mut self, other: Self) {
+        self.successes = self.successes.saturating_add(other.successes);
+        self.throttles.extend(other.throttles);
+        self.throttles.truncate(WAITING_MAX);
+        self.failures.extend(other.failures);
+        self.failures.truncate(WAITING_MAX);
+    }
+}

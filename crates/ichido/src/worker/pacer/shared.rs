@@ -1,0 +1,51 @@
+//! The paces of all destinations, for people: seen, and adjusted while workers run.
+
+use ichido_core::pace::{Pace, PerSecond};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+
+use super::ROUNDS_MAX;
+use super::row::Row;
+
+/// The paces that the workers on one database share.
+#[derive(Clone)]
+pub struct Paces(Store);
+
+/// What all workers know of a destination.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedRate {
+    /// How fast it is called, and whether it is paused or down.
+    pub pace: Pace,
+    /// What an operator set in place of the configured rate.
+    pub rate_max: Option<PerSecond>,
+}
+
+impl Paces {
+    /// The paces in a store.
+    pub fn of(store: Store) -> Self {
+        Self(store)
+    }
+
+    /// What is known of a destination; of one that was never called, [`Pace::NEW`].
+    pub async fn read(&self, destination: &str) -> Result<SharedRate, StoreError> {
+        let Row { pace, rate_max, .. } = Row::read(&self.0, destination).await?;
+        Ok(SharedRate { pace, rate_max })
+    }
+
+    /// Sets the fastest that all workers together call a destination; `None` is as their configuration says. They go by it
+    /// within a second.
+    pub async fn set_rate_max(
+        &self,
+        destination: &str,
+        rate_max: Option<PerSecond>,
+    ) -> Result<(), StoreError> {
+        for _ in 0..ROUNDS_MAX {
+            let row = Row::read(&self.0, destination).await?;
+            let next = Row { rate_max, ..row };
+            if self.0.pace_write(destination, row.version, &next.to_bytes()).await? {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Busy)
+    }
+}

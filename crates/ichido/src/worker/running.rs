@@ -1,0 +1,135 @@
+//! A worker at work, and how it stops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use uuid::Uuid;
+
+use super::lane::Lane;
+use super::node::Node;
+use super::stop::{Stage, go_on};
+use super::upkeep::{Upkeep, said};
+
+/// How long what was given up on may take to be settled.
+const SETTLE_WITHIN: Duration = Duration::from_secs(5);
+/// How long to wait before the store is asked again when a worker starts.
+const START_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// A worker at work. Dropping it ends it at once, as a crash would: nothing is lost, and leases lapse.
+#[derive(Debug)]
+#[must_use = "dropping it ends the worker"]
+pub struct Running {
+    id: Uuid,
+    stopper: Stopper,
+    over: watch::Receiver<bool>,
+    task: AbortHandle,
+}
+
+/// Stops a worker. Cheap to clone, for whoever hears signals.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<watch::Sender<Stage>>);
+
+impl Stopper {
+    /// The first time: nothing more is claimed, what was not begun is given back with its try, and calls under way may end
+    /// within the worker's bound; those that do not are given up on, and their effect is unknown. The second time it ends at once,
+    /// and what was under way is left to the rescue.
+    pub fn stop(&self) {
+        let is_stopping = Stage::Running < *self.0.borrow();
+        go_on(&self.0, if is_stopping { Stage::Over } else { Stage::Draining });
+    }
+}
+
+impl Running {
+    pub(super) fn start(node: Arc<Node>, sender: watch::Sender<Stage>, stop_within: Duration) -> Self {
+        let id = node.id;
+        let stopper = Stopper(Arc::new(sender));
+        let (tell_over, over) = watch::channel(false);
+        let stages = Arc::clone(&stopper.0);
+        let task = tokio::spawn(async move {
+            run(node, &stages, stop_within).await;
+            tell_over.send_replace(true);
+        });
+        Self { id, stopper, over, task: task.abort_handle() }
+    }
+
+    /// The id under which the worker stands among the nodes and in the audit; new for each start.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Stops it; see [`Stopper::stop`].
+    pub fn stop(&self) {
+        self.stopper.stop();
+    }
+
+    /// What stops it, for whoever hears signals.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) {
+        // Whoever would say so is gone: it has ended.
+        drop(self.over.clone().wait_for(|over| *over).await);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Works until it is stopped, and then until what is under way has ended, in time. Whatever is left then ends with the sets.
+async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Duration) {
+    tokio::select! {
+        () = first_word(&node) => (),
+        () = node.stop.reached(Stage::Draining) => return,
+    }
+    let (mut renewing, mut upkeep, mut lanes) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
+    let renewer = Arc::clone(&node);
+    renewing.spawn(async move { renewer.claims.run().await });
+    upkeep.spawn(Upkeep::new(Arc::clone(&node)).run());
+    for served in node.queues.values() {
+        lanes.spawn(Lane::new(Arc::clone(&node), Arc::clone(served)).run());
+    }
+    node.stop.reached(Stage::Draining).await;
+    upkeep.abort_all();
+    for (within, then) in [(stop_within, Stage::GivingUp), (SETTLE_WITHIN, Stage::Over)] {
+        let drained = tokio::select! {
+            () = node.stop.reached(Stage::Over) => return,
+            drained = tokio::time::timeout(within, drained(&mut lanes)) => drained.is_ok(),
+        };
+        if drained {
+            break;
+        }
+        tracing::warn!(?within, "not all calls ended in time after a stop");
+        go_on(stages, then);
+    }
+    for aim in &node.targets {
+        drop(tokio::time::timeout(SETTLE_WITHIN, aim.pacer.report()).await);
+    }
+}
+
+/// Moments are counted from the store's word, so nothing begins without it.
+async fn first_word(node: &Node) {
+    loop {
+        let asked = node.clock.ask();
+        if let Some(now) = said("the store could not be reached", node.store.now().await)
+            && node.clock.hear(asked, now)
+        {
+            return;
+        }
+        tokio::time::sleep(START_AGAIN_AFTER).await;
+    }
+}
+
+async fn drained(lanes: &mut JoinSet<()>) {
+    while let Some(ended) = lanes.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a queue's lane broke");
+        }
+    }
+}

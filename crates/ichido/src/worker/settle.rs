@@ -1,0 +1,88 @@
+//! Reporting what came of a message, until it is durable.
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::{State, Why};
+use ichido_core::verdict::ErrorCode;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Settlement, Stepped};
+
+use super::claim::Held;
+use super::meter::{self, Outcome};
+use super::node::Node;
+
+/// The first wait after the store could not be reached.
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// The longest wait between two tries to reach it.
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
+
+impl Node {
+    /// Reports what came of a message, and returns when that is durable or can never be. As long as the store is away, the slot
+    /// stays taken: a worker whose settles lag takes nothing more.
+    pub(super) async fn settle(&self, held: &Held, settlement: Settlement) {
+        let mut wait = AGAIN_AFTER;
+        loop {
+            match self.store.work_settle(settlement.clone()).await {
+                Ok(stepped) => return self.tell(held, &settlement, stepped),
+                Err(error) if !may_pass(&error) => {
+                    // Its lease lapses, and the rescue decides by what is known.
+                    let message = settlement.id;
+                    tracing::error!(%error, %message, "what came of a message could not be stored, and never can");
+                    return;
+                }
+                Err(error) => {
+                    let message = settlement.id;
+                    tracing::warn!(%error, %message, "what came of a message could not be stored yet; trying again");
+                    tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+                    wait = (wait * 2).min(AGAIN_AFTER_MAX);
+                }
+            }
+        }
+    }
+
+    fn tell(&self, held: &Held, settlement: &Settlement, stepped: Stepped) {
+        let (work, queue) = (&held.work, held.work.queue.as_str());
+        let retries = work.history.tries.saturating_sub(1);
+        let lag = || held.now(&self.clock).since(work.created_at);
+        match stepped {
+            Stepped::Now(State::Sent) => {
+                let before = settlement.note.code == Some(ErrorCode::ConflictProcessed);
+                meter::ended(queue, if before { Outcome::ConflictProcessed } else { Outcome::Success });
+                meter::left(queue, lag(), retries);
+            }
+            Stepped::Now(State::Failed { .. }) => meter::ended(queue, Outcome::Retry),
+            Stepped::Now(State::Dead { effect, .. }) => {
+                meter::ended(queue, Outcome::Dead);
+                meter::left(queue, lag(), retries);
+                let code = settlement.note.code.map(ErrorCode::as_str);
+                let (key, message, tries) = (work.key.log_hash(), work.id, work.history.tries);
+                tracing::warn!(queue, %message, key, tries, code, ?effect, "dead_letter: a message was given up");
+            }
+            Stepped::Now(State::Parked { .. }) => {
+                meter::ended(queue, Outcome::Parked);
+                let (key, message) = (work.key.log_hash(), work.id);
+                tracing::warn!(queue, %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
+            }
+            // Given back; a holder's report leads to no other state.
+            Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
+            Stepped::Refused(Why::StaleFence) => {
+                meter::fenced(queue);
+                let (key, message, fence) = (work.key.log_hash(), work.id, work.fence);
+                tracing::warn!(queue, %message, key, %fence, "a report came after its claim was lost");
+            }
+            Stepped::Refused(why) => {
+                let (key, message) = (work.key.log_hash(), work.id);
+                tracing::error!(queue, %message, key, %why, "a report was refused; its lease will lapse");
+            }
+            Stepped::NoSuchMessage => {
+                let message = work.id;
+                tracing::error!(queue, %message, "a report was about a message that is not there");
+            }
+        }
+    }
+}
+
+/// Whether the same may succeed later.
+pub(super) fn may_pass(error: &StoreError) -> bool {
+    matches!(error, StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))
+}

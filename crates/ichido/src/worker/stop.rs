@@ -1,0 +1,47 @@
+//! How far a worker has come in stopping.
+
+use tokio::sync::watch;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// It works.
+    Running,
+    /// It claims nothing more, gives back what was not begun, and ends what was.
+    Draining,
+    /// Calls under way are given up on, and settled as such.
+    GivingUp,
+    /// It is over, whatever is left.
+    Over,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Stop(watch::Receiver<Stage>);
+
+impl Stop {
+    pub(super) fn new() -> (watch::Sender<Stage>, Self) {
+        let (sender, receiver) = watch::channel(Stage::Running);
+        (sender, Self(receiver))
+    }
+
+    pub(super) fn has(&self, stage: Stage) -> bool {
+        stage <= *self.0.borrow()
+    }
+
+    /// Waits until it has come so far.
+    pub(super) async fn reached(&self, stage: Stage) {
+        let mut stages = self.0.clone();
+        if stages.wait_for(|now| stage <= *now).await.is_err() {
+            // The worker was dropped, and whoever waits here is about to end with it: that is no stop.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Goes on to a stage, never back.
+pub(super) fn go_on(sender: &watch::Sender<Stage>, stage: Stage) {
+    sender.send_if_modified(|now| {
+        let further = *now < stage;
+        *now = (*now).max(stage);
+        further
+    });
+}

@@ -1,0 +1,199 @@
+//! The upkeep: what must be done now and then, each time a bounded amount.
+//!
+//! Every node says that it lives, makes due what has come due, and rescues the messages of dead workers of the queues that it
+//! serves, since only who knows a queue's destination can judge what a repetition could do. One elected node does the rest.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::retry::Guarantee;
+use ichido_core::time::Timestamp;
+use ichido_store::error::StoreError;
+use ichido_store::message::QueueName;
+use ichido_store::rescue::RescueTerms;
+
+use super::meter::{self, Outcome};
+use super::node::Node;
+use super::pacer::FRESH_FOR;
+use super::reconcile::Reconciler;
+
+/// How often a node says that it lives, and hears the store's clock.
+const BEAT_EVERY: Duration = Duration::from_secs(10);
+/// How often it is looked for workers that are gone.
+const RESCUE_EVERY: Duration = Duration::from_secs(1);
+/// How often the elected node does its rounds.
+const CARE_EVERY: Duration = Duration::from_secs(5);
+/// How long the election holds; several rounds, so that it does not wander about.
+const CARE_LEASE: Duration = Duration::from_secs(30);
+/// The most rows in one statement.
+const PART: u32 = 1_000;
+/// The most statements of one kind in one round.
+const PARTS_MAX: usize = 10;
+/// The most dead claims that are rescued in one round.
+const RESCUES_MAX: usize = 100;
+/// How long after its claim a call of a queue that nobody here knows may still be travelling.
+const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
+
+pub(super) struct Upkeep {
+    node: Arc<Node>,
+    reconciler: Reconciler,
+    beat: Due,
+    rescue: Due,
+    care: Due,
+    pace: Due,
+}
+
+impl Upkeep {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        let reconciler = Reconciler::new(Arc::clone(&node));
+        let due = |every| Due { every, at: Duration::ZERO };
+        let (beat, rescue) = (due(BEAT_EVERY), due(RESCUE_EVERY));
+        Self { node, reconciler, beat, rescue, care: due(CARE_EVERY), pace: due(FRESH_FOR) }
+    }
+
+    /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
+    pub(super) async fn run(mut self) {
+        loop {
+            self.run_once().await;
+            tokio::time::sleep(self.node.idle_sleep).await;
+        }
+    }
+
+    async fn run_once(&mut self) {
+        let now = self.node.clock.own();
+        if self.beat.has_come(now) {
+            self.node.beat().await;
+        }
+        self.node.promote().await;
+        if self.rescue.has_come(now) {
+            self.node.rescue().await;
+        }
+        if self.pace.has_come(now) {
+            for aim in &self.node.targets {
+                aim.pacer.report().await;
+            }
+        }
+        if self.care.has_come(now) {
+            self.node.measure().await;
+            let elected = self.node.store.caretaker_claim(self.node.id, CARE_LEASE).await;
+            if said("the upkeep could not be asked for", elected) == Some(true) {
+                self.node.care().await;
+                self.reconciler.run_once().await;
+            }
+        }
+    }
+}
+
+/// Something that is done every so often, by our own clock.
+struct Due {
+    every: Duration,
+    at: Duration,
+}
+
+impl Due {
+    fn has_come(&mut self, now: Duration) -> bool {
+        let has_come = self.at <= now;
+        if has_come {
+            self.at = now + self.every;
+        }
+        has_come
+    }
+}
+
+impl Node {
+    pub(super) async fn beat(&self) {
+        said("the heartbeat could not be written", self.store.node_beat(self.id, &self.name).await);
+        let asked = self.clock.ask();
+        if let Some(now) = said("the store's clock could not be read", self.store.now().await) {
+            self.clock.hear(asked, now);
+        }
+    }
+
+    /// Makes claimable what has come due.
+    async fn promote(&self) {
+        for _ in 0..PARTS_MAX {
+            let promoted = said("what is due could not be promoted", self.store.work_promote(PART).await);
+            let count: u64 = promoted.iter().flatten().map(|(_, count)| count).sum();
+            if count < u64::from(PART) {
+                return;
+            }
+        }
+    }
+
+    /// Takes back what dead workers of our queues held.
+    async fn rescue(&self) {
+        let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
+        for _ in 0..RESCUES_MAX {
+            let rescued = self.store.work_rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
+            let Some(Some(rescued)) = said("dead workers could not be looked for", rescued) else { return };
+            let queue = rescued.queue.as_str();
+            meter::rescued(queue, rescued.count);
+            tracing::warn!(
+                queue,
+                messages = rescued.count,
+                "messages were taken back from a worker that is gone"
+            );
+            for message in rescued.dead {
+                meter::ended(queue, Outcome::Dead);
+                tracing::warn!(queue, %message, "dead_letter: a message took its worker with it again, and was given up");
+            }
+            for message in rescued.parked {
+                meter::ended(queue, Outcome::Parked);
+                tracing::warn!(queue, %message, "parked: a worker died with a message that may have taken effect");
+            }
+        }
+    }
+
+    fn rescue_terms(&self, queue: &QueueName) -> RescueTerms {
+        let Some(served) = self.queues.get(queue) else {
+            // Not asked for; if it were, nothing would be known of it.
+            let (guarantee, wait) = (Guarantee::Nothing, Duration::ZERO);
+            return RescueTerms { guarantee, wait, travels_for: TRAVELS_FOR_UNKNOWN };
+        };
+        RescueTerms {
+            guarantee: served.aim.promise.guarantee,
+            wait: served.settings.retry.wait(std::num::NonZeroU32::MIN, fastrand::f64(), None),
+            travels_for: served.aim.travels_for(),
+        }
+    }
+
+    /// How long the oldest message of each queue has waited. Every node says it, so that it does not vanish with one.
+    async fn measure(&self) {
+        for queue in self.queues.keys() {
+            let oldest =
+                said("the oldest message could not be looked for", self.store.queue_oldest(queue).await);
+            if let Some(oldest) = oldest {
+                let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
+                meter::oldest_waiting(queue.as_str(), age);
+            }
+        }
+    }
+
+    /// Sweeps and forgets, a bounded amount of each.
+    async fn care(&self) {
+        let (store, part) = (&self.store, u64::from(PART));
+        let now = self.clock.now().as_micros();
+        let kept = i64::try_from(self.keep_finished.as_micros()).unwrap_or(i64::MAX);
+        let finished_before = Timestamp::from_micros(now.saturating_sub(kept));
+        for _ in 0..PARTS_MAX {
+            let mut done = [
+                said("expired keys could not be swept", store.key_sweep(PART).await),
+                said("old contents could not be swept", store.content_sweep(PART).await),
+                said("counts could not be folded", store.queue_counts_fold(PART).await),
+                said(
+                    "old messages could not be forgotten",
+                    store.message_forget(finished_before, PART).await,
+                ),
+            ]
+            .into_iter();
+            if !done.any(|done| done == Some(part)) {
+                return;
+            }
+        }
+    }
+}
+
+/// An error of the upkeep is logged; the next round tries again.
+pub(super) fn said<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
+    result.map_err(|error| tracing::warn!(%error, "{what}; trying again")).ok()
+}
