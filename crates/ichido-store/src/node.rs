@@ -5,14 +5,14 @@
 //! # The upkeep
 //!
 //! Each call does a bounded amount and says how much; a full part means that there may be more. Promoting and rescuing are for
-//! every node and may be done by many at once; the rest is enough once, by whoever is the caretaker.
+//! every node and may be done by many at once; the rest is enough once, by whoever has that [`Duty`].
 //!
 //! ```
 //! use std::time::Duration;
 //!
 //! use ichido_core::time::Timestamp;
 //! use ichido_store::Store;
-//! use ichido_store::node::SharedPace;
+//! use ichido_store::node::{Duty, SharedPace};
 //! use uuid::Uuid;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -24,8 +24,8 @@
 //! store.node_beat(node, "web-1").await?;
 //! assert_eq!(store.node_list().await?[0].name, "web-1");
 //!
-//! assert!(store.caretaker_claim(node, Duration::from_secs(30)).await?);
-//! assert!(!store.caretaker_claim(other, Duration::from_secs(30)).await?, "one at a time");
+//! assert!(store.caretaker_claim(Duty::Ledger, node, Duration::from_secs(30)).await?);
+//! assert!(!store.caretaker_claim(Duty::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
 //! while store.key_sweep(PART).await? == u64::from(PART) {}
 //! while store.content_sweep(PART).await? == u64::from(PART) {}
 //! while store.queue_counts_fold(PART).await? == u64::from(PART) {}
@@ -41,8 +41,36 @@
 //! # }
 //! ```
 
+use std::borrow::Cow;
+
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
+
+use crate::message::QueueName;
+
+/// A part of the upkeep that is enough once. Each is asked for apart, since not every node can do each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duty<'a> {
+    /// Forgetting expired keys and contents.
+    Ledger,
+    /// Folding the counts of queues.
+    Outbox,
+    /// Sealing the audit trail, forgetting finished messages with their entries, and pruning the seals.
+    Trail,
+    /// Asking after the parked messages of a queue.
+    Parked(&'a QueueName),
+}
+
+impl Duty<'_> {
+    pub(crate) fn name(self) -> Cow<'static, str> {
+        match self {
+            Self::Ledger => Cow::Borrowed("ledger"),
+            Self::Outbox => Cow::Borrowed("outbox"),
+            Self::Trail => Cow::Borrowed("trail"),
+            Self::Parked(queue) => Cow::Owned(format!("parked:{}", queue.as_str())),
+        }
+    }
+}
 
 /// A node as it was last heard of.
 #[derive(Clone, Debug, PartialEq, Eq)]

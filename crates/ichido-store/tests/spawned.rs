@@ -10,6 +10,7 @@ use ichido_store::ledger::{KeyClaim, KeySettle};
 use ichido_store::message::{
     ClaimTerms, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
+use ichido_store::node::Duty;
 use ichido_store::rescue::RescueTerms;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -74,7 +75,7 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.pace_write("d", 0, b"p").await?;
         store.node_beat(id, "n").await?;
         store.node_list().await?;
-        store.caretaker_claim(id, Duration::ZERO).await?;
+        store.caretaker_claim(Duty::Ledger, id, Duration::ZERO).await?;
         Ok(())
     });
 }

@@ -34,13 +34,14 @@
 //!
 //! Each queue has a lane, which claims and keeps the slots; each claimed message is an attempt in a slot of its own, so that none
 //! waits for another's call. A destination has one pacer on each node, and all pacers of a name share one row of the store. The
-//! upkeep promotes what is due, rescues what dead workers held, and, on one node at a time, sweeps, forgets and asks after what
-//! is parked.
+//! upkeep promotes what is due and rescues what dead workers held; on one node at a time, `care` sweeps, seals and forgets, and
+//! `reconcile` asks after what is parked.
 //!
 //! Start at [`Worker`]; reading on, `lane` is what claims, `attempt` what happens to one message.
 
 mod attempt;
 mod begin;
+mod care;
 mod claim;
 mod clock;
 mod draft;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::node::Duty;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
@@ -55,7 +56,7 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Do
     // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
     let lapsed = Task::Lapse(operations).do_in_parts(store).await?;
     let mut forgotten = 0;
-    if store.caretaker_claim(node, ELECTED_FOR).await? {
+    if store.caretaker_claim(Duty::Ledger, node, ELECTED_FOR).await? {
         forgotten += Task::Keys.do_in_parts(store).await?;
         forgotten += Task::Contents.do_in_parts(store).await?;
     }

@@ -313,12 +313,11 @@ CREATE TABLE ichido.nodes (
     seen_at    timestamptz NOT NULL
 );
 
--- Who does the upkeep: one node at a time.
-CREATE TABLE ichido.caretaker (
-    one         boolean     NOT NULL PRIMARY KEY DEFAULT true,
-    node        uuid        NOT NULL,
-    lease_until timestamptz NOT NULL,
-    CONSTRAINT caretaker_one CHECK (one)
+-- Who does which part of the upkeep: one node at a time.
+CREATE TABLE ichido.caretakers (
+    duty        text COLLATE "C" NOT NULL PRIMARY KEY,
+    node        uuid             NOT NULL,
+    lease_until timestamptz      NOT NULL
 );
 
 -- A message as one row (SPEC D1). A due failed message is claimed as if queued, and shown as failed until then.

@@ -270,12 +270,12 @@ CREATE TABLE ichido_nodes (
     seen_at    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Who does the upkeep: one node at a time.
-CREATE TABLE ichido_caretaker (
-    one         INTEGER NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+-- Who does which part of the upkeep: one node at a time.
+CREATE TABLE ichido_caretakers (
+    duty        TEXT    NOT NULL PRIMARY KEY,
     node        BLOB    NOT NULL,
     lease_until INTEGER NOT NULL
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- A new message becomes claimable, or waits for its time, in the statement that puts it in: SQLite's statements write one
 -- table, and a caller who gives up between two of them and commits its own transaction would leave a message that nobody finds.

@@ -108,10 +108,8 @@ impl Postgres {
 
     /// When the oldest message that could be claimed now was put in.
     pub(crate) async fn oldest(&self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
-        let row = sqlx::query(include_str!("sql/queue_oldest.sql"))
-            .bind(queue.as_str())
-            .fetch_one(self.pool())
-            .await?;
+        let row =
+            self.calls.one(sqlx::query(include_str!("sql/queue_oldest.sql")).bind(queue.as_str())).await?;
         Ok(row.moment_or_none("oldest")?)
     }
 
@@ -150,12 +148,18 @@ impl Postgres {
         rows.iter().map(node).collect()
     }
 
-    /// Whether this node does the upkeep until its lease lapses.
-    pub(crate) async fn take_care(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
+    /// Whether this node has the duty until its lease lapses.
+    pub(crate) async fn take_care(
+        &self,
+        duty: &str,
+        node: Uuid,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
         let row = self
             .calls
             .optional(
                 sqlx::query(include_str!("sql/caretaker_claim.sql"))
+                    .bind(duty)
                     .bind(node)
                     .bind(micros(lease))
                     .bind(self.skew()),

@@ -191,11 +191,17 @@ impl Sqlite {
         rows.iter().map(node).collect()
     }
 
-    /// Whether this node does the upkeep until its lease lapses.
-    pub(crate) async fn take_care(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
+    /// Whether this node has the duty until its lease lapses.
+    pub(crate) async fn take_care(
+        &self,
+        duty: &str,
+        node: Uuid,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
         let mut writing = self.write().await?;
         let now = writing.now;
         let row = sqlx::query(include_str!("sql/caretaker_claim.sql"))
+            .bind(duty)
             .bind(node)
             .bind(now.plus(lease).as_micros())
             .bind(now.as_micros())

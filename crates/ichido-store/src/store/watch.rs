@@ -11,7 +11,7 @@ use crate::check;
 use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
-use crate::node::{Node, SharedPace};
+use crate::node::{Duty, Node, SharedPace};
 
 impl Store {
     /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
@@ -49,7 +49,7 @@ impl Store {
     /// When the oldest message of a queue that could be claimed now was put in; `None` when none waits. What is delayed, or waits for
     /// its next try, does not count.
     pub async fn queue_oldest(&self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
-        on!(&*self.driver, driver => driver.oldest(queue).await)
+        read(|| async { on!(&*self.driver, driver => driver.oldest(queue).await) }).await
     }
 
     /// Stops (`paused`) or resumes the claiming of a queue, on all nodes. What is claimed goes on; messages are still taken in.
@@ -122,8 +122,13 @@ impl Store {
         read(|| async { on!(&*self.driver, driver => driver.nodes().await) }).await
     }
 
-    /// Asks for the upkeep, or to keep it: `true` for one node at a time, until its lease lapses.
-    pub async fn caretaker_claim(&self, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
-        on!(&*self.driver, driver => driver.take_care(node, bounded(lease)).await)
+    /// Asks for a duty, or to keep it: `true` for one node at a time, until its lease lapses.
+    pub async fn caretaker_claim(
+        &self,
+        duty: Duty<'_>,
+        node: Uuid,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
+        on!(&*self.driver, driver => driver.take_care(&duty.name(), node, bounded(lease)).await)
     }
 }

@@ -14,6 +14,7 @@ use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, Response, limits a
 use ichido_store::message::{
     ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, Stepped, limits,
 };
+use ichido_store::node::Duty;
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -129,14 +130,14 @@ both_databases! {
             *ttl = Duration::MAX;
         }
         assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Stands);
-        assert!(store.caretaker_claim(Uuid::nil(), Duration::MAX).await.unwrap());
+        assert!(store.caretaker_claim(Duty::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
         fixture.pass(HUNDRED_YEARS.saturating_sub(DAY));
         assert_eq!(fixture.put(content("again")).await, Enqueued::SameContent { id: first });
         assert_eq!(store.key_sweep(10).await.unwrap(), 0);
-        assert!(!store.caretaker_claim(Uuid::max(), DAY).await.unwrap());
+        assert!(!store.caretaker_claim(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
         fixture.pass(DAY * 2);
         assert_eq!(store.key_sweep(10).await.unwrap(), 1);
-        assert!(store.caretaker_claim(Uuid::max(), DAY).await.unwrap());
+        assert!(store.caretaker_claim(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
         assert_eq!(fixture.promote().await, 1);
     }
 

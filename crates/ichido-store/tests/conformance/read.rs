@@ -5,8 +5,8 @@ use std::time::Duration;
 use ichido_core::lifecycle::{Decision, Event, Found, Stage};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{Letter, LetterState, MessageFilter, NewMessage, limits};
-use ichido_store::node::SharedPace;
+use ichido_store::message::{Letter, LetterState, MessageFilter, NewMessage, QueueName, limits};
+use ichido_store::node::{Duty, SharedPace};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -427,15 +427,29 @@ both_databases! {
     async fn one_node_at_a_time_takes_care(fixture: Fixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
-        assert!(fixture.store.caretaker_claim(a, lease).await.unwrap());
-        assert!(!fixture.store.caretaker_claim(b, lease).await.unwrap());
+        assert!(fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap());
+        assert!(!fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.caretaker_claim(a, lease).await.unwrap(), "who has it keeps it");
+        assert!(fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap(), "who has it keeps it");
         fixture.pass(Duration::from_secs(20));
-        assert!(!fixture.store.caretaker_claim(b, lease).await.unwrap());
+        assert!(!fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.caretaker_claim(b, lease).await.unwrap(), "it lapsed");
-        assert!(!fixture.store.caretaker_claim(a, lease).await.unwrap());
+        assert!(fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap(), "it lapsed");
+        assert!(!fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap());
+    }
+
+    /// Else the node that has one duty would keep all others from being done by those who can.
+    #[test]
+    async fn each_duty_is_given_apart(fixture: Fixture) {
+        let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let lease = Duration::from_secs(30);
+        let others = [QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap()];
+        let duties = [Duty::Ledger, Duty::Outbox, Duty::Trail, Duty::Parked(&others[0]), Duty::Parked(&others[1])];
+        for (index, duty) in duties.into_iter().enumerate() {
+            let (first, second) = if index % 2 == 0 { (a, b) } else { (b, a) };
+            assert!(fixture.store.caretaker_claim(duty, first, lease).await.unwrap(), "{duty:?}");
+            assert!(!fixture.store.caretaker_claim(duty, second, lease).await.unwrap(), "{duty:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::retry::{Guarantee, ScheduleError};
 use ichido_store::Store;
 use ichido_store::message::{QueueName, limits as store_limits};
@@ -33,6 +34,7 @@ pub struct Worker {
     idle_sleep: Duration,
     stop_within: Duration,
     keep_finished: Duration,
+    audit_key: Option<AuditKey>,
 }
 
 impl Worker {
@@ -46,6 +48,7 @@ impl Worker {
             idle_sleep: limits::IDLE_SLEEP_DEFAULT,
             stop_within: limits::STOP_WITHIN_DEFAULT,
             keep_finished: limits::KEEP_FINISHED_DEFAULT,
+            audit_key: None,
         }
     }
 
@@ -99,6 +102,12 @@ impl Worker {
         Self { keep_finished, ..self }
     }
 
+    /// The key under which the audit trail is sealed. Without it the trail is sealed all the same, but whoever can write the
+    /// database could change an entry and seal it anew (SPEC F5). A trail that was once sealed under a key is left to who has it.
+    pub fn audit_key(self, key: AuditKey) -> Self {
+        Self { audit_key: Some(key), ..self }
+    }
+
     /// Sets it to work, or says everything that is wrong with it. Must be called within a tokio runtime, on which it runs.
     pub fn start(self) -> Result<Running, BuildErrors> {
         let errors = self.errors();
@@ -129,6 +138,7 @@ impl Worker {
             stop,
             idle_sleep: self.idle_sleep,
             keep_finished: self.keep_finished,
+            audit_key: self.audit_key,
             queues,
             targets: aims.into_values().collect(),
             store: self.store,

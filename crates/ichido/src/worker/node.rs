@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
@@ -33,6 +34,7 @@ pub(super) struct Node {
     pub(super) stop: Stop,
     pub(super) idle_sleep: Duration,
     pub(super) keep_finished: Duration,
+    pub(super) audit_key: Option<AuditKey>,
     pub(super) queues: HashMap<QueueName, Arc<Served>>,
     pub(super) targets: Vec<Arc<Aim>>,
 }

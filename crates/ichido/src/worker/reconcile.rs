@@ -7,14 +7,17 @@ use std::time::Duration;
 use ichido_core::lifecycle::{Event, Found, State};
 use ichido_core::time::Timestamp;
 use ichido_store::message::{Letter, LetterState, Note, Stepped};
+use ichido_store::node::Duty;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::meter::{self, Outcome};
 use super::node::{Node, Served};
-use super::upkeep::said;
+use super::upkeep::{Due, said};
 use crate::destination::Asked;
 
+/// How often it is looked whether a pass is due.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long after a pass over a queue's parked messages the next one begins.
 const ASK_EVERY: Duration = Duration::from_mins(1);
 /// The most parked messages of a queue in one round.
@@ -25,6 +28,7 @@ const ASK_AT_ONCE: usize = 8;
 pub(super) struct Reconciler {
     node: Arc<Node>,
     passes: Vec<Pass>,
+    due: Due,
 }
 
 /// A pass over the parked messages of one queue.
@@ -45,14 +49,25 @@ impl Reconciler {
             rests_until: Duration::ZERO,
         };
         let passes = askable.map(pass).collect();
-        Self { node, passes }
+        Self { node, passes, due: Due::every(LOOK_EVERY) }
+    }
+
+    /// Goes on until it is aborted. Whoever serves a queue asks, one node at a time: nobody else knows its destination.
+    pub(super) async fn run(mut self) {
+        loop {
+            if self.due.has_come(self.node.clock.own()) {
+                self.run_once().await;
+            }
+            tokio::time::sleep(self.node.idle_sleep).await;
+        }
     }
 
     /// One page of each queue.
-    pub(super) async fn run_once(&mut self) {
+    async fn run_once(&mut self) {
         for pass in &mut self.passes {
             let rests = self.node.clock.own() < pass.rests_until;
-            if !rests && pass.served.aim.pacer.stopped().is_none() {
+            let may_ask = !rests && pass.served.aim.pacer.stopped().is_none();
+            if may_ask && self.node.has(Duty::Parked(&pass.served.name)).await {
                 pass.run_once(&self.node).await;
             }
         }

@@ -7,8 +7,10 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
+use super::care::Care;
 use super::lane::Lane;
 use super::node::Node;
+use super::reconcile::Reconciler;
 use super::stop::{Stage, go_on};
 use super::upkeep::{Upkeep, said};
 
@@ -92,6 +94,8 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
     let renewer = Arc::clone(&node);
     renewing.spawn(async move { renewer.claims.run().await });
     upkeep.spawn(Upkeep::new(Arc::clone(&node)).run());
+    upkeep.spawn(Care::new(Arc::clone(&node)).run());
+    upkeep.spawn(Reconciler::new(Arc::clone(&node)).run());
     for served in node.queues.values() {
         lanes.spawn(Lane::new(Arc::clone(&node), Arc::clone(served)).run());
     }

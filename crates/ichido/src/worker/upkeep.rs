@@ -1,13 +1,12 @@
 //! The upkeep: what must be done now and then, each time a bounded amount.
 //!
 //! Every node says that it lives, makes due what has come due, and rescues the messages of dead workers of the queues that it
-//! serves, since only who knows a queue's destination can judge what a repetition could do. One elected node does the rest.
+//! serves, since only who knows a queue's destination can judge what a repetition could do. What is enough once is in `care`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
-use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 use ichido_store::rescue::RescueTerms;
@@ -15,16 +14,13 @@ use ichido_store::rescue::RescueTerms;
 use super::meter::{self, Outcome};
 use super::node::Node;
 use super::pacer::FRESH_FOR;
-use super::reconcile::Reconciler;
 
 /// How often a node says that it lives, and hears the store's clock.
 const BEAT_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked for workers that are gone.
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
-/// How often the elected node does its rounds.
-const CARE_EVERY: Duration = Duration::from_secs(5);
-/// How long the election holds; several rounds, so that it does not wander about.
-const CARE_LEASE: Duration = Duration::from_secs(30);
+/// How often it is looked how long messages have waited.
+const MEASURE_EVERY: Duration = Duration::from_secs(5);
 /// The most rows in one statement.
 const PART: u32 = 1_000;
 /// The most statements of one kind in one round.
@@ -36,19 +32,21 @@ const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 
 pub(super) struct Upkeep {
     node: Arc<Node>,
-    reconciler: Reconciler,
     beat: Due,
     rescue: Due,
-    care: Due,
+    measure: Due,
     pace: Due,
 }
 
 impl Upkeep {
     pub(super) fn new(node: Arc<Node>) -> Self {
-        let reconciler = Reconciler::new(Arc::clone(&node));
-        let due = |every| Due { every, at: Duration::ZERO };
-        let (beat, rescue) = (due(BEAT_EVERY), due(RESCUE_EVERY));
-        Self { node, reconciler, beat, rescue, care: due(CARE_EVERY), pace: due(FRESH_FOR) }
+        Self {
+            node,
+            beat: Due::every(BEAT_EVERY),
+            rescue: Due::every(RESCUE_EVERY),
+            measure: Due::every(MEASURE_EVERY),
+            pace: Due::every(FRESH_FOR),
+        }
     }
 
     /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
@@ -73,25 +71,24 @@ impl Upkeep {
                 aim.pacer.report().await;
             }
         }
-        if self.care.has_come(now) {
+        if self.measure.has_come(now) {
             self.node.measure().await;
-            let elected = self.node.store.caretaker_claim(self.node.id, CARE_LEASE).await;
-            if said("the upkeep could not be asked for", elected) == Some(true) {
-                self.node.care().await;
-                self.reconciler.run_once().await;
-            }
         }
     }
 }
 
 /// Something that is done every so often, by our own clock.
-struct Due {
+pub(super) struct Due {
     every: Duration,
     at: Duration,
 }
 
 impl Due {
-    fn has_come(&mut self, now: Duration) -> bool {
+    pub(super) fn every(every: Duration) -> Self {
+        Self { every, at: Duration::ZERO }
+    }
+
+    pub(super) fn has_come(&mut self, now: Duration) -> bool {
         let has_come = self.at <= now;
         if has_come {
             self.at = now + self.every;
@@ -165,29 +162,6 @@ impl Node {
             if let Some(oldest) = oldest {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
                 meter::oldest_waiting(queue.as_str(), age);
-            }
-        }
-    }
-
-    /// Sweeps and forgets, a bounded amount of each.
-    async fn care(&self) {
-        let (store, part) = (&self.store, u64::from(PART));
-        let now = self.clock.now().as_micros();
-        let kept = i64::try_from(self.keep_finished.as_micros()).unwrap_or(i64::MAX);
-        let finished_before = Timestamp::from_micros(now.saturating_sub(kept));
-        for _ in 0..PARTS_MAX {
-            let mut done = [
-                said("expired keys could not be swept", store.key_sweep(PART).await),
-                said("old contents could not be swept", store.content_sweep(PART).await),
-                said("counts could not be folded", store.queue_counts_fold(PART).await),
-                said(
-                    "old messages could not be forgotten",
-                    store.message_forget(finished_before, PART).await,
-                ),
-            ]
-            .into_iter();
-            if !done.any(|done| done == Some(part)) {
-                return;
             }
         }
     }

@@ -9,7 +9,7 @@ use ichido_core::verdict::Effect;
 use ichido_store::message::NewMessage;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Far, Fixture, Gate, key, many, message};
+use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Far, Fixture, Gate, key, look_again, many, message};
 
 /// A handler whose first call waits at a gate.
 fn first_gated(far: &Far, gate: &Gate) -> Handler {
@@ -206,7 +206,7 @@ both_databases! {
             });
             // Either it meets the bad one, and dies of it, or finds it dead.
             while gate.come() == deaths && node.row(bad).await.status != Stage::Dead {
-                tokio::task::yield_now().await;
+                look_again().await;
             }
             deaths = gate.come();
             drop(worker);

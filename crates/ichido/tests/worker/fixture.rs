@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ichido::destination::{Done, Failed, Handler, Job};
-use ichido::worker::{Queue, Running, Target, Worker};
+use ichido::worker::{Paces, Queue, Running, Target, Worker};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Stage;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_store::Store;
-use ichido_store::message::{Enqueued, MessageRow, NewMessage, QueueName, Transition};
+use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName, Transition};
 use ichido_store::testing::{postgres, sqlite};
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
@@ -27,8 +27,10 @@ pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const BACKOFF: Duration = Duration::from_mins(10);
 /// How often the workers here look by themselves.
 pub(crate) const IDLE: Duration = Duration::from_millis(10);
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The longest that a case may take.
-const CASE_MAX: Duration = Duration::from_mins(4);
+const CASE_MAX: Duration = Duration::from_mins(2);
 
 /// A fresh database and one node on it.
 pub(crate) struct Fixture {
@@ -128,7 +130,7 @@ impl Fixture {
             if is(&row) {
                 return row;
             }
-            tokio::task::yield_now().await;
+            look_again().await;
         }
     }
 
@@ -140,7 +142,7 @@ impl Fixture {
 
     pub(crate) async fn until_count(&self, stage: Stage, expected: i64) {
         while self.count(stage).await != expected {
-            tokio::task::yield_now().await;
+            look_again().await;
         }
     }
 }
@@ -263,9 +265,27 @@ impl Gate {
     }
 }
 
-/// A case that waits for ever has failed, and says so.
-pub(crate) async fn in_time(case: impl Future<Output = ()>) {
-    tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
+/// The pause between two looks at a condition, so that those who look leave the machine to those who work.
+pub(crate) async fn look_again() {
+    tokio::time::sleep(LOOK_EVERY).await;
+}
+
+/// A case that waits for ever has failed, and says how things stand.
+pub(crate) async fn in_time<A: Future<Output = ()>>(fixture: Fixture, case: impl FnOnce(Fixture) -> A) {
+    let store = fixture.store.clone();
+    if tokio::time::timeout(CASE_MAX, case(fixture)).await.is_ok() {
+        return;
+    }
+    let now = store.now().await.expect("an answer");
+    let rows = store.message_list(&MessageFilter::default(), 100).await.expect("an answer");
+    for row in rows {
+        println!("{row:?}");
+        for step in store.message_transitions(row.id).await.expect("an answer") {
+            println!("    {step:?}");
+        }
+    }
+    println!("{:?}", Paces::of(store).read("broker").await.expect("an answer"));
+    panic!("the case does not end; it is {now} now");
 }
 
 /// One behaviour, one test for each database.
@@ -280,12 +300,12 @@ macro_rules! both_databases {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::fixture::in_time(case(Fixture::postgres().await)).await;
+                $crate::fixture::in_time(Fixture::postgres().await, case).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::fixture::in_time(case(Fixture::sqlite().await)).await;
+                $crate::fixture::in_time(Fixture::sqlite().await, case).await;
             }
         }
     )+ };

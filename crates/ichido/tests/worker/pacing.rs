@@ -10,7 +10,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::message::NewMessage;
 
 use crate::both_databases;
-use crate::fixture::{Far, Fixture, LEASE, QUEUE, backoff, key, many, queue};
+use crate::fixture::{Far, Fixture, LEASE, QUEUE, backoff, key, look_again, many, queue};
 
 /// A worker whose destination has a pace of its own.
 fn paced(fixture: &Fixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
@@ -115,7 +115,7 @@ both_databases! {
             fixture.put(&format!("k{number}")).await;
         }
         while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }) {
-            tokio::task::yield_now().await;
+            look_again().await;
         }
         fixture.until_count(Stage::Failed, 3).await;
         goes_on(&fixture, "m1").await;

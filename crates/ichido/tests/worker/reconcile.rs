@@ -11,7 +11,7 @@ use ichido_store::Store;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{BACKOFF, Far, Fixture, QUEUE, key, queue};
+use crate::fixture::{BACKOFF, Far, Fixture, QUEUE, key, look_again, queue};
 
 const SETTLES_WITHIN: Duration = Duration::from_mins(10);
 
@@ -37,7 +37,7 @@ async fn rounds(store: &Store, node: Uuid) {
         store.skew_by(Duration::from_secs(11));
         let now = store.now().await.unwrap();
         while !store.node_list().await.unwrap().iter().any(|beat| beat.id == node && now <= beat.seen_at) {
-            tokio::task::yield_now().await;
+            look_again().await;
         }
     }
 }
@@ -84,7 +84,7 @@ both_databases! {
         for times in 1..3 {
             fixture.pass(SETTLES_WITHIN * 2);
             while asked.lock().unwrap().len() < times {
-                tokio::task::yield_now().await;
+                look_again().await;
             }
             rounds(&fixture.store, worker.id()).await;
             // Not sooner than a minute later.

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use ichido::destination::Done;
+use ichido_core::audit::AuditKey;
 use ichido_core::lifecycle::Stage;
 use ichido_store::Store;
+use ichido_store::node::Duty;
 use sqlx::{PgPool, SqlitePool};
 
+use uuid::Uuid;
+
 use crate::both_databases;
-use crate::fixture::{Far, Fixture, Gate, many, message};
+use crate::fixture::{Far, Fixture, Gate, look_again, many, message};
 
 both_databases! {
     #[test]
@@ -20,10 +24,59 @@ both_databases! {
         fixture.until(id, Stage::Sent).await;
         fixture.pass(Duration::from_hours(2));
         while fixture.store.message_get(id).await.unwrap().is_some() {
-            tokio::task::yield_now().await;
+            look_again().await;
         }
         let nodes = fixture.store.node_list().await.unwrap();
         assert!(nodes.iter().any(|node| node.id == worker.id() && node.name == "web-1"), "{nodes:?}");
+    }
+
+    /// SPEC F5: nobody has to think of it.
+    #[test]
+    async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: Fixture) {
+        let far = Far::default();
+        let draft = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
+        let _worker = draft.audit_key(audit_key()).start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        until_sealed(&fixture).await;
+        fixture.pass(Duration::from_hours(2));
+        while fixture.store.message_get(id).await.unwrap().is_some() {
+            look_again().await;
+        }
+        let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
+        assert!(report.is_whole(), "{report:?}");
+    }
+
+    /// What it would forget without the key would be missed.
+    #[test]
+    async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: Fixture) {
+        let far = Far::default();
+        let draft = || fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
+        let with_key = draft().audit_key(audit_key()).start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        until_sealed(&fixture).await;
+        with_key.stop();
+        with_key.ended().await;
+        let without = draft().start().unwrap();
+        fixture.pass(Duration::from_hours(2));
+        // It has done its rounds when it has the duty that comes before the trail's, and gave the trail's up when another gets that.
+        while fixture.store.caretaker_claim(Duty::Outbox, Uuid::nil(), Duration::ZERO).await.unwrap() {}
+        for _ in 0..3 {
+            fixture.pass(Duration::from_secs(60));
+            while !fixture.store.caretaker_claim(Duty::Trail, Uuid::nil(), Duration::ZERO).await.unwrap() {
+                fixture.pass(Duration::from_secs(60));
+            }
+        }
+        assert!(fixture.store.message_get(id).await.unwrap().is_some());
+        let _with_key = draft().audit_key(audit_key()).start().unwrap();
+        while fixture.store.message_get(id).await.unwrap().is_some() {
+            fixture.pass(Duration::from_secs(60));
+            look_again().await;
+        }
+        let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
+        assert!(report.is_whole(), "{report:?}");
+        drop(without);
     }
 
     #[test]
@@ -68,6 +121,17 @@ both_databases! {
             fixture.until(id, Stage::Sent).await;
         }
         assert_eq!(far.count(), 2);
+    }
+}
+
+fn audit_key() -> AuditKey {
+    AuditKey::parse(b"from a file that the database's owner cannot read").unwrap()
+}
+
+async fn until_sealed(fixture: &Fixture) {
+    while fixture.store.audit_head().await.unwrap().is_none() {
+        fixture.pass(Duration::from_secs(5));
+        look_again().await;
     }
 }
 

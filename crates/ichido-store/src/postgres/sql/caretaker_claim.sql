@@ -1,6 +1,6 @@
--- One node at a time does the upkeep: the one that holds it, or anyone once its lease has lapsed.
-INSERT INTO ichido.caretaker AS c (node, lease_until)
-SELECT $1, now.at + $2 * interval '1 microsecond' FROM (SELECT clock_timestamp() + $3 * interval '1 microsecond' AS at) AS now
-ON CONFLICT (one) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
-    WHERE c.node = excluded.node OR c.lease_until <= clock_timestamp() + $3 * interval '1 microsecond'
+-- One node at a time has a duty: the one that has it, or anyone once its lease has lapsed.
+INSERT INTO ichido.caretakers AS c (duty, node, lease_until)
+SELECT $1, $2, now.at + $3 * interval '1 microsecond' FROM (SELECT clock_timestamp() + $4 * interval '1 microsecond' AS at) AS now
+ON CONFLICT (duty) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
+    WHERE c.node = excluded.node OR c.lease_until <= clock_timestamp() + $4 * interval '1 microsecond'
 RETURNING node

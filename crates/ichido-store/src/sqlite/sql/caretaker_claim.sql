@@ -1,5 +1,5 @@
--- One node at a time does the upkeep: the one that holds it, or anyone once its lease has lapsed.
-INSERT INTO ichido_caretaker AS c (one, node, lease_until) VALUES (1, ?1, ?2)
-ON CONFLICT (one) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
-    WHERE c.node = excluded.node OR c.lease_until <= ?3
+-- One node at a time has a duty: the one that has it, or anyone once its lease has lapsed.
+INSERT INTO ichido_caretakers AS c (duty, node, lease_until) VALUES (?1, ?2, ?3)
+ON CONFLICT (duty) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
+    WHERE c.node = excluded.node OR c.lease_until <= ?4
 RETURNING node

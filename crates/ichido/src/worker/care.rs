@@ -1,0 +1,131 @@
+//! The rounds that are enough once: each duty is done by one node at a time, a bounded amount of it (SPEC A5, F5).
+//!
+//! They go beside the upkeep, so that nothing that is due waits for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+use ichido_store::error::StoreError;
+use ichido_store::node::Duty;
+
+use super::node::Node;
+use super::upkeep::{Due, said};
+
+/// How often the rounds are done.
+const CARE_EVERY: Duration = Duration::from_secs(5);
+/// How long a duty is had; several rounds, so that it does not wander about.
+const DUTY_LEASE: Duration = Duration::from_secs(30);
+/// The most rows in one statement.
+const PART: u32 = 1_000;
+/// The most statements of one kind in one round.
+const PARTS_MAX: usize = 10;
+/// The most seals in one round: a busy outbox writes many entries, and what is not sealed is not protected.
+const SEALS_MAX: usize = 100;
+/// The most seals that are looked at for pruning in one round.
+const PRUNE_PART: u32 = 100;
+
+pub(super) struct Care {
+    node: Arc<Node>,
+    due: Due,
+    /// The last seal that was looked at for pruning.
+    pruned: u64,
+    /// The trail is sealed under a key that we do not have.
+    lacks_key: bool,
+}
+
+impl Care {
+    pub(super) fn new(node: Arc<Node>) -> Self {
+        Self { node, due: Due::every(CARE_EVERY), pruned: 0, lacks_key: false }
+    }
+
+    /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
+    pub(super) async fn run(mut self) {
+        loop {
+            if self.due.has_come(self.node.clock.own()) {
+                self.run_once().await;
+            }
+            tokio::time::sleep(self.node.idle_sleep).await;
+        }
+    }
+
+    async fn run_once(&mut self) {
+        let node = Arc::clone(&self.node);
+        let store = &node.store;
+        if node.has(Duty::Ledger).await {
+            in_parts("expired keys could not be swept", || store.key_sweep(PART)).await;
+            in_parts("old contents could not be swept", || store.content_sweep(PART)).await;
+        }
+        if node.has(Duty::Outbox).await {
+            in_parts("counts could not be folded", || store.queue_counts_fold(PART)).await;
+        }
+        // Who lacks the key must not take the duty from who has it.
+        if !self.lacks_key && node.has(Duty::Trail).await {
+            self.trail().await;
+        }
+    }
+
+    /// Seals what is new, and then forgets what is old: with a reason under the same key, or it would be missed.
+    async fn trail(&mut self) {
+        self.seal().await;
+        if self.lacks_key {
+            return;
+        }
+        let (node, store) = (&self.node, &self.node.store);
+        let before = finished_before(node.clock.now(), node.keep_finished);
+        in_parts("old messages could not be forgotten", || async {
+            match &node.audit_key {
+                Some(key) => store.message_forget_keyed(key, before, PART).await,
+                None => store.message_forget(before, PART).await,
+            }
+        })
+        .await;
+        let pruned = store.audit_prune(node.audit_key.as_ref(), self.pruned, PRUNE_PART).await;
+        if let Some(pruned) = said("seals could not be pruned", pruned) {
+            self.pruned = pruned.after.unwrap_or(0);
+        }
+    }
+
+    async fn seal(&mut self) {
+        for _ in 0..SEALS_MAX {
+            let sealed = self.node.store.audit_seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
+            match said("the audit trail could not be sealed", sealed) {
+                Some(AuditSealed::Sealed { .. }) => (),
+                Some(AuditSealed::KeyNeeded) => {
+                    tracing::error!(
+                        "the audit trail is sealed under a key that this worker does not have; it seals and forgets nothing until it is given the key"
+                    );
+                    self.lacks_key = true;
+                    return;
+                }
+                Some(AuditSealed::Nothing) | None => return,
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Whether a duty is ours for now.
+    pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
+        let has = self.store.caretaker_claim(duty, self.id, DUTY_LEASE).await;
+        said("a part of the upkeep could not be asked for", has) == Some(true)
+    }
+}
+
+/// One statement after another, until one finds less than it may take.
+async fn in_parts<A>(what: &'static str, part: impl Fn() -> A)
+where
+    A: Future<Output = Result<u64, StoreError>>,
+{
+    for _ in 0..PARTS_MAX {
+        if said(what, part().await) != Some(u64::from(PART)) {
+            return;
+        }
+    }
+}
+
+fn finished_before(now: Timestamp, kept: Duration) -> Timestamp {
+    let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.as_micros().saturating_sub(kept))
+}
