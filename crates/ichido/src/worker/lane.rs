@@ -93,7 +93,7 @@ impl Lane {
 
     /// Takes a batch; answers how many came.
     ///
-    /// The pace is read at the same time, so that what was claimed after a destination asked for a pause is not sent into it.
+    /// The pace is read after it, so that what was put in after a destination asked for a pause is not sent into it.
     async fn claim(&mut self) -> Result<usize, ichido_store::error::StoreError> {
         let (node, served) = (&self.node, &self.served);
         let pacer = &served.aim.pacer;
@@ -101,18 +101,15 @@ impl Lane {
         let terms = ClaimTerms { node: node.id, lease: served.settings.lease, marks: served.marks() };
         let asked = node.clock.ask();
         let alone = Arc::clone(&node.suspect).try_acquire_owned().ok();
-        let claim = async {
-            match alone {
-                Some(_) => node.store.work_claim(&served.name, count, terms).await,
-                None => node.store.work_claim_unsuspected(&served.name, count, terms).await,
-            }
-        };
         // Never given up half way, or a claim might stand that nobody knows of.
-        let (works, ()) = tokio::join!(claim, pacer.refresh(asked.at));
-        let works = works?;
+        let works = match alone {
+            Some(_) => node.store.work_claim(&served.name, count, terms).await?,
+            None => node.store.work_claim_unsuspected(&served.name, count, terms).await?,
+        };
         meter::dequeued(served.name.as_str(), works.len());
         if let Some(work) = works.first() {
             node.clock.hear(asked, work.claimed_at);
+            pacer.refresh(node.clock.own()).await;
         }
         let mut held = node.claims.keep(works, terms.lease, asked.at);
         if let [suspect] = &mut held[..]

@@ -189,7 +189,7 @@ both_databases! {
         let mut deaths = 0;
         let mut node = fixture.another_node().await;
         let mut passed = Duration::ZERO;
-        while node.row(bad).await.status != Stage::Dead {
+        loop {
             let inside = gate.clone();
             let handler = far.handler(move |_, job| {
                 let gate = inside.clone();
@@ -207,6 +207,12 @@ both_databases! {
             // Either it meets the bad one, and dies of it, or finds it dead.
             while gate.come() == deaths && node.row(bad).await.status != Stage::Dead {
                 look_again().await;
+            }
+            if gate.come() == deaths {
+                // It has other messages in hand by now, and would be their death too.
+                worker.stop();
+                worker.ended().await;
+                break;
             }
             deaths = gate.come();
             drop(worker);

@@ -63,15 +63,15 @@ both_databases! {
         // It has done its rounds when it has the duty that comes before the trail's, and gave the trail's up when another gets that.
         while fixture.store.caretaker_claim(Duty::Outbox, Uuid::nil(), Duration::ZERO).await.unwrap() {}
         for _ in 0..3 {
-            fixture.pass(Duration::from_secs(60));
+            fixture.pass(Duration::from_mins(1));
             while !fixture.store.caretaker_claim(Duty::Trail, Uuid::nil(), Duration::ZERO).await.unwrap() {
-                fixture.pass(Duration::from_secs(60));
+                fixture.pass(Duration::from_mins(1));
             }
         }
         assert!(fixture.store.message_get(id).await.unwrap().is_some());
         let _with_key = draft().audit_key(audit_key()).start().unwrap();
         while fixture.store.message_get(id).await.unwrap().is_some() {
-            fixture.pass(Duration::from_secs(60));
+            fixture.pass(Duration::from_mins(1));
             look_again().await;
         }
         let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
