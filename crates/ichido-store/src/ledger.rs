@@ -120,7 +120,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::ledger::{Policy, Record, RecordName, ResolveError, Settled};
+use ichido_core::ledger::{EffectMode, Policy, Record, RecordName, ResolveError, Settled};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -219,7 +219,10 @@ pub enum Began {
     /// An outcome whose time was over.
     Expired,
     /// The same request, whose owner is gone.
-    TakenOver,
+    TakenOver {
+        /// The strictest mode that it ran under before.
+        from: EffectMode,
+    },
 }
 
 /// An HTTP response as it is kept: header values are bytes, and repeats stay repeats, in order.

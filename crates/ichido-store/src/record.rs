@@ -4,7 +4,7 @@
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Admission, Expiry, Kept, Phase, Record, RecordName, Settled, admit};
+use ichido_core::ledger::{Admission, EffectMode, Expiry, Kept, Phase, Record, RecordName, Settled, admit};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -31,7 +31,11 @@ pub(crate) enum Next {
     /// Nothing: this is the answer.
     Answer(KeyClaimed),
     /// Take the record's place, if it is still the one that was seen.
-    Replace { began: Began },
+    Replace {
+        began: Began,
+        /// The mode to remember it under.
+        mode: EffectMode,
+    },
     /// Mark its outcome as unknown, if it is still the one that was seen.
     MarkUnknown { fence: Fence },
 }
@@ -42,13 +46,19 @@ impl Attempt {
         let record = &found.key.record;
         if found.claim_id == self.claim_id && matches!(record.phase, Phase::Claimed { .. }) {
             // Our own claim, whose answer was lost on the way.
-            return Ok(Next::Answer(KeyClaimed::Run { fence: record.fence, began: Began::New }));
+            let is_later = record.first_claimed_at < record.claimed_at;
+            let began = if is_later { Began::TakenOver { from: record.mode } } else { Began::New };
+            return Ok(Next::Answer(KeyClaimed::Run { fence: record.fence, began }));
         }
         let response =
             || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
+        let mode = self.claim.policy.mode();
         Ok(match admit(Some(record), self.claim.fingerprint, &self.claim.policy, found.now) {
-            Admission::Run { .. } => Next::Replace { began: Began::Expired },
-            Admission::TakeOver { .. } => Next::Replace { began: Began::TakenOver },
+            Admission::Run { .. } => Next::Replace { began: Began::Expired, mode },
+            Admission::TakeOver { .. } => Next::Replace {
+                began: Began::TakenOver { from: record.mode },
+                mode: record.mode.stricter(mode),
+            },
             Admission::MarkUnknown { fence } => Next::MarkUnknown { fence },
             Admission::Replay => Next::Answer(KeyClaimed::Replay(response()?)),
             Admission::ReplayNotKept => {
@@ -97,6 +107,7 @@ pub(crate) fn found(row: &impl Columns, now: Timestamp) -> Result<Found, StoreEr
         fence: row.fence()?,
         first_claimed_at: row.moment("created_at")?,
         claimed_at: row.moment("claimed_at")?,
+        mode: mode(row.text("mode")?)?,
         phase,
     };
     Ok(Found {
@@ -128,6 +139,22 @@ fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, Store
         },
         _ => return Err(corrupt("the state does not go with the other columns")),
     })
+}
+
+fn mode(name: &str) -> Result<EffectMode, StoreError> {
+    [EffectMode::Transactional, EffectMode::Keyed, EffectMode::Opaque]
+        .into_iter()
+        .find(|mode| mode_name(*mode) == name)
+        .ok_or_else(|| corrupt("the mode is none that is known"))
+}
+
+/// The column's word for a mode.
+pub(crate) const fn mode_name(mode: EffectMode) -> &'static str {
+    match mode {
+        EffectMode::Transactional => "transactional",
+        EffectMode::Keyed => "keyed",
+        EffectMode::Opaque => "opaque",
+    }
 }
 
 /// The column's word for a phase.

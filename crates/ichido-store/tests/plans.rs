@@ -22,7 +22,7 @@ async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
              SELECT {id}, n, 0, {moment}, {moment}, 'sending', 'sent', 'succeeded', 1, 0, 'done' FROM generate_series({from}, {to}) n"
         ),
         format!(
-            "INSERT INTO ichido.ledger SELECT sha256(convert_to('h' || n, 'UTF8')), 'op', 'alice', 'h' || n, sha256('f'), sha256('f'), 'applied', n, \
+            "INSERT INTO ichido.ledger SELECT sha256(convert_to('h' || n, 'UTF8')), 'op', 'alice', 'h' || n, sha256('f'), sha256('f'), 'opaque', 'applied', n, \
              gen_random_uuid(), NULL, 200, '\\x01', '', NULL, NULL, {moment}, {moment}, {moment}, now() + interval '1 day' + n * interval '1 ms' \
              FROM generate_series({from}, {to}) n"
         ),

@@ -81,9 +81,9 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
         ),
         // They expire long after the test.
         format!(
-            "INSERT INTO ichido_ledger (name, operation, identity, key, fingerprint, request_digest, state, fence, claim_id, lease_until, status, \
+            "INSERT INTO ichido_ledger (name, operation, identity, key, fingerprint, request_digest, mode, state, fence, claim_id, lease_until, status, \
              headers, body, result_digest, message_id, created_at, claimed_at, completed_at, expires_at) {numbers} \
-             SELECT randomblob(32), 'op', 'alice', 'h' || n, zeroblob(32), zeroblob(32), 'applied', n, randomblob(16), NULL, 200, x'01', x'', NULL, NULL, {moment}, {moment}, {moment}, 9000000000000000 + n FROM i"
+             SELECT randomblob(32), 'op', 'alice', 'h' || n, zeroblob(32), zeroblob(32), 'opaque', 'applied', n, randomblob(16), NULL, 200, x'01', x'', NULL, NULL, {moment}, {moment}, {moment}, 9000000000000000 + n FROM i"
         ),
         format!(
             "INSERT INTO ichido_contents {numbers} SELECT 'orders', 'alice', randomblob(32), {id}, 9000000000000000 + n FROM i"

@@ -17,6 +17,8 @@ pub struct Record {
     pub first_claimed_at: Timestamp,
     /// When it was last claimed: its call may be travelling for a while from then on.
     pub claimed_at: Timestamp,
+    /// The strictest mode that it was claimed under since it began. The operation may have another by now.
+    pub mode: EffectMode,
     /// How far it has come.
     pub phase: Phase,
 }
@@ -25,16 +27,18 @@ impl Record {
     /// The record of a new claim ([`Admission::Run`]).
     pub fn claimed(fingerprint: Fingerprint, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
         let phase = Phase::Claimed { lease_until: now.plus(policy.lease()) };
-        Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, phase }
+        Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, mode: policy.mode(), phase }
     }
 
     /// The same action under a new claim ([`Admission::TakeOver`]).
     ///
-    /// The moment of its first claim stays, because its upstream may remember the key from then on.
+    /// The moment of its first claim stays, because its upstream may remember the key from then on. So does a stricter mode,
+    /// because the lost run before it may still have done the work.
     #[must_use]
     pub fn taken_over(self, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
         Self {
             first_claimed_at: self.first_claimed_at,
+            mode: self.mode.stricter(policy.mode()),
             ..Self::claimed(self.fingerprint, fence, now, policy)
         }
     }
@@ -150,10 +154,10 @@ pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, 
 }
 
 /// Whether running a lapsed or lost action again cannot do it twice: it was rolled back, or its upstream
-/// honours the key and still remembers it.
+/// honours the key and still remembers it. What was claimed under a stricter mode than today's is judged by that one.
 fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
     policy.on_unknown() == OnUnknown::RunAgain
-        && match policy.mode() {
+        && match record.mode.stricter(policy.mode()) {
             EffectMode::Transactional => true,
             EffectMode::Keyed => now.since(record.first_claimed_at) < policy.upstream_keeps_keys_for(),
             EffectMode::Opaque => false,

@@ -53,8 +53,8 @@ pub enum Class {
     ExternalEffect,
 }
 
-/// How an operation's outcome becomes durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How an operation's outcome becomes durable. In order: the later one lets less be run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectMode {
     /// The effect and its outcome commit in one transaction: an outcome that is not there did not happen.
     Transactional,
@@ -425,6 +425,12 @@ impl Class {
 }
 
 impl EffectMode {
+    /// The one of the two that lets less be run again.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        self.max(other)
+    }
+
     const fn default_on_unknown(self) -> OnUnknown {
         match self {
             Self::Transactional | Self::Keyed => OnUnknown::RunAgain,

@@ -26,7 +26,15 @@ fn modes() -> [Policy; 3] {
 }
 
 fn record(phase: Phase) -> Record {
-    Record { fingerprint: SAME, fence: fence(7), first_claimed_at: at(-60), claimed_at: at(-30), phase }
+    let (first_claimed_at, claimed_at) = (at(-60), at(-30));
+    Record {
+        fingerprint: SAME,
+        fence: fence(7),
+        first_claimed_at,
+        claimed_at,
+        mode: EffectMode::Transactional,
+        phase,
+    }
 }
 
 fn at(secs: i64) -> Timestamp {
@@ -264,12 +272,49 @@ fn a_takeover_keeps_the_moment_of_the_first_claim() {
         fence: fence(1),
         first_claimed_at: NOW,
         claimed_at: NOW,
+        mode: EffectMode::Keyed,
         phase: phase(NOW),
     };
     assert_eq!(first, expected);
     let unknown = Record { phase: Phase::Unknown, ..first };
     let second = unknown.taken_over(fence(2), at(99), &policy);
     assert_eq!(second, Record { fence: fence(2), claimed_at: at(99), phase: phase(at(99)), ..first });
+}
+
+#[test]
+fn what_was_claimed_under_a_stricter_mode_is_not_run_again_by_a_laxer_one() {
+    use EffectMode::{Keyed, Opaque, Transactional};
+    let later = NOW.plus(limits::UPSTREAM_KEEPS_KEYS_DEFAULT);
+    let mut runs_again = Vec::new();
+    for claimed in [Transactional, Keyed, Opaque] {
+        for today in [Transactional, Keyed, Opaque] {
+            let unknown = Record { mode: claimed, ..record(Phase::Unknown) };
+            let lapsed = Record { mode: claimed, ..record(Phase::Claimed { lease_until: NOW }) };
+            for now in [NOW, later] {
+                let says = admit(Some(&unknown), SAME, &policy(today), now);
+                if says == (Admission::TakeOver { from: fence(7) }) {
+                    runs_again.push((claimed, today, now));
+                } else {
+                    assert_eq!(says, Admission::Unknown);
+                }
+                let says = admit(Some(&lapsed), SAME, &policy(today), now);
+                let is_last = runs_again.last() == Some(&(claimed, today, now));
+                assert_eq!(says == Admission::TakeOver { from: fence(7) }, is_last, "{claimed:?} {today:?}");
+            }
+        }
+    }
+    let keyed = [(Transactional, Keyed, NOW), (Keyed, Transactional, NOW), (Keyed, Keyed, NOW)];
+    let always = [(Transactional, Transactional, NOW), (Transactional, Transactional, later)];
+    assert_eq!(runs_again, [always.as_slice(), &keyed].concat());
+}
+
+#[test]
+fn a_takeover_keeps_the_stricter_mode() {
+    use EffectMode::{Keyed, Transactional};
+    for (claimed, today) in [(Keyed, Transactional), (Transactional, Keyed), (Keyed, Keyed)] {
+        let unknown = Record { mode: claimed, ..record(Phase::Unknown) };
+        assert_eq!(unknown.taken_over(fence(8), NOW, &policy(today)).mode, Keyed, "{claimed:?} {today:?}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ CREATE TABLE ichido.ledger (
     key            text COLLATE "C"        NOT NULL,
     fingerprint    bytea       NOT NULL,
     request_digest bytea       NOT NULL,
+    mode           text        NOT NULL, -- The strictest that it was claimed under: its operation may be served otherwise later.
     state          text        NOT NULL,
     fence          bigint      NOT NULL,
     claim_id       uuid        NOT NULL, -- Of the attempt that claimed: how it knows its own claim again after a lost answer.
@@ -28,6 +29,7 @@ CREATE TABLE ichido.ledger (
     hops           text,                 -- The way the request came (SPEC F1), as its header says; bounded.
     trace          text,
     CONSTRAINT ledger_hashes CHECK (octet_length(name) = 32 AND octet_length(fingerprint) = 32 AND octet_length(request_digest) = 32),
+    CONSTRAINT ledger_mode CHECK (mode IN ('transactional', 'keyed', 'opaque')),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
     -- Only what is settled has an outcome and expires (SPEC A5).

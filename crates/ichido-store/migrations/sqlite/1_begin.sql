@@ -21,6 +21,7 @@ CREATE TABLE ichido_ledger (
     key            TEXT    NOT NULL,
     fingerprint    BLOB    NOT NULL,
     request_digest BLOB    NOT NULL,
+    mode           TEXT    NOT NULL, -- The strictest that it was claimed under: its operation may be served otherwise later.
     state          TEXT    NOT NULL,
     fence          INTEGER NOT NULL,
     claim_id       BLOB    NOT NULL, -- Of the attempt that claimed: how it knows its own claim again after a lost answer.
@@ -37,6 +38,7 @@ CREATE TABLE ichido_ledger (
     hops           TEXT,                         -- The way the request came (SPEC F1), as its header says; bounded.
     trace          TEXT,
     CONSTRAINT ledger_hashes CHECK (length(name) = 32 AND length(fingerprint) = 32 AND length(request_digest) = 32),
+    CONSTRAINT ledger_mode CHECK (mode IN ('transactional', 'keyed', 'opaque')),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
     -- Only what is settled has an outcome and expires (SPEC A5).

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::ledger::RecordName;
+use ichido_core::ledger::{EffectMode, RecordName};
 use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use crate::headers;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
 use crate::micros;
 use crate::record::{
-    Attempt, Found, Next, found, name_of, not_settled, page_after, settled_name, state_name,
+    Attempt, Found, Next, found, mode_name, name_of, not_settled, page_after, settled_name, state_name,
 };
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
@@ -83,6 +83,7 @@ impl Postgres {
                     .bind(claims().map(|claim| micros(claim.policy.lease())).collect::<Vec<_>>())
                     .bind(claims().map(|claim| claim.hops.as_deref()).collect::<Vec<_>>())
                     .bind(claims().map(|claim| claim.trace.as_deref()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| mode_name(claim.policy.mode())).collect::<Vec<_>>())
                     .bind(self.skew()),
             )
             .await?;
@@ -119,8 +120,8 @@ impl Postgres {
     ) -> Result<Option<KeyClaimed>, StoreError> {
         Ok(match attempt.next(found)? {
             Next::Answer(answer) => Some(answer),
-            Next::Replace { began } => self
-                .claim_replace(lines, attempt, name, found)
+            Next::Replace { began, mode } => self
+                .claim_replace(lines, attempt, name, found, mode)
                 .await?
                 .map(|fence| KeyClaimed::Run { fence, began }),
             Next::MarkUnknown { fence } => {
@@ -144,6 +145,7 @@ impl Postgres {
         attempt: &Attempt,
         name: &[u8; 32],
         found: &Found,
+        mode: EffectMode,
     ) -> Result<Option<Fence>, StoreError> {
         let row = lines
             .optional(
@@ -157,6 +159,7 @@ impl Postgres {
                     .bind(micros(attempt.claim.policy.lease()))
                     .bind(attempt.claim.hops.as_deref())
                     .bind(attempt.claim.trace.as_deref())
+                    .bind(mode_name(mode))
                     .bind(self.skew()),
             )
             .await?;

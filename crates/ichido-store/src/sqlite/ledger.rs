@@ -16,7 +16,7 @@ use crate::headers;
 use crate::hex;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
 use crate::record::{
-    Attempt, Found, Next, found, name_of, not_settled, page_after, settled_name, state_name,
+    Attempt, Found, Next, found, mode_name, name_of, not_settled, page_after, settled_name, state_name,
 };
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
@@ -265,7 +265,8 @@ async fn insert(writing: &mut Writing, attempts: &[&Attempt]) -> Result<usize, S
                 .bind(now.as_micros())
                 .bind(now.as_micros())
                 .bind(claim.hops.as_deref())
-                .bind(claim.trace.as_deref());
+                .bind(claim.trace.as_deref())
+                .bind(mode_name(claim.policy.mode()));
         }
         inserted += query.execute(writing.connection()).await?.rows_affected();
     }
@@ -284,7 +285,7 @@ async fn claim_found(
 ) -> Result<Option<KeyClaimed>, StoreError> {
     Ok(match attempt.next(found)? {
         Next::Answer(answer) => Some(answer),
-        Next::Replace { began } => {
+        Next::Replace { began, mode } => {
             let fence = writing.draw_one()?;
             let (claim, now) = (&attempt.claim, writing.now);
             let replaced = sqlx::query(include_str!("sql/key_replace.sql"))
@@ -299,6 +300,7 @@ async fn claim_found(
                 .bind(now.as_micros())
                 .bind(claim.hops.as_deref())
                 .bind(claim.trace.as_deref())
+                .bind(mode_name(mode))
                 .execute(writing.connection())
                 .await?;
             (replaced.rows_affected() == 1).then_some(KeyClaimed::Run { fence, began })

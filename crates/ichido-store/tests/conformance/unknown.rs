@@ -143,10 +143,53 @@ both_databases! {
         };
         assert_eq!(began("k1").await, Began::New);
         fixture.pass(AFTER_LEASE);
-        assert_eq!(began("k1").await, Began::TakenOver);
+        assert_eq!(began("k1").await, Began::TakenOver { from: EffectMode::Keyed });
         fixture.settled("k2", EffectMode::Keyed, b"done").await;
         fixture.pass(TTL);
         assert_eq!(began("k2").await, Began::Expired);
+    }
+
+    /// An operation may be served in another mode after a deploy; what was lost before it was lost under the old one.
+    #[test]
+    async fn what_was_lost_under_a_stricter_mode_is_judged_by_that_mode(fixture: Fixture) {
+        let held = fixture.unknown("held").await;
+        let lapsed = fixture.run("lapsed", EffectMode::Opaque).await;
+        fixture.pass(AFTER_LEASE);
+        for today in [EffectMode::Keyed, EffectMode::Transactional, EffectMode::Opaque] {
+            for (key, fence) in [("held", held), ("lapsed", lapsed)] {
+                let next = fixture.arrive(request(key, today)).await;
+                assert_eq!(next, KeyClaimed::Unknown { fence }, "{key} {today:?}");
+                let found = fixture.store.key_look_up(&name(key)).await.unwrap().unwrap().record;
+                assert_eq!((found.mode, found.phase), (EffectMode::Opaque, Phase::Unknown));
+            }
+        }
+        let listed = fixture.store.key_unknown_list(None, 10).await.unwrap();
+        assert_eq!(listed.iter().map(|key| key.record.mode).collect::<Vec<_>>(), [EffectMode::Opaque; 2]);
+    }
+
+    #[test]
+    async fn a_takeover_remembers_the_stricter_mode_and_a_new_action_its_own(fixture: Fixture) {
+        let mode = async || fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap().record.mode;
+        fixture.run("k1", EffectMode::Transactional).await;
+        assert_eq!(mode().await, EffectMode::Transactional);
+        let runs = [
+            (EffectMode::Keyed, EffectMode::Transactional),
+            (EffectMode::Transactional, EffectMode::Keyed),
+            (EffectMode::Transactional, EffectMode::Keyed),
+        ];
+        let mut fence = None;
+        for (today, from) in runs {
+            fixture.pass(AFTER_LEASE);
+            let next = fixture.arrive(request("k1", today)).await;
+            let KeyClaimed::Run { fence: claimed, began } = next else { panic!("{next:?}") };
+            assert_eq!(began, Began::TakenOver { from });
+            assert_eq!(mode().await, EffectMode::Keyed);
+            fence = Some(claimed);
+        }
+        assert_eq!(fixture.report("k1", fence.unwrap(), keep(response(b"done"))).await, KeySettled::Stands);
+        fixture.pass(TTL);
+        fixture.run("k1", EffectMode::Transactional).await;
+        assert_eq!(mode().await, EffectMode::Transactional);
     }
 
     #[test]

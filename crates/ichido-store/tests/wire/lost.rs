@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use ichido_core::ledger::EffectMode;
 use ichido_core::lifecycle::{Event, State};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::KeySettled;
+use ichido_store::ledger::{Began, KeyClaimed, KeySettled};
 use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
 use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::postgres::{Database, fresh_database};
@@ -15,7 +16,7 @@ use crate::fixture::{
     succeeded, terms,
 };
 use crate::proxy::Proxy;
-use crate::words::{keep, release, run};
+use crate::words::{claim, keep, release, run};
 
 async fn store() -> (Database, Proxy, Store) {
     let database = fresh_database().await;
@@ -65,6 +66,24 @@ async fn the_answer_to_a_batch_is_read_back() {
         let settled = store.work_settle(Settlement::of(&work, succeeded(&work), note)).await.unwrap();
         assert_eq!(settled, Stepped::Now(State::Sent));
         assert_eq!(proxy.met(), 6);
+    })
+    .await;
+}
+
+/// Or a run that did nothing would free a key whose first run may have done the work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        let mode = EffectMode::Keyed;
+        let first = store.key_claim(claim("k", mode)).await.unwrap();
+        assert!(matches!(first, KeyClaimed::Run { began: Began::New, .. }), "{first:?}");
+        store.skew_by(AFTER_LEASE);
+        proxy.cut_at("UPDATE 1");
+        let second = store.key_claim(claim("k", mode)).await.unwrap();
+        assert_eq!(proxy.met(), 1);
+        let KeyClaimed::Run { began, .. } = second else { panic!("{second:?}") };
+        assert_eq!(began, Began::TakenOver { from: mode });
     })
     .await;
 }

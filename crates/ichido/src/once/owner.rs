@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use ichido_core::fence::Fence;
-use ichido_core::ledger::{Outcome, Phase, Settlement, Standing, may_settle};
+use ichido_core::ledger::{EffectMode, Outcome, Phase, Settlement, Standing, may_settle};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{Began, KeyOutcome, KeyRecord, KeySettle, KeySettled};
@@ -44,7 +44,7 @@ impl Owner {
         asked_at: Duration,
     ) -> Self {
         // In transactional mode what was lost was rolled back.
-        let may_be_done = began == Began::TakenOver && settings.pool.is_none();
+        let may_be_done = matches!(began, Began::TakenOver { from: EffectMode::Keyed | EffectMode::Opaque });
         let kept = settings.keeper.keep(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
         Self { settings, arrival, fence, may_be_done, kept }
     }

@@ -108,6 +108,32 @@ both_databases! {
         assert_eq!(handler.runs(), 3);
     }
 
+    /// The call may have been done without the far side looking at any key: that the operation is served otherwise since then does
+    /// not change it.
+    #[test]
+    async fn what_was_lost_as_opaque_is_held_though_its_operation_is_served_otherwise_now(fixture: Fixture) {
+        keyed("k1").send(&failing(&fixture, fixture.once(Mode::Opaque))).await.assert_first(502, "failed");
+        for mode in [Mode::Keyed, Mode::Transactional] {
+            let handler = fixture.ordering();
+            let orders = fixture.serve(fixture.once(mode), handler.clone());
+            keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
+            keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
+            assert_eq!((handler.runs(), fixture.phase("k1").await), (0, Some(Phase::Unknown)), "{mode:?}");
+        }
+        fixture.assert_effects(1).await;
+    }
+
+    /// The first call was lost while the upstream's key protected it; the second runs in a transaction, and is turned away.
+    #[test]
+    async fn a_rollback_does_not_make_undone_what_was_lost_as_keyed(fixture: Fixture) {
+        keyed("k1").send(&failing(&fixture, fixture.once(Mode::Keyed))).await.assert_first(502, "failed");
+        let handler = fixture.handler(|_| async { respond(StatusCode::TOO_MANY_REQUESTS, "not now") });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler.clone());
+        keyed("k1").send(&orders).await.assert_first(429, "not now");
+        assert_eq!((handler.runs(), fixture.phase("k1").await), (1, Some(Phase::Unknown)));
+        keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
+    }
+
     #[test]
     async fn a_refusal_before_any_work_frees_the_key(fixture: Fixture) {
         for mode in MODES {

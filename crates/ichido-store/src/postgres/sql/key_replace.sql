@@ -2,11 +2,11 @@
 -- A renewal changes the lease and not the fence, so both are compared.
 UPDATE ichido.ledger l
 SET state = 'claimed', fence = nextval('ichido.fence'), claim_id = $4, fingerprint = $5, request_digest = $6,
-    lease_until = now.at + $7 * interval '1 microsecond', claimed_at = now.at, hops = $8, trace = $9,
+    lease_until = now.at + $7 * interval '1 microsecond', claimed_at = now.at, hops = $8, trace = $9, mode = $10,
     -- A taken-over action began with its first claim; an expired one begins anew.
     created_at = CASE WHEN l.state IN ('applied', 'refused') THEN now.at ELSE l.created_at END,
     status = NULL, headers = NULL, body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL
-FROM (SELECT clock_timestamp() + $10 * interval '1 microsecond' AS at) AS now
+FROM (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at) AS now
 WHERE l.name = $1 AND l.fence = $2 AND l.state = $3
   AND (l.lease_until IS NULL OR l.lease_until <= now.at)
   AND (l.expires_at IS NULL OR l.expires_at <= now.at)
