@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{audit, check, ledger, paper, proxy};
+use crate::{audit, check, config, ledger, paper, proxy};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -31,6 +31,8 @@ enum Command {
     Paper(paper::Args),
     /// Seal the audit trail, and find what was changed, removed or inserted in it
     Audit(audit::Args),
+    /// Write a configuration with every setting explained, or say what is wrong with one
+    Config(config::Args),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -59,6 +61,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Paper(args) => on_runtime(paper::run(args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
+        Command::Config(args) => config::run(&args),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,6 +6,7 @@ mod audit;
 mod check;
 mod cli;
 mod clock;
+mod config;
 mod duration;
 mod exit;
 mod faults;

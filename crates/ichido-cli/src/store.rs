@@ -7,7 +7,7 @@ use ichido_store::Store;
 use crate::exit::Exit;
 
 /// The most connections to PostgreSQL. Writes are batched, so that few are busy at once.
-const CONNECTIONS_MAX: u32 = 16;
+pub(crate) const CONNECTIONS_MAX: u32 = 16;
 
 /// Opens a store, or says why it cannot be. The address may hold a password, and is not repeated.
 pub(crate) async fn open(url: &str) -> Result<Store, Exit> {

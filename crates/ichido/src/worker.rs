@@ -56,7 +56,7 @@ mod settle;
 mod stop;
 mod upkeep;
 
-pub use draft::{BuildError, BuildErrors, Worker};
+pub use draft::{BuildError, BuildErrors, Worker, problems};
 pub use pacer::{Paces, SharedRate};
 pub use running::{Running, Stopper};
 pub use settings::{OutboundKey, Queue, Target, limits};

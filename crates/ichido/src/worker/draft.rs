@@ -172,58 +172,66 @@ impl Worker {
         if !is_name(&self.name) {
             errors.push(BuildError::WorkerName);
         }
-        for (index, target) in self.targets.iter().enumerate() {
-            if !is_name(&target.name) {
-                errors.push(BuildError::DestinationName { name: target.name.clone() });
-            }
-            if self.targets[..index].iter().any(|before| before.name == target.name) {
-                errors.push(BuildError::DestinationTwice { name: target.name.clone() });
-            }
-        }
-        for (index, queue) in self.queues.iter().enumerate() {
-            if self.queues[..index].iter().any(|before| before.name == queue.name) {
-                errors.push(BuildError::QueueTwice { queue: queue.name.clone() });
-            }
-            errors.extend(self.errors_of(queue));
-        }
+        errors.extend(problems(&self.targets, &self.queues));
         errors
     }
+}
 
-    fn errors_of(&self, queue: &Queue) -> Vec<BuildError> {
-        let name = || queue.name.clone();
-        let mut errors = Vec::new();
-        if QueueName::parse(&queue.name).is_none() {
-            errors.push(BuildError::QueueName { queue: name() });
+/// Everything that contradicts itself in destinations and queues: what [`Worker::start`] would refuse of them. For whoever reads
+/// them from somewhere, and knows where each stands.
+pub fn problems(targets: &[Target], queues: &[Queue]) -> Vec<BuildError> {
+    let mut errors = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        if !is_name(&target.name) {
+            errors.push(BuildError::DestinationName { name: target.name.clone() });
         }
-        match self.targets.iter().find(|target| target.name == queue.destination) {
-            None => {
-                let destination = queue.destination.clone();
-                errors.push(BuildError::NoDestination { queue: name(), destination });
-            }
-            Some(target) => {
-                let (lease, time_out) = (queue.lease, target.destination.promise().time_out);
-                if lease <= time_out {
-                    errors.push(BuildError::LeaseTooShort { queue: name(), lease, time_out });
-                }
-            }
+        if targets[..index].iter().any(|before| before.name == target.name) {
+            errors.push(BuildError::DestinationTwice { name: target.name.clone() });
         }
-        if queue.lease < limits::LEASE_MIN {
-            errors.push(BuildError::LeaseBelowLeast { queue: name(), lease: queue.lease });
-        }
-        let bounds = [
-            ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
-            ("parallelism", queue.parallelism, limits::PARALLELISM_MAX),
-        ];
-        for (what, found, most) in bounds {
-            if most < found.get() {
-                errors.push(BuildError::TooMany { queue: name(), what, found: found.get(), most });
-            }
-        }
-        if let Err(error) = queue.retry.clone().checked() {
-            errors.push(BuildError::Retry { queue: name(), error });
-        }
-        errors
     }
+    for (index, queue) in queues.iter().enumerate() {
+        if queues[..index].iter().any(|before| before.name == queue.name) {
+            errors.push(BuildError::QueueTwice { queue: queue.name.clone() });
+        }
+        errors.extend(problems_of(queue, targets));
+    }
+    errors
+}
+
+fn problems_of(queue: &Queue, targets: &[Target]) -> Vec<BuildError> {
+    let name = || queue.name.clone();
+    let mut errors = Vec::new();
+    if QueueName::parse(&queue.name).is_none() {
+        errors.push(BuildError::QueueName { queue: name() });
+    }
+    match targets.iter().find(|target| target.name == queue.destination) {
+        None => {
+            let destination = queue.destination.clone();
+            errors.push(BuildError::NoDestination { queue: name(), destination });
+        }
+        Some(target) => {
+            let (lease, time_out) = (queue.lease, target.destination.promise().time_out);
+            if lease <= time_out {
+                errors.push(BuildError::LeaseTooShort { queue: name(), lease, time_out });
+            }
+        }
+    }
+    if queue.lease < limits::LEASE_MIN {
+        errors.push(BuildError::LeaseBelowLeast { queue: name(), lease: queue.lease });
+    }
+    let bounds = [
+        ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
+        ("parallelism", queue.parallelism, limits::PARALLELISM_MAX),
+    ];
+    for (what, found, most) in bounds {
+        if most < found.get() {
+            errors.push(BuildError::TooMany { queue: name(), what, found: found.get(), most });
+        }
+    }
+    if let Err(error) = queue.retry.clone().checked() {
+        errors.push(BuildError::Retry { queue: name(), error });
+    }
+    errors
 }
 
 /// A receiver that forgets a key before the last retry protects less than it seems to.

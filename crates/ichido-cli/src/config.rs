@@ -1,0 +1,240 @@
+//! `ichido.toml`: the store, the destinations and the queues, and the commands about the file.
+//!
+//! Guarantee: [`Config`] holds nothing that a worker would refuse; where a file does, every problem is said at once, each with
+//! its line and column, what is wrong, and how to mend it. Secrets come by reference alone, and none is ever shown. The commented
+//! file that `ichido config init` writes names every setting, with what holds where it is left out.
+//!
+//! What is said later wins: the file, then the environment ([`environment`]), then flags.
+//!
+//! Start at [`load`]. `document` reads a table member by member; each section has a module that understands it.
+
+mod command;
+mod destinations;
+mod document;
+mod environment;
+mod outside;
+mod queues;
+mod retry;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::time::Duration;
+
+use ichido::worker::{BuildError, Queue, Target, limits, problems};
+use toml::de::DeTable;
+
+pub(crate) use command::{Args, run};
+pub(crate) use destinations::Described;
+pub(crate) use outside::Outside;
+
+use crate::faults::Faults;
+use document::{Section, Source, nearest};
+use environment::Environment;
+use queues::{Defaults, Placed};
+
+/// The commented file.
+pub(crate) const DEFAULT_FILE: &str = include_str!("config/default.toml");
+/// What the file is called when nothing else is said.
+pub(crate) const FILE_NAME: &str = "ichido.toml";
+/// The largest file that is read.
+const FILE_BYTES_MAX: usize = 4 << 20;
+/// The most connections to PostgreSQL that may be asked for.
+const CONNECTIONS_MAX: u32 = 1_000;
+
+/// What a program runs by.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) store: StoreConfig,
+    pub(crate) worker: WorkerConfig,
+    pub(crate) destinations: Vec<Described>,
+    pub(crate) queues: Vec<Queue>,
+}
+
+/// Where things are kept.
+pub(crate) struct StoreConfig {
+    /// May hold a password.
+    pub(crate) url: Option<String>,
+    pub(crate) connections_max: u32,
+}
+
+/// The address may hold a password.
+impl std::fmt::Debug for StoreConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreConfig").field("connections_max", &self.connections_max).finish_non_exhaustive()
+    }
+}
+
+/// How a worker goes about it, whatever the queue.
+#[derive(Debug)]
+pub(crate) struct WorkerConfig {
+    pub(crate) name: String,
+    pub(crate) idle_sleep: Duration,
+    pub(crate) stop_within: Duration,
+    pub(crate) keep_finished: Duration,
+}
+
+/// Reads a configuration and what it refers to.
+pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let mut faults = Faults::default();
+        faults.add(
+            name.clone(),
+            format!("cannot be read: {error}; `ichido config init` writes one, and --config names another"),
+        );
+        faults
+    })?;
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let outside = Outside {
+        variable: &|name| std::env::var(name).ok(),
+        file: &|path| std::fs::read_to_string(path),
+        folder,
+    };
+    resolve(&name, &text, &outside)
+}
+
+/// Understands a configuration, or says everything that is wrong with it.
+pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, Faults> {
+    let mut faults = Faults::default();
+    if FILE_BYTES_MAX < text.len() {
+        faults.add(name, format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is"));
+        return Err(faults);
+    }
+    let source = Source { name, text };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let place = source.place(error.span().map_or(0, |span| span.start));
+        faults.add(place, format!("is no TOML: {}", error.message()));
+    }
+    // What was read of a broken file may be half of what was meant.
+    if !errors.is_empty() {
+        return Err(faults);
+    }
+    let mut root = Section::root(&source, &document);
+    let environment = Environment::read(outside, &mut faults);
+    let store = store(root.section("store", &mut faults), outside, &mut faults);
+    let worker = worker(root.section("worker", &mut faults), &environment, &mut faults);
+    let sections = root.sections("destinations", &mut faults);
+    let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
+    let destinations: Vec<Described> = sections
+        .into_iter()
+        .filter_map(|(name, section)| destinations::read(name, section, outside, &mut faults))
+        .collect();
+    let defaults = Defaults::read(root.section("queue_defaults", &mut faults), &environment, &mut faults);
+    let sections = root.sections("queues", &mut faults);
+    let queues: Vec<Placed> = sections
+        .into_iter()
+        .filter_map(|(name, section)| queues::read(name, section, &defaults, &mut faults))
+        .collect();
+    check(&destinations, &queues, &named, &root, &mut faults);
+    root.finish(&mut faults);
+    let queues = queues.into_iter().map(|placed| placed.queue).collect();
+    faults.or(Some(Config { store, worker, destinations, queues }))
+}
+
+fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> StoreConfig {
+    let mut store = StoreConfig { url: None, connections_max: crate::store::CONNECTIONS_MAX };
+    let Some(mut section) = section else { return store };
+    if let Some(text) = section.text("url", faults) {
+        let place = section.place("url");
+        if holds_password(text) {
+            faults.add(
+                place,
+                "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
+            );
+        } else {
+            store.url = faults.check(&place, outside.resolve(text));
+        }
+    }
+    if let Some(most) = section.count("connections_max", 2..=CONNECTIONS_MAX, faults) {
+        store.connections_max = most;
+    }
+    section.finish(faults);
+    store
+}
+
+/// Whether a text has the form `scheme://name:password@…`, or one in its query.
+fn holds_password(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+    let in_authority = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
+    in_authority || rest.split(['?', '&']).any(|part| part.starts_with("password="))
+}
+
+fn worker(section: Option<Section<'_>>, environment: &Environment, faults: &mut Faults) -> WorkerConfig {
+    let mut worker = WorkerConfig {
+        name: "worker".to_owned(),
+        idle_sleep: limits::IDLE_SLEEP_DEFAULT,
+        stop_within: limits::STOP_WITHIN_DEFAULT,
+        keep_finished: limits::KEEP_FINISHED_DEFAULT,
+    };
+    if let Some(mut section) = section {
+        if let Some(name) = section.text("name", faults) {
+            if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
+                let most = limits::NAME_BYTES_MAX;
+                faults
+                    .add(section.place("name"), format!("is no name; give it 1 to {most} bytes and no NUL"));
+            }
+            name.clone_into(&mut worker.name);
+        }
+        if let Some(idle_sleep) = section.time("idle_sleep", faults) {
+            if idle_sleep.is_zero() {
+                faults.add(section.place("idle_sleep"), BuildError::NoIdleSleep.to_string());
+            }
+            worker.idle_sleep = idle_sleep;
+        }
+        worker.stop_within = section.time("stop_within", faults).unwrap_or(worker.stop_within);
+        worker.keep_finished = section.time("keep_finished", faults).unwrap_or(worker.keep_finished);
+        section.finish(faults);
+    }
+    worker.idle_sleep = environment.idle_sleep.unwrap_or(worker.idle_sleep);
+    worker
+}
+
+/// What contradicts itself between queues and destinations, each at its place.
+fn check(
+    destinations: &[Described],
+    queues: &[Placed],
+    named: &[&str],
+    root: &Section<'_>,
+    faults: &mut Faults,
+) {
+    let targets: Vec<Target> = destinations.iter().map(|described| described.target.clone()).collect();
+    let wishes: Vec<Queue> = queues.iter().map(|placed| placed.queue.clone()).collect();
+    let place = |queue: &str, setting: &str| {
+        let placed = queues.iter().find(|placed| placed.queue.name == queue);
+        placed.map_or_else(String::new, |placed| placed.place(setting))
+    };
+    for error in problems(&targets, &wishes) {
+        match &error {
+            // It is there, and what is wrong with it was said.
+            BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {}
+            BuildError::NoDestination { queue, destination } => {
+                let meant = nearest(destination, named.iter().copied());
+                let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
+                faults.add(
+                    place(queue, "destination"),
+                    format!(
+                        "there is no [destinations.{destination}]{meant}; add it, or name one that is there"
+                    ),
+                );
+            }
+            BuildError::LeaseTooShort { queue, .. } | BuildError::LeaseBelowLeast { queue, .. } => {
+                faults.add(place(queue, "lease"), error.to_string());
+            }
+            BuildError::TooMany { queue, what, .. } => faults.add(place(queue, what), error.to_string()),
+            BuildError::Retry { queue, .. } => faults.add(place(queue, "retry"), error.to_string()),
+            BuildError::QueueName { queue } | BuildError::QueueTwice { queue } => {
+                faults.add(place(queue, ""), error.to_string());
+            }
+            BuildError::NoQueue
+            | BuildError::NoIdleSleep
+            | BuildError::WorkerName
+            | BuildError::DestinationName { .. }
+            | BuildError::DestinationTwice { .. } => {
+                faults.add(root.place("destinations"), error.to_string());
+            }
+        }
+    }
+}

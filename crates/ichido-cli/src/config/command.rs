@@ -1,0 +1,114 @@
+//! `ichido config`: writes the commented file, and says what is wrong with one.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use ichido_core::retry::Guarantee;
+
+use super::{Config, DEFAULT_FILE, FILE_NAME, load};
+use crate::exit::Exit;
+use crate::table::table;
+
+/// What `ichido config` is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a configuration with every setting in it, explained
+    Init {
+        /// Where to; `-` is standard output. A file that is there stays as it is
+        #[arg(value_name = "FILE", default_value = FILE_NAME)]
+        file: PathBuf,
+    },
+    /// Say everything that is wrong with a configuration, or what it comes to
+    Check {
+        /// Which one
+        #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
+        file: PathBuf,
+    },
+}
+
+/// Does as it is told.
+pub(crate) fn run(args: &Args) -> Result<(), Exit> {
+    let out = match &args.command {
+        Command::Init { file } if file.as_os_str() == "-" => DEFAULT_FILE.to_owned(),
+        Command::Init { file } => init(file)?,
+        Command::Check { file } => {
+            let config =
+                load(file).map_err(|faults| Exit::Misconfigured { command: "config check", faults })?;
+            told(&config)
+        }
+    };
+    let said = io::stdout().write_all(out.as_bytes());
+    said.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+}
+
+fn init(file: &Path) -> Result<String, Exit> {
+    let shown = file.display();
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    let written = made.and_then(|mut made| {
+        made.write_all(DEFAULT_FILE.as_bytes())?;
+        made.sync_all()
+    });
+    match written {
+        Ok(()) => Ok(format!("{shown} is written; `ichido config check {shown}` tells what it comes to\n")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Exit::Failed(format!(
+            "{shown} is there already, and stays as it is; name another file, or -"
+        ))),
+        Err(error) => Err(Exit::Failed(format!("{shown} cannot be written: {error}"))),
+    }
+}
+
+/// What a configuration comes to, without a secret.
+fn told(config: &Config) -> String {
+    let mut out = String::new();
+    let store = match &config.store.url {
+        Some(url) if url.starts_with("sqlite:") => "SQLite",
+        Some(_) => "PostgreSQL",
+        None => "none; give one by --store or ICHIDO_STORE",
+    };
+    let worker = &config.worker;
+    // A string takes all that is written to it.
+    _ = writeln!(
+        out,
+        "store: {store}\nworker: {}, looks every {:?} when idle, stops within {:?}, keeps what has ended for {:?}\n",
+        worker.name, worker.idle_sleep, worker.stop_within, worker.keep_finished
+    );
+    let queues = config.queues.iter().map(|queue| {
+        [
+            queue.name.clone(),
+            queue.destination.clone(),
+            queue.parallelism.to_string(),
+            queue.batch_size.to_string(),
+            (queue.retry.tries.get() - 1).to_string(),
+            format!("{:?}", queue.lease),
+            if queue.requeue { "yes" } else { "no" }.to_owned(),
+        ]
+    });
+    out += &table(["QUEUE", "DESTINATION", "PARALLELISM", "BATCH", "RETRIES", "LEASE", "REQUEUE"], queues);
+    out.push('\n');
+    let destinations = config.destinations.iter().map(|described| {
+        let promise = described.target.destination.promise();
+        [
+            described.target.name.clone(),
+            described.kind.to_owned(),
+            described.whereto.clone(),
+            match promise.guarantee {
+                Guarantee::HonoursKeys { keeps_for } => format!("honours keys for {keeps_for:?}"),
+                Guarantee::Repeatable => "may be repeated".to_owned(),
+                Guarantee::Nothing => "nothing: what is unknown is parked".to_owned(),
+            },
+            format!("{:?}", promise.time_out),
+            if described.target.destination.can_be_asked() { "yes" } else { "no" }.to_owned(),
+        ]
+    });
+    out += &table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);
+    out
+}

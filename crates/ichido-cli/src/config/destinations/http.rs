@@ -1,0 +1,328 @@
+//! A receiver that is called over HTTP, and the broker of paper, which is one with its settings known.
+
+use std::time::Duration;
+
+use ichido::destination::Destination;
+use ichido::destination::http::{
+    ANSWER_BYTES_MAX, AnswerRule, Found, FoundRule, HttpSettings, Meaning, ReconcileSettings,
+};
+use ichido_core::retry::Guarantee;
+
+use super::super::document::Section;
+use super::super::outside::Outside;
+use crate::faults::Faults;
+
+/// Where `ichido paper` listens by itself.
+const PAPER_URL: &str = "http://127.0.0.1:8090/orders";
+/// How long a broker of paper remembers a key at least; it never forgets one.
+const PAPER_KEEPS_FOR: Duration = Duration::from_hours(365 * 24);
+/// How long a call may still be on its way to a broker on this machine.
+const PAPER_SETTLES_WITHIN: Duration = Duration::from_secs(1);
+/// Names of header fields whose values are secrets, if a part of the name is one of these.
+const SECRET_PARTS: [&str; 7] =
+    ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
+
+/// What an answer means, as the file names it.
+const MEANINGS: [(&str, Meaning); 8] = [
+    ("sent", Meaning::Sent),
+    ("processed", Meaning::Processed),
+    ("in_progress", Meaning::InProgress),
+    ("rate_limited", Meaning::RateLimited),
+    ("not_done", Meaning::NotDone),
+    ("failed", Meaning::Failed),
+    ("bad_request", Meaning::BadRequest),
+    ("unauthorized", Meaning::Unauthorized),
+];
+/// What an answer to a question means.
+const FINDINGS: [(&str, Found); 3] =
+    [("done", Found::Done), ("not_done", Found::NotDone), ("unknown", Found::Unknown)];
+
+/// Reads what there is of HTTP in a destination's section: where it is, for people, and the destination.
+pub(super) fn read(
+    section: &mut Section<'_>,
+    is_paper: bool,
+    outside: &Outside<'_>,
+    faults: &mut Faults,
+) -> (String, Option<Destination>) {
+    let url = url(section, is_paper, outside, faults);
+    let known = url.clone().unwrap_or_else(|| PAPER_URL.to_owned());
+    let mut settings = if is_paper { paper(&known) } else { HttpSettings::new(known) };
+    headers(section, &mut settings, outside, faults);
+    secrets(section, &mut settings, outside, faults);
+    bounds(section, &mut settings, faults);
+    guarantee(section, &mut settings, faults);
+    answers(section, &mut settings, faults);
+    reconcile(section, &mut settings, outside, faults);
+    match settings.resolve() {
+        _ if url.is_none() => (String::new(), None),
+        Ok(http) => (origin(&settings.url).to_owned(), Some(http.into())),
+        Err(problems) => {
+            for problem in problems.0 {
+                let (place, what) = placed(section, &problem.place, &problem.what);
+                faults.add(place, what);
+            }
+            (String::new(), None)
+        }
+    }
+}
+
+/// The broker of paper as it answers (SPEC D18).
+fn paper(url: &str) -> HttpSettings {
+    let conflict = |error: &str, means| AnswerRule {
+        status: "409".to_owned(),
+        at: Some(("/error".to_owned(), error.to_owned())),
+        means,
+    };
+    let found = |status: &str, at: (&str, &str), means| FoundRule {
+        status: status.to_owned(),
+        at: Some((at.0.to_owned(), at.1.to_owned())),
+        means,
+    };
+    HttpSettings {
+        guarantee: Guarantee::HonoursKeys { keeps_for: PAPER_KEEPS_FOR },
+        settles_within: PAPER_SETTLES_WITHIN,
+        echoes_key: true,
+        receipt_pointer: Some("/broker_order_id".to_owned()),
+        rules: vec![
+            conflict("already_processed", Meaning::Processed),
+            conflict("in_progress", Meaning::InProgress),
+        ],
+        reconcile: Some(ReconcileSettings {
+            url: format!("{}/orders/by-key/{{key}}", origin(url)),
+            rules: vec![
+                found("200", ("/status", "accepted"), Found::Done),
+                found("404", ("/error", "no_such_order"), Found::NotDone),
+            ],
+        }),
+        ..HttpSettings::new(url)
+    }
+}
+
+/// Scheme, host and port of a URL: no path and no query, which may hold a secret.
+fn origin(url: &str) -> &str {
+    let host_at = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
+    &url[..end]
+}
+
+fn url(
+    section: &mut Section<'_>,
+    is_paper: bool,
+    outside: &Outside<'_>,
+    faults: &mut Faults,
+) -> Option<String> {
+    if !section.has("url") {
+        section.get("url");
+        if is_paper {
+            return Some(PAPER_URL.to_owned());
+        }
+        faults.add(section.place("url"), "is missing; say where messages are posted to: url = \"https://…\"");
+        return None;
+    }
+    let text = section.text("url", faults)?;
+    let place = section.place("url");
+    faults.check(&place, outside.resolve(text))
+}
+
+fn headers(
+    section: &mut Section<'_>,
+    settings: &mut HttpSettings,
+    outside: &Outside<'_>,
+    faults: &mut Faults,
+) {
+    let Some(fields) = section.section("headers", faults) else { return };
+    for (name, value) in fields.chosen() {
+        let place = fields.place(name);
+        let Some(text) = value.as_str() else {
+            faults.add(place, format!("is {}; write a text in quotes, or \"env:NAME\"", value.kind()));
+            continue;
+        };
+        let lower = name.to_lowercase();
+        let is_secret = SECRET_PARTS.iter().any(|part| lower.contains(part));
+        let resolved = if is_secret { outside.secret(text) } else { outside.resolve(text) };
+        if let Some(value) = faults.check(&place, resolved) {
+            settings.headers.push((name.to_owned(), value));
+        }
+    }
+}
+
+fn secrets(
+    section: &mut Section<'_>,
+    settings: &mut HttpSettings,
+    outside: &Outside<'_>,
+    faults: &mut Faults,
+) {
+    let place = section.place("signing_secrets");
+    for reference in section.texts("signing_secrets", faults).unwrap_or_default() {
+        settings.signing_secrets.extend(faults.check(&place, outside.secret(reference)));
+    }
+    let place = section.place("trusted_roots");
+    if let Some(path) = section.text("trusted_roots", faults) {
+        settings.trusted_roots = faults.check(&place, outside.read(path));
+    }
+    let hosts = section.texts("allow_link_local", faults).unwrap_or_default();
+    settings.allow_link_local = hosts.into_iter().map(str::to_owned).collect();
+}
+
+fn bounds(section: &mut Section<'_>, settings: &mut HttpSettings, faults: &mut Faults) {
+    let HttpSettings { connect_time_out, answer_time_out, total_time_out, settles_within, .. } = settings;
+    for (name, into) in [
+        ("connect_time_out", connect_time_out),
+        ("answer_time_out", answer_time_out),
+        ("total_time_out", total_time_out),
+        ("settles_within", settles_within),
+    ] {
+        if let Some(time) = section.time(name, faults) {
+            *into = time;
+        }
+    }
+    // A total that was shortened shortens the parts of which nothing was said.
+    let total = settings.total_time_out;
+    for (name, part) in [
+        ("connect_time_out", &mut settings.connect_time_out),
+        ("answer_time_out", &mut settings.answer_time_out),
+    ] {
+        if !section.has(name) {
+            *part = total.min(*part);
+        }
+    }
+    let most = u32::try_from(ANSWER_BYTES_MAX).unwrap_or(u32::MAX);
+    let bytes =
+        section.count("answer_bytes_max", 1..=most, faults).and_then(|bytes| usize::try_from(bytes).ok());
+    settings.answer_bytes_max = bytes.unwrap_or(settings.answer_bytes_max);
+}
+
+/// What it promises about repetitions (SPEC F2): nothing, unless it is said.
+fn guarantee(section: &mut Section<'_>, settings: &mut HttpSettings, faults: &mut Faults) {
+    let honours = section.flag("honours_key", faults);
+    let keeps_for = section.time("keeps_keys_for", faults);
+    let repeatable = section.flag("repeatable", faults);
+    let before = match settings.guarantee {
+        Guarantee::HonoursKeys { keeps_for } => Some(keeps_for),
+        Guarantee::Repeatable | Guarantee::Nothing => None,
+    };
+    let honours_key = honours.unwrap_or(before.is_some() && repeatable != Some(true));
+    settings.guarantee = match (honours_key, keeps_for.or(before), repeatable) {
+        (true, _, Some(true)) => {
+            faults.add(
+                section.place("repeatable"),
+                "is true beside honours_key = true; say one: a key stops a second effect, or a second effect does no harm",
+            );
+            return;
+        }
+        (true, Some(keeps_for), _) => Guarantee::HonoursKeys { keeps_for },
+        (true, None, _) => {
+            if !section.has("keeps_keys_for") {
+                faults.add(
+                    section.place("keeps_keys_for"),
+                    "is missing beside honours_key = true; say how long the receiver remembers a key, such as \"24h\"",
+                );
+            }
+            return;
+        }
+        (false, _, _) if section.has("keeps_keys_for") => {
+            faults.add(
+                section.place("keeps_keys_for"),
+                "says how long keys are kept, and honours_key = true is missing; say it, or take this out",
+            );
+            return;
+        }
+        (false, _, Some(true)) => Guarantee::Repeatable,
+        (false, _, _) => Guarantee::Nothing,
+    };
+}
+
+fn answers(section: &mut Section<'_>, settings: &mut HttpSettings, faults: &mut Faults) {
+    if let Some(echoes) = section.flag("echoes_key", faults) {
+        settings.echoes_key = echoes;
+    }
+    if let Some(pointer) = section.text("key_pointer", faults) {
+        pointer.clone_into(&mut settings.key_pointer);
+    }
+    if let Some(pointer) = section.text("receipt_pointer", faults) {
+        settings.receipt_pointer = Some(pointer.to_owned());
+    }
+    if let Some(rows) = section.rows("rules", faults) {
+        let rules = rows.into_iter().filter_map(|row| rule(row, &MEANINGS, faults));
+        settings.rules = rules.map(|(status, at, means)| AnswerRule { status, at, means }).collect();
+    }
+}
+
+fn reconcile(
+    section: &mut Section<'_>,
+    settings: &mut HttpSettings,
+    outside: &Outside<'_>,
+    faults: &mut Faults,
+) {
+    let Some(mut inside) = section.section("reconcile", faults) else { return };
+    let place = inside.place("url");
+    let url = inside.text("url", faults).and_then(|text| faults.check(&place, outside.resolve(text)));
+    let rows = inside.rows("rules", faults).unwrap_or_default();
+    let rules = rows.into_iter().filter_map(|row| rule(row, &FINDINGS, faults));
+    let rules = rules.map(|(status, at, means)| FoundRule { status, at, means }).collect();
+    match url {
+        Some(url) => settings.reconcile = Some(ReconcileSettings { url, rules }),
+        None if inside.has("url") => {}
+        None => faults.add(place, "is missing; say whom to ask, with {key} where the key goes"),
+    }
+    inside.finish(faults);
+}
+
+/// One rule: status, pointer with its text, and what it means.
+type Rule<M> = (String, Option<(String, String)>, M);
+
+fn rule<M: Copy>(
+    mut row: Section<'_>,
+    meanings: &[(&'static str, M)],
+    faults: &mut Faults,
+) -> Option<Rule<M>> {
+    let status = match row.text("status", faults) {
+        None if !row.has("status") => {
+            faults
+                .add(row.place("status"), "is missing; write one, or two with a dash: \"409\", \"520-527\"");
+            None
+        }
+        status => status,
+    };
+    let at = match (row.text("at", faults), row.text("is", faults)) {
+        (Some(at), Some(is)) => Some((at.to_owned(), is.to_owned())),
+        (None, None) => None,
+        _ => {
+            faults.add(
+                row.own_place(),
+                "at and is belong together: where in the answer's JSON, and what must be there",
+            );
+            None
+        }
+    };
+    let means = row.needed_word("means", meanings, faults);
+    row.finish(faults);
+    Some((status?.to_owned(), at, means?))
+}
+
+/// A problem of the settings at its place in the file: the settings have the same names there.
+fn placed(section: &Section<'_>, place: &str, what: &str) -> (String, String) {
+    let name = place.split(['.', '[']).next().unwrap_or(place);
+    let name = if name == "guarantee" { "keeps_keys_for" } else { name };
+    let rest = &place[place.len().min(name.len())..];
+    let inner =
+        if place.starts_with(name) && !rest.is_empty() { format!("{place}: ") } else { String::new() };
+    (section.place(name), format!("{inner}{what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_no_path_and_no_query() {
+        for (url, expected) in [
+            ("https://a.test:8443/hook?token=s3cret", "https://a.test:8443"),
+            ("http://a.test", "http://a.test"),
+            ("http://a.test?s3cret", "http://a.test"),
+            ("nonsense/s3cret", "nonsense"),
+        ] {
+            assert_eq!(origin(url), expected);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a configuration refers to outside its file: variables of the environment and other files.
+//!
+//! Secrets are given by reference alone, `env:NAME` or `file:PATH`, so that a configuration can be shown to anybody.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The longest secret or certificate that is read.
+const BYTES_MAX: usize = 1 << 20;
+
+/// The environment and the files that a configuration may name. Passed in, so that both can be tested.
+pub(crate) struct Outside<'a> {
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) file: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// The folder of the configuration: paths in it are counted from there.
+    pub(crate) folder: PathBuf,
+}
+
+/// A reference to something that is not in the file.
+enum Reference<'a> {
+    Variable(&'a str),
+    File(&'a str),
+}
+
+impl<'a> Reference<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let variable = text.strip_prefix("env:").map(Self::Variable);
+        variable.or_else(|| text.strip_prefix("file:").map(Self::File))
+    }
+}
+
+/// Whether a text is a reference.
+pub(super) fn is_reference(text: &str) -> bool {
+    Reference::parse(text).is_some()
+}
+
+impl Outside<'_> {
+    /// The text itself, or what it refers to. An error says what is wrong without a character of a secret.
+    pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
+        match Reference::parse(text) {
+            None => Ok(text.to_owned()),
+            Some(Reference::Variable(name)) => match (self.variable)(name) {
+                Some(value) if !value.is_empty() => Ok(value),
+                Some(_) => Err(format!("the variable {name} is empty; set it")),
+                None => Err(format!("the variable {name} is not set; export it before you start")),
+            },
+            Some(Reference::File(path)) => {
+                // A file ends with a line's end, which is no part of a secret.
+                self.read(path).map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+        }
+    }
+
+    /// What is referred to; a text that is no reference is refused, because it would be a secret in the file.
+    pub(super) fn secret(&self, text: &str) -> Result<String, String> {
+        if is_reference(text) {
+            return self.resolve(text);
+        }
+        Err("is a secret, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"".to_owned())
+    }
+
+    /// The text of a file, whose path is counted from the configuration's folder.
+    pub(super) fn read(&self, path: &str) -> Result<String, String> {
+        let whole = self.folder.join(path);
+        let shown = whole.display();
+        let text = (self.file)(&whole).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        if text.len() <= BYTES_MAX {
+            Ok(text)
+        } else {
+            Err(format!("{shown} is larger than {BYTES_MAX} bytes"))
+        }
+    }
+}

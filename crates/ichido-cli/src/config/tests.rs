@@ -1,0 +1,287 @@
+//! What a configuration comes to, and what is said of one that comes to nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use ichido::worker::OutboundKey;
+use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
+
+use super::*;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Everything that the commented file refers to.
+fn variables() -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        ("MAIL_AUTHORIZATION", "Bearer s3cret-token".to_owned()),
+        ("MAIL_SIGNING_SECRET", SECRET.to_owned()),
+    ])
+}
+
+fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Config, Faults> {
+    let outside = Outside {
+        variable: &|name| variables.get(name).cloned(),
+        file: &|path: &Path| match path.to_str() {
+            Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
+            Some("folder/mail-ca.pem") => {
+                Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
+            }
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        },
+        folder: "folder".into(),
+    };
+    resolve("ichido.toml", text, &outside)
+}
+
+fn resolved(text: &str) -> Config {
+    resolved_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// The lines of what is wrong with a text.
+fn problems_of(text: &str) -> Vec<String> {
+    let faults = resolved_with(text, &variables()).expect_err("there are problems");
+    faults.to_string().lines().skip(1).map(|line| line.trim().to_owned()).collect()
+}
+
+/// The commented file with every setting in it.
+fn uncommented() -> String {
+    let line = |line: &'static str| match line.strip_prefix('#') {
+        Some(rest) if !rest.is_empty() && (!rest.starts_with(' ') || rest.starts_with("  {")) => rest,
+        _ => line,
+    };
+    DEFAULT_FILE.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specification() {
+    let config = resolved(DEFAULT_FILE);
+    let [queue] = &config.queues[..] else { panic!("one queue") };
+    let [paper] = &config.destinations[..] else { panic!("one destination") };
+    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
+    assert_eq!(
+        (queue.lease, config.worker.idle_sleep),
+        (Duration::from_mins(10), Duration::from_millis(200))
+    );
+    assert_eq!((&queue.retry, queue.requeue, queue.key), (&Retry::OUTBOX, false, OutboundKey::Derived));
+    let promise = paper.target.destination.promise();
+    assert!(matches!(promise.guarantee, Guarantee::HonoursKeys { .. }));
+    assert!(paper.target.destination.can_be_asked());
+}
+
+#[test]
+fn every_setting_that_the_commented_file_shows_can_be_given() {
+    let config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((config.queues.len(), config.destinations.len()), (3, 3));
+    // What is shown as left out is what holds when it is left out.
+    let bare = resolved(DEFAULT_FILE);
+    assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
+    assert_eq!(config.store.connections_max, bare.store.connections_max);
+    let shown = Queue { marks: None, ..config.queues[0].clone() };
+    assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
+}
+
+#[test]
+fn every_setting_that_can_be_given_is_in_the_commented_file() {
+    // Under each table something that is no setting: what is known is then said, and must be there.
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    let text = uncommented();
+    let shown = DeTable::parse(&text).expect("it is TOML");
+    for (header, kind) in [
+        ("", ""),
+        ("store", ""),
+        ("worker", ""),
+        ("queue_defaults", ""),
+        ("queues.orders", ""),
+        ("queues.mail.retry", ""),
+    ]
+    .into_iter()
+    .chain([("destinations.mail", "kind = \"http\"\n"), ("destinations.mail.circuit", "")])
+    .chain([("destinations.mail.reconcile", "")])
+    {
+        let before = match header {
+            "queues.mail.retry" => "[queues.mail]\ndestination = \"x\"\n",
+            "destinations.mail.circuit" | "destinations.mail.reconcile" => {
+                "[destinations.mail]\nkind = \"http\"\n"
+            }
+            _ => "",
+        };
+        let table = if header.is_empty() { String::new() } else { format!("[{header}]\n") };
+        let problems = problems_of(&format!("{before}{table}zzz = 1\n{kind}"));
+        let known =
+            problems.iter().find_map(|line| line.split_once("Known here: ")).expect("what is known").1;
+        for name in known.split(", ") {
+            found.insert(if header.is_empty() { name.to_owned() } else { format!("{header}.{name}") });
+        }
+    }
+    let is_shown = |path: &str| {
+        // An alternative is shown at another queue or destination.
+        let path = match path {
+            "queues.mail.retry.waits" => "queues.search.retry.waits",
+            "destinations.mail.repeatable" => "destinations.search.repeatable",
+            path => path,
+        };
+        let mut parts = path.split('.');
+        let mut value = shown.get_ref().get(parts.next().expect("a part"));
+        for part in parts {
+            value = value.and_then(|value| value.get_ref().as_table()?.get(part));
+        }
+        value.is_some()
+    };
+    let missing: Vec<&String> = found.iter().filter(|path| !is_shown(path)).collect();
+    assert!(missing.is_empty(), "not in the commented file: {missing:?}");
+    assert!(40 < found.len(), "{found:?}");
+}
+
+#[test]
+fn every_problem_is_said_at_once_with_its_place_and_its_mend() {
+    let text = r#"
+[store]
+url = "postgres://ann:s3cret@db/ichido"
+[queues.orders]
+destination = "borker"
+paralellism = 2
+batch_size = 0
+lease = "1 minute"
+[queues.mail]
+destination = "broker"
+lease = "2s"
+retry = "soon"
+[destinations.broker]
+kind = "http"
+url = "https://broker.test/orders"
+headers = { Authorization = "Bearer s3cret", Accept = 3 }
+signing_secrets = ["whsec_s3cret"]
+honours_key = true
+rules = [{ status = "409", at = "/error", means = "processd" }]
+[destinations.other]
+kind = "htpp"
+"#;
+    let problems = problems_of(text);
+    let expected = [
+        ("ichido.toml:3:7 store.url", "holds a password"),
+        (
+            "ichido.toml:5:15 queues.orders.destination",
+            "there is no [destinations.borker]; did you mean broker",
+        ),
+        ("ichido.toml:6:1 queues.orders.paralellism", "did you mean parallelism?"),
+        ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
+        ("ichido.toml:8:9 queues.orders.lease", "is no length of time"),
+        ("ichido.toml:12:9 queues.mail.retry", "is no schedule"),
+        ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
+        ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a text in quotes"),
+        ("ichido.toml:17:19 destinations.broker.signing_secrets", "is a secret"),
+        ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is missing beside honours_key"),
+        ("ichido.toml:19:10 destinations.broker.rules[0]", "at and is belong together"),
+        ("ichido.toml:19:51 destinations.broker.rules[0].means", "did you mean processed"),
+        ("ichido.toml:21:8 destinations.other.kind", "did you mean http"),
+    ];
+    for (place, what) in expected {
+        let found =
+            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+        assert!(found, "{place}: {what}\nin\n{}", problems.join("\n"));
+    }
+    let all = problems.join("\n");
+    assert_eq!(problems.len(), expected.len(), "{all}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+#[test]
+fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
+    let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_time_out = \"20s\"\n";
+    let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
+    assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
+    assert!(problems[0].contains("not longer than the destination's time-out, 20s"), "{problems:?}");
+    // Said for all queues, it is wrong there.
+    let text = format!("[queue_defaults]\nlease = \"5s\"\n[queues.a]\ndestination = \"broker\"\n{broker}");
+    assert!(problems_of(&text)[0].starts_with("ichido.toml:2:9 queue_defaults.lease: "));
+    let problems = problems_of(&format!("[queues.\"a b\"]\ndestination = \"broker\"\n{broker}"));
+    assert!(problems[0].starts_with("ichido.toml:1:9 queues.a b: "), "{problems:?}");
+}
+
+#[test]
+fn what_is_no_toml_is_said_for_every_line_of_it() {
+    let problems = problems_of("a = 1 2\n\nb 3\n");
+    assert!(problems.len() >= 2, "{problems:?}");
+    assert!(problems.iter().all(|line| line.contains("is no TOML: ")), "{problems:?}");
+}
+
+#[test]
+fn the_environment_wins_over_the_files_defaults_and_a_queues_own_word_over_both() {
+    let text = r#"
+[worker]
+idle_sleep = "1s"
+[queue_defaults]
+parallelism = 5
+batch_size = 6
+lease = "3m"
+[queues.a]
+destination = "paper"
+[queues.b]
+destination = "paper"
+parallelism = 7
+retries_max = 1
+lease = "4m"
+[destinations.paper]
+kind = "paper"
+"#;
+    let of = |config: &Config, index: usize| {
+        let queue = &config.queues[index];
+        (queue.parallelism.get(), queue.batch_size.get(), queue.retry.tries.get(), queue.lease.as_secs() / 60)
+    };
+    let config = resolved(text);
+    assert_eq!((of(&config, 0), of(&config, 1)), ((5, 6, 9, 3), (7, 6, 2, 4)));
+    assert_eq!(config.worker.idle_sleep, Duration::from_secs(1));
+    let environment = BTreeMap::from([
+        ("OUTBOX_BATCH_SIZE", "64".to_owned()),
+        ("OUTBOX_PARALLELISM", "8".to_owned()),
+        ("OUTBOX_RETRY_MAX", "3".to_owned()),
+        ("OUTBOX_IDLE_SLEEP_MS", "50".to_owned()),
+        ("OUTBOX_STUCK_THRESHOLD_MIN", "2".to_owned()),
+    ]);
+    let config = resolved_with(text, &environment).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((of(&config, 0), of(&config, 1)), ((8, 64, 4, 2), (7, 64, 2, 4)));
+    assert_eq!(config.worker.idle_sleep, Duration::from_millis(50));
+    let wrong = BTreeMap::from([("OUTBOX_BATCH_SIZE", "many".to_owned())]);
+    let faults = resolved_with(text, &wrong).expect_err("it is no number").to_string();
+    assert!(faults.contains("the variable OUTBOX_BATCH_SIZE: \"many\" is not taken"), "{faults}");
+}
+
+#[test]
+fn what_is_referred_to_must_be_there() {
+    let text = "[store]\nurl = \"env:NOWHERE\"\n[destinations.a]\nkind = \"http\"\nurl = \"file:nowhere\"\n";
+    let problems = problems_of(text);
+    assert!(problems[0].contains("the variable NOWHERE is not set"), "{problems:?}");
+    assert!(problems[1].contains("folder/nowhere cannot be read"), "{problems:?}");
+}
+
+#[test]
+fn schedules_and_promises_are_what_was_written() {
+    let text = r#"
+[queues.a]
+destination = "paper"
+retry = { base = "20ms", factor = 3, cap = "1s", jitter = "+50%" }
+[queues.b]
+destination = "once"
+retry = { waits = ["1s", "5s"], jitter = "none" }
+retries_max = 0
+outbound_key = "own"
+[destinations.paper]
+kind = "paper"
+url = "http://127.0.0.1:1/orders"
+honours_key = false
+[destinations.once]
+kind = "http"
+url = "http://127.0.0.1:1/"
+repeatable = true
+"#;
+    let config = resolved(text);
+    let (base, cap) = (Duration::from_millis(20), Duration::from_secs(1));
+    assert_eq!(config.queues[0].retry.schedule, Schedule::Exponential { base, factor: 3, cap });
+    assert_eq!(config.queues[0].retry.jitter, Jitter::Add(0.5));
+    assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
+    assert_eq!((config.queues[1].retry.tries.get(), config.queues[1].key), (1, OutboundKey::Own));
+    let promises = config.destinations.iter().map(|one| one.target.destination.promise().guarantee);
+    assert_eq!(promises.collect::<Vec<_>>(), [Guarantee::Nothing, Guarantee::Repeatable]);
+}
