@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{audit, check, config, ledger, paper, proxy};
+use crate::{audit, check, config, ledger, paper, proxy, send, worker};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -23,6 +23,10 @@ struct Cli {
 enum Command {
     /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
     Proxy(Box<proxy::Args>),
+    /// Take messages out of the outbox and deliver them, each once in effect
+    Worker(worker::Args),
+    /// Put a message into the outbox
+    Send(send::Args),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
@@ -57,6 +61,8 @@ pub(crate) fn run() -> ExitCode {
         .init();
     let ended = match cli.command {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
+        Command::Worker(args) => on_runtime(worker::run(args)),
+        Command::Send(args) => on_runtime(send::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Paper(args) => on_runtime(paper::run(args)),

@@ -13,9 +13,11 @@ mod faults;
 mod ledger;
 mod paper;
 mod proxy;
+mod send;
 mod signals;
 mod store;
 mod table;
+mod worker;
 
 use std::process::ExitCode;
 

@@ -57,6 +57,7 @@ mod stop;
 mod upkeep;
 
 pub use draft::{BuildError, BuildErrors, Worker, problems};
+pub use meter::describe_metrics;
 pub use pacer::{Paces, SharedRate};
 pub use running::{Running, Stopper};
 pub use settings::{OutboundKey, Queue, Target, limits};

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::begin::Beginner;
 use super::claim::Claims;
 use super::clock::Clock;
+use super::meter;
 use super::node::{Aim, Node, Served};
 use super::pacer::Pacer;
 use super::running::Running;
@@ -124,6 +125,7 @@ impl Worker {
                 continue; // Not reached: both were checked.
             };
             warn_of_short_memory(settings, aim);
+            meter::begin(name.as_str());
             let served = Served { name: name.clone(), settings: settings.clone(), aim: Arc::clone(aim) };
             queues.insert(name, Arc::new(served));
         }

@@ -47,6 +47,9 @@ impl Node {
         match stepped {
             Stepped::Now(State::Sent) => {
                 let before = settlement.note.code == Some(ErrorCode::ConflictProcessed);
+                if before {
+                    meter::replayed(queue);
+                }
                 meter::ended(queue, if before { Outcome::ConflictProcessed } else { Outcome::Success });
                 meter::left(queue, lag(), retries);
             }

@@ -1,0 +1,127 @@
+//! `ichido worker`: delivers what the outbox holds, by the queues and destinations of a configuration (SPEC D, E1, E2).
+//!
+//! Guarantee: it starts only with a configuration that makes sense, says what it serves, and stops without losing anything: after
+//! the first signal nothing more is claimed and what is under way may end, after the second it ends at once. What it logs has
+//! hashes of keys, and no payload.
+//!
+//! Start at [`run`]; the work itself is `ichido::worker`'s.
+
+mod metrics;
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ichido::worker::{Running, Worker};
+use ichido_store::Store;
+
+use crate::config::{self, Config, FILE_NAME};
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::signals::Signals;
+use crate::store::open_with;
+use metrics::Metrics;
+
+/// What `ichido worker` is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Its queues and destinations; `ichido config init` writes one
+    #[arg(long, value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
+    config: PathBuf,
+
+    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says]
+    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    store: Option<String>,
+
+    /// Serve metrics for Prometheus there, such as 127.0.0.1:9464; port 0 takes a free one [default: nowhere]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+}
+
+/// Works until it is told to stop.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let misconfigured = |faults| Exit::Misconfigured { command: "worker", faults };
+    let config = config::load(&args.config).map_err(misconfigured)?;
+    let url = url(&args, &config).map_err(misconfigured)?;
+    // Before anything is claimed, so that a signal never finds us without a way to give it back.
+    let mut signals =
+        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let metrics = match args.metrics {
+        Some(address) => Some(Metrics::listen(address).await?),
+        None => None,
+    };
+    let store = open_with(&url, config.store.connections_max).await?;
+    let worker = start(&store, &config).map_err(misconfigured)?;
+    announce(&config, &store, &worker, metrics.as_ref())?;
+    let serving = metrics.map(|metrics| tokio::spawn(metrics.serve()));
+    signals.next().await;
+    worker.stop();
+    let ended = tokio::select! {
+        () = worker.ended() => Ok(()),
+        () = signals.next() => {
+            worker.stop();
+            worker.ended().await;
+            Err(Exit::Cut("stopped at once; what was under way is taken up by another worker, or by this one's next start".to_owned()))
+        }
+    };
+    if let Some(serving) = serving {
+        serving.abort();
+    }
+    ended
+}
+
+/// The flag or the environment, then the configuration.
+fn url(args: &Args, config: &Config) -> Result<String, Faults> {
+    let mut faults = Faults::default();
+    if config.queues.is_empty() {
+        let file = args.config.display().to_string();
+        faults.add(file, "has no queue, so that there is nothing to do; add one, such as [queues.orders]");
+    }
+    let url = args.store.clone().or_else(|| config.store.url.clone());
+    if url.is_none() {
+        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
+    }
+    faults.or(url)
+}
+
+fn start(store: &Store, config: &Config) -> Result<Running, Faults> {
+    let settings = &config.worker;
+    let mut draft = Worker::of(store.clone())
+        .name(&settings.name)
+        .idle_sleep(settings.idle_sleep)
+        .stop_within(settings.stop_within)
+        .keep_finished(settings.keep_finished);
+    for described in &config.destinations {
+        draft = draft.destination(described.target.clone());
+    }
+    for queue in &config.queues {
+        draft = draft.queue(queue.clone());
+    }
+    draft.start().map_err(|errors| {
+        let mut faults = Faults::default();
+        for error in errors.iter() {
+            faults.add("the worker", error.to_string());
+        }
+        faults
+    })
+}
+
+/// What it serves, in a few lines; the last one says that it works.
+fn announce(config: &Config, store: &Store, worker: &Running, metrics: Option<&Metrics>) -> Result<(), Exit> {
+    let database = if store.is_sqlite() { "SQLite" } else { "PostgreSQL" };
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(metrics) = metrics {
+        lines.push(format!("ichido: metrics at http://{}/metrics", metrics.address()));
+    }
+    for queue in &config.queues {
+        let to = config.destinations.iter().find(|described| described.target.name == queue.destination);
+        let whereto = to.map(|described| described.whereto.as_str()).unwrap_or_default();
+        let (name, destination, at_once) = (&queue.name, &queue.destination, queue.parallelism);
+        lines.push(format!("ichido: queue {name} goes to {destination} at {whereto}, {at_once} at once"));
+    }
+    let (name, id) = (&config.worker.name, worker.id());
+    lines.push(format!("ichido: {name} {id} works on {database}"));
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush());
+    said.map_err(|error| Exit::Failed(format!("cannot say what it serves: {error}")))
+}

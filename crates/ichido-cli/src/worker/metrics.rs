@@ -1,0 +1,127 @@
+//! The metrics page, in Prometheus' text form.
+//!
+//! A page of a few kilobytes for a scraper that comes every few seconds: connections have a count and heads a time.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ichido::worker::describe_metrics;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::exit::Exit;
+
+/// The most connections at once; more wait in the system's queue.
+const CONNECTIONS_MAX: usize = 16;
+/// How long a head may take to come, and a connection be idle.
+const HEAD_WAIT: Duration = Duration::from_secs(30);
+/// How long to wait after the system refused to give us a connection (too many open files, mostly).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often what was measured is folded, so that it takes no room while nobody asks.
+const FOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// From a pickup on an idle queue to a whole horizon of retries (SPEC D5), in seconds.
+const LAG_BUCKETS: [f64; 15] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3_600.0, 86_400.0];
+/// Each of the retries of SPEC D5, and what goes beyond.
+const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 12.0, 20.0, 50.0];
+
+/// What is measured from now on, and where it is asked for.
+pub(super) struct Metrics {
+    listener: TcpListener,
+    address: SocketAddr,
+    handle: PrometheusHandle,
+}
+
+impl Metrics {
+    /// Begins to measure, and takes the address.
+    pub(super) async fn listen(address: SocketAddr) -> Result<Self, Exit> {
+        let taken = TcpListener::bind(address).await;
+        let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = taken
+            .map_err(|error| Exit::Failed(format!("cannot listen on {address} for metrics: {error}")))?;
+        let built = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)
+            .and_then(|builder| {
+                builder.set_buckets_for_metric(Matcher::Full("outbox_retry_count".to_owned()), &RETRY_BUCKETS)
+            })
+            .and_then(PrometheusBuilder::install_recorder);
+        let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
+        describe_metrics();
+        Ok(Self { listener, address, handle })
+    }
+
+    /// The address that was really taken.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until it is aborted.
+    pub(super) async fn serve(self) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut fold = interval(FOLD_EVERY);
+        fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let accepted = async {
+                let place = Arc::clone(&places).acquire_owned().await;
+                (place, self.listener.accept().await)
+            };
+            let (place, accepted) = tokio::select! {
+                accepted = accepted => accepted,
+                _ = fold.tick() => {
+                    self.handle.run_upkeep();
+                    continue;
+                }
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let serving = serve_connection(stream, self.handle.clone());
+                    tokio::spawn(async move {
+                        serving.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::error!(%error, "nobody can ask for metrics for the moment");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, handle: PrometheusHandle) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = answer(request.method(), request.uri().path(), &handle);
+        async { Ok::<_, Infallible>(answer) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT);
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, "a connection for metrics ended early");
+    }
+}
+
+fn answer(method: &Method, path: &str, handle: &PrometheusHandle) -> Response<Full<Bytes>> {
+    let (status, text) = match (method, path) {
+        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, handle.render()),
+        _ => (StatusCode::NOT_FOUND, "there is nothing but GET /metrics here\n".to_owned()),
+    };
+    let mut answer = Response::new(Full::from(text));
+    *answer.status_mut() = status;
+    let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, form);
+    answer
+}
