@@ -176,6 +176,10 @@ pub enum Event {
         /// What a repetition could do.
         safety: Safety,
     },
+    /// An operator says that a dead one needs no more attention. It stays dead.
+    Discarded,
+    /// An operator made a new message from a dead one. It stays dead, and must not be sent again beside the new one.
+    Replaced,
     /// Withdrawn.
     Cancelled,
 }
@@ -233,6 +237,8 @@ impl Event {
             Self::Reconciled(_) => "reconciled",
             Self::Decided(_) => "decided",
             Self::Requeued { .. } => "requeued",
+            Self::Discarded => "discarded",
+            Self::Replaced => "replaced",
             Self::Cancelled => "cancelled",
         }
     }

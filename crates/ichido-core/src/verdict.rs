@@ -71,6 +71,33 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::NetworkTimeout,
+        Self::Broker5xx,
+        Self::RateLimited,
+        Self::Unknown,
+        Self::BadRequest,
+        Self::Unauthorized,
+        Self::ConflictProcessed,
+        Self::InProgress,
+        Self::QuotaSpent,
+        Self::AnswerUnusable,
+        Self::KeyNotEchoed,
+    ];
+
+    /// The code of a name, however it is cased.
+    ///
+    /// ```
+    /// use ichido_core::verdict::ErrorCode;
+    ///
+    /// assert_eq!(ErrorCode::parse("bad_request"), Some(ErrorCode::BadRequest));
+    /// assert_eq!(ErrorCode::parse("TEAPOT"), None);
+    /// ```
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str().eq_ignore_ascii_case(name))
+    }
+
     /// The stable name.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -50,6 +50,9 @@ pub enum Why {
     /// It may have been done, or was, and a repetition could do it twice.
     #[error("it may have taken effect, and sending it again could do it twice; ask after it first")]
     CouldDoItTwice,
+    /// A new message was made from it, which would be done beside it.
+    #[error("a new message was made from it; sending both could do it twice")]
+    HasSuccessor,
     /// A try that did the work is no failure to try again after.
     #[error("the work was done; report a success")]
     WasDone,
@@ -118,9 +121,12 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
-        Event::CameDue | Event::Reconciled(_) | Event::Decided(_) | Event::Requeued { .. } => {
-            Err(NotFromHere)
-        }
+        Event::CameDue
+        | Event::Reconciled(_)
+        | Event::Decided(_)
+        | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced => Err(NotFromHere),
     }
 }
 
@@ -140,6 +146,8 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
         | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced
         | Event::Cancelled => waiting(due, history, event, now),
     }
 }
@@ -194,6 +202,8 @@ fn sending(held: Held, event: Event, now: Timestamp) -> Result<State, Why> {
         | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced
         | Event::Cancelled => Err(NotFromHere),
     }
 }
@@ -290,7 +300,12 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> 
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
-        Event::CameDue | Event::Spent | Event::Requeued { .. } | Event::Cancelled => Err(NotFromHere),
+        Event::CameDue
+        | Event::Spent
+        | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced
+        | Event::Cancelled => Err(NotFromHere),
     }
 }
 
@@ -301,6 +316,10 @@ fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Resul
             Ok(()) => Ok(State::Queued { due: now, history: history.reborn() }),
             Err(_) => Err(CouldDoItTwice),
         },
+        // The new one has a key of its own, so that no receiver could tell that it is the same work (SPEC D17).
+        Event::Replaced if effect == Effect::Unknown => Err(CouldDoItTwice),
+        // What is known of its effect, or not known, stays with it.
+        Event::Discarded | Event::Replaced => Ok(State::Dead { effect, history }),
         _ => learnt(effect, history, event, now).map(|(effect, history)| State::Dead { effect, history }),
     }
 }
@@ -324,8 +343,12 @@ fn learnt(effect: Effect, history: History, event: Event, now: Timestamp) -> Res
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
-        Event::CameDue | Event::Spent | Event::Decided(_) | Event::Requeued { .. } | Event::Cancelled => {
-            Err(NotFromHere)
-        }
+        Event::CameDue
+        | Event::Spent
+        | Event::Decided(_)
+        | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced
+        | Event::Cancelled => Err(NotFromHere),
     }
 }

@@ -363,6 +363,41 @@ fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
 }
 
 #[test]
+fn a_dead_message_that_is_discarded_or_replaced_stays_dead_and_says_what_is_known_of_it() {
+    let dead = after(&[claimed(1), for_good(1, Effect::NotDone)]);
+    for event in [Event::Discarded, Event::Replaced] {
+        assert_eq!(dead.step(event, THEN), Ok(dead), "{event:?}");
+    }
+    let in_doubt_and_dead = after(&[claimed(1), for_good(1, Effect::Unknown)]);
+    assert_eq!(in_doubt_and_dead.step(Event::Discarded, THEN), Ok(in_doubt_and_dead));
+}
+
+#[test]
+fn nothing_is_made_from_a_message_whose_effect_is_unknown() {
+    let dead = after(&[claimed(1), for_good(1, Effect::Unknown)]);
+    assert_eq!(refusal(dead, Event::Replaced), Why::CouldDoItTwice);
+    let asked_after = dead.step(not_done(), THEN).unwrap();
+    assert_eq!(asked_after.step(Event::Replaced, THEN), Ok(asked_after));
+}
+
+#[test]
+fn only_a_dead_message_is_discarded_or_replaced() {
+    let others = [
+        after(&[]),
+        after(&[claimed(1)]),
+        after(&[claimed(1), again(1, Effect::NotDone)]),
+        after(&[claimed(1), in_doubt(1)]),
+        after(&[claimed(1), Event::Succeeded { fence: fence(1) }]),
+        after(&[Event::Cancelled]),
+    ];
+    for state in others {
+        for event in [Event::Discarded, Event::Replaced] {
+            assert_eq!(refusal(state, event), Why::NotFromHere, "{state:?} by {event:?}");
+        }
+    }
+}
+
+#[test]
 fn a_second_life_begins_with_a_clean_record() {
     let killer =
         [claimed(1), died(1, true, Safety::Repeatable), claimed(2), died(2, true, Safety::Repeatable)];
@@ -461,6 +496,8 @@ fn events() -> impl Strategy<Value = Event> {
         1 => found.prop_map(Event::Reconciled),
         1 => decisions.prop_map(Event::Decided),
         1 => (any::<bool>(), safeties()).prop_map(|(allowed, safety)| Event::Requeued { allowed, safety }),
+        1 => Just(Event::Discarded),
+        1 => Just(Event::Replaced),
         1 => Just(Event::Cancelled),
     ]
 }
@@ -480,6 +517,8 @@ fn fence_of(event: Event) -> Option<Fence> {
         | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced
         | Event::Cancelled => None,
     }
 }
