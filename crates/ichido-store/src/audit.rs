@@ -101,6 +101,7 @@ pub(crate) fn entry(row: &impl Columns) -> Result<Entry, StoreError> {
         excerpt: row.text_or_none("excerpt")?,
         node: row.uuid_or_none("node")?,
         actor: row.text_or_none("actor")?,
+        about: row.text_or_none("about")?,
         subject: row.uuid_or_none("m_id")?.map(|_| subject(row)).transpose()?,
     })
 }

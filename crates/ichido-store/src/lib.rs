@@ -16,6 +16,7 @@
 //!
 //! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
 
+pub mod action;
 mod alone;
 pub mod audit;
 mod batch;
@@ -28,6 +29,7 @@ mod fault;
 mod headers;
 mod held;
 pub mod ledger;
+pub mod letter;
 pub mod message;
 pub mod node;
 mod placement;

@@ -549,9 +549,10 @@ impl MessageFilter {
 }
 
 /// Which messages wait for a person (SPEC E3, F2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LetterState {
     /// Given up.
+    #[default]
     Dead,
     /// Of unknown effect, until somebody decides.
     Parked,

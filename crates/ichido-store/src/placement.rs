@@ -3,7 +3,7 @@
 //! The lifecycle decides; this module says which row a state lives in, which event is appended, and how the counts
 //! change. Both databases write what is planned here, so they cannot disagree about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Doubt, Event, History, State, Why};
@@ -11,6 +11,7 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use uuid::Uuid;
 
+use crate::letter::{LetterRow, LetterStepped, Standing};
 use crate::message::{Note, QueueName, limits};
 
 /// A message on the move.
@@ -57,10 +58,20 @@ pub(crate) struct Scheduled {
 pub(crate) struct Letter {
     pub(crate) state: &'static str,
     pub(crate) effect: Effect,
-    pub(crate) code: Option<&'static str>,
+    pub(crate) code: Option<String>,
     pub(crate) error: Option<String>,
     /// When it died or was parked; `None` is now.
     pub(crate) since: Option<Timestamp>,
+    pub(crate) standing: Standing,
+}
+
+/// What a letter was before an event: some of it outlives the event.
+#[derive(Clone, Debug)]
+pub(crate) struct Before {
+    pub(crate) since: Timestamp,
+    pub(crate) standing: Standing,
+    pub(crate) code: Option<String>,
+    pub(crate) error: Option<String>,
 }
 
 /// Everything that a set of steps writes.
@@ -71,6 +82,8 @@ pub(crate) struct Moves {
     pub(crate) scheduled: Vec<Placed<Scheduled>>,
     pub(crate) letters: Vec<Placed<Letter>>,
     pub(crate) deltas: BTreeMap<(QueueName, &'static str), i32>,
+    /// Letters to be taken out of their table before the rest is written.
+    pub(crate) taken: Vec<Uuid>,
 }
 
 /// What an event needs to be told apart in the audit.
@@ -102,6 +115,44 @@ impl Moves {
         self.place(moving, last, note, stamp.now);
         *self.deltas.entry((moving.queue.clone(), from.name())).or_default() -= 1;
         *self.deltas.entry((moving.queue.clone(), last.name())).or_default() += 1;
+    }
+
+    /// The queues that got something to be claimed.
+    pub(crate) fn claimable(&self) -> Vec<QueueName> {
+        let queues: BTreeSet<&QueueName> = self.ready.iter().map(|placed| &placed.moving.queue).collect();
+        queues.into_iter().cloned().collect()
+    }
+
+    /// Carries over what a letter keeps through the event that was added last. What a person is done with is counted apart, as
+    /// `closed`: it waits for nobody.
+    pub(crate) fn keep(&mut self, moving: &Moving, event: Event, (from, to): (State, State), before: Before) {
+        let stays = from.name() == to.name();
+        let standing = match event {
+            Event::Discarded => Standing::Discarded,
+            Event::Replaced => Standing::Replaced,
+            _ if stays => before.standing,
+            _ => Standing::Open,
+        };
+        let mut closed = |by: i32| {
+            *self.deltas.entry((moving.queue.clone(), "dead")).or_default() -= by;
+            *self.deltas.entry((moving.queue.clone(), "closed")).or_default() += by;
+        };
+        if before.standing != Standing::Open {
+            closed(-1);
+        }
+        if standing != Standing::Open {
+            closed(1);
+        }
+        if let Some(letter) = self.letters.last_mut().filter(|letter| letter.moving.id == moving.id) {
+            letter.place.standing = standing;
+            if stays {
+                // Something was learnt of it; it did not die again.
+                letter.place.since = Some(before.since);
+            }
+            if letter.place.code.is_none() {
+                (letter.place.code, letter.place.error) = (before.code, before.error);
+            }
+        }
     }
 
     fn event(
@@ -147,9 +198,10 @@ impl Moves {
                 let place = Letter {
                     state: state.name(),
                     effect: effect_of(state),
-                    code: note.code.map(ichido_core::verdict::ErrorCode::as_str),
+                    code: note.code.map(|code| code.as_str().to_owned()),
                     error: note.excerpt.clone(),
                     since: None,
+                    standing: Standing::Open,
                 };
                 self.letters.push(Placed { moving, history: countable(history), place });
             }
@@ -198,15 +250,27 @@ pub(crate) fn kind(event: Event) -> &'static str {
         Event::Reconciled { .. } => "reconciled",
         Event::Decided(_) => "decided",
         Event::Requeued { .. } => "requeued",
+        Event::Discarded => "discarded",
+        Event::Replaced => "replaced",
         Event::Cancelled => "cancelled",
     }
+}
+
+/// What a person made of it, if it is a letter.
+pub(crate) fn standing_of(before: Option<&Before>) -> Standing {
+    before.map_or(Standing::Open, |before| before.standing)
 }
 
 /// What an operator's event makes of a message.
 ///
 /// A claim, and what comes of it, has a lease behind it, which an operator has not: his claim would hold the message for
 /// ever, and his outcome would leave the lease to be rescued.
-pub(crate) fn operate(state: State, event: Event, now: Timestamp) -> Result<(State, Option<State>), Why> {
+pub(crate) fn operate(
+    state: State,
+    standing: Standing,
+    event: Event,
+    now: Timestamp,
+) -> Result<(State, Option<State>), Why> {
     match event {
         Event::Claimed { .. }
         | Event::Began { .. }
@@ -214,13 +278,56 @@ pub(crate) fn operate(state: State, event: Event, now: Timestamp) -> Result<(Sta
         | Event::Failed { .. }
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. } => Err(Why::NotFromHere),
+        // The new one would be done beside it.
+        Event::Requeued { .. } | Event::Replaced if standing == Standing::Replaced => Err(Why::HasSuccessor),
         Event::CameDue
         | Event::Spent
         | Event::LateSuccess { .. }
         | Event::Reconciled(_)
         | Event::Decided(_)
         | Event::Requeued { .. }
+        | Event::Discarded
+        | Event::Replaced
         | Event::Cancelled => state.advance(event, now).map_err(|illegal| illegal.why),
+    }
+}
+
+/// What the same kind of event makes of many letters that were found, each for itself, and everything that this writes.
+pub(crate) fn operate_letters(
+    found: &[LetterRow],
+    event: impl Fn(&LetterRow, Timestamp) -> Event,
+    note: &Note,
+    now: Timestamp,
+) -> (Moves, Vec<(Uuid, LetterStepped)>) {
+    let mut moves = Moves::default();
+    let mut answers = Vec::with_capacity(found.len());
+    for letter in found {
+        let (from, event) = (letter.lifecycle(), event(letter, now));
+        let stepped = match operate(from, letter.standing, event, now) {
+            Err(why) => LetterStepped::Refused(why),
+            // It is closed already: there is nothing to tell.
+            Ok((first, _)) if event == Event::Discarded && letter.standing != Standing::Open => {
+                LetterStepped::Now(first)
+            }
+            Ok(states) => {
+                let to = states.1.unwrap_or(states.0);
+                let moving = Moving { id: letter.id, queue: letter.queue.clone(), priority: letter.priority };
+                let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
+                moves.add(&moving, from, event, states, note, stamp);
+                moves.keep(&moving, event, (from, to), Before::of(letter));
+                moves.taken.push(letter.id);
+                LetterStepped::Now(to)
+            }
+        };
+        answers.push((letter.id, stepped));
+    }
+    (moves, answers)
+}
+
+impl Before {
+    fn of(letter: &LetterRow) -> Self {
+        let (code, error) = (letter.code.clone(), letter.error.clone());
+        Self { since: letter.since, standing: letter.standing, code, error }
     }
 }
 
@@ -238,7 +345,7 @@ fn countable(history: History) -> History {
 }
 
 /// The beginning of a text, cut at a character.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     // PostgreSQL's text holds no NUL, and this text may come from anywhere.
     let mut text = text.replace('\0', "\u{fffd}");
     let mut end = text.len().min(limits::EXCERPT_BYTES_MAX);

@@ -1,8 +1,10 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
 
+mod actions;
 mod audit;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
+mod letters;
 pub(crate) mod line;
 mod mark;
 pub(crate) mod moment;

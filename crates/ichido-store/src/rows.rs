@@ -11,9 +11,10 @@ use uuid::Uuid;
 use crate::columns::{Columns, fence_from};
 use crate::error::StoreError;
 use crate::held::{End, Ends};
-use crate::message::{ClaimTerms, Count, MessageRow, QueueName, Transition, Work};
+use crate::letter::{LetterRow, Standing};
+use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
 use crate::node::Node;
-use crate::placement::effect_from;
+use crate::placement::{Before, effect_from};
 use crate::rescue::LapsedMessage;
 
 /// What has been tried, from the columns that every moving row has.
@@ -79,6 +80,49 @@ pub(crate) fn letter_state(row: &impl Columns, tries_allowed: i32) -> Result<Sta
         "parked" => State::Parked { history },
         _ => State::Dead { effect, history },
     })
+}
+
+/// What an event may leave as it was in a letter.
+pub(crate) fn letter_before(row: &impl Columns) -> Result<Before, StoreError> {
+    Ok(Before {
+        since: row.moment("since")?,
+        standing: standing(row)?,
+        code: row.text_or_none("code")?,
+        error: row.text_or_none("error")?,
+    })
+}
+
+/// A letter without its request.
+pub(crate) fn letter_row(row: &impl Columns) -> Result<LetterRow, StoreError> {
+    Ok(LetterRow {
+        id: row.uuid("message_id")?,
+        queue: queue_name(row.text("queue")?)?,
+        identity: row.text("identity")?.to_owned(),
+        key: key(row, "key")?,
+        state: match row.text("state")? {
+            "parked" => LetterState::Parked,
+            _ => LetterState::Dead,
+        },
+        standing: standing(row)?,
+        effect: effect(row)?,
+        code: row.text_or_none("code")?,
+        error: row.text_or_none("error")?,
+        since: row.moment("since")?,
+        created_at: row.moment("created_at")?,
+        history: history_of(row, row.count("tries_allowed")?)?,
+        priority: priority(row)?,
+        made_from: row.uuid_or_none("made_from")?,
+        request_bytes: row.number("request_bytes")?.unsigned_abs(),
+    })
+}
+
+fn standing(row: &impl Columns) -> Result<Standing, StoreError> {
+    Standing::parse(row.text("closed")?).ok_or_else(|| corrupt("an unknown standing of a letter"))
+}
+
+/// Where a message is, and how often it was tried.
+pub(crate) fn stage_row(row: &impl Columns) -> Result<(Uuid, Stage, u32), StoreError> {
+    Ok((row.uuid("id")?, stage(row, "status")?, row.positive("tries")?))
 }
 
 /// The state of a message that waits for its time.

@@ -4,11 +4,13 @@
 //! transaction's eyes: what it reads it may act on, and no row is locked. Rows that are many go in as bound values, statement by
 //! statement of up to 64 (`values`); lists of names go in as one JSON parameter for `json_each`.
 
+mod actions;
 mod audit;
 mod enqueue;
 mod group;
 mod json;
 mod ledger;
+mod letters;
 mod own;
 mod read;
 mod step;

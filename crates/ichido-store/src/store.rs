@@ -1,7 +1,9 @@
 //! The one interface over the databases.
 
+mod actions;
 mod audit;
 mod keys;
+mod letters;
 mod outbox;
 mod watch;
 

@@ -216,6 +216,17 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
         letters.goes_by("messages_pkey");
         letters.goes_by(index);
     }
+    for (filter, index) in [
+        (format!("NULL, {before}, NULL"), "letters_newest_of_all"),
+        ("NULL, NULL, NULL, now() - interval '1 hour'".to_owned(), "letters_newest_of_all"),
+        (format!("'mail', {before}, NULL"), "letters_newest"),
+    ] {
+        let sql = include_str!("../src/postgres/sql/letter_page.sql");
+        let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");
+        let letters = plan_as(&mut connection, anew, sql, &arguments).await;
+        assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
+        letters.goes_by(index);
+    }
     let promote = plan(&mut connection, include_str!("../src/postgres/sql/promote.sql"), "100, 0").await;
     assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
     spans_are_found(&mut connection).await;

@@ -116,7 +116,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 32] {
+fn statements() -> [Expected; 39] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -169,8 +169,15 @@ fn statements() -> [Expected; 32] {
         "forgotten_unlist" by ["SEARCH f USING PRIMARY KEY (message_id=?)"];
         // The listings.
         "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
-        "letter_list" by ["INDEX ichido_letters_newest_of_all (state=? AND (since,message_id)<(?,?))", MESSAGE_ID];
-        "letter_list_queue" by ["INDEX ichido_letters_newest (state=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "letter_list" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "letter_list_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "letter_page" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND since>? AND since<?)", MESSAGE_ID];
+        "letter_page_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND since>? AND since<?)", MESSAGE_ID];
+        "letter_find" by ["INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)", MESSAGE_ID];
+        "letter_take" by ["INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)"];
+        "message_stages" by [MESSAGE_ID];
+        "action_list" by ["INDEX ichido_events_actions (fence<?)"];
+        "action_of" by ["ichido_events USING PRIMARY KEY (message_id=?)"];
     }
 }
 

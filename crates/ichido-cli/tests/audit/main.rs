@@ -107,7 +107,7 @@ async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
         &file.url,
         format!(
             "INSERT INTO ichido_events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, doubt_since, \
-             travels_until, effect, code, status, result_digest, receipt, excerpt, node, actor FROM ichido_events WHERE message_id = {}; \
+             travels_until, effect, code, status, result_digest, receipt, excerpt, node, actor, about FROM ichido_events WHERE message_id = {}; \
              DELETE FROM ichido_unsealed",
             hex(ids[2])
         ),

@@ -68,6 +68,8 @@ pub struct Entry {
     pub node: Option<Uuid>,
     /// Which person.
     pub actor: Option<String>,
+    /// What it was about, where that is no message: a queue, a key, letters. The id's `message` is then that subject's.
+    pub about: Option<String>,
     /// The message that it is about; `None` when there is no such message.
     pub subject: Option<Subject>,
 }
@@ -117,6 +119,10 @@ impl Entry {
         framing.part(&[u8::from(self.subject.is_some())]);
         if let Some(subject) = &self.subject {
             subject.add_to(&mut framing);
+        }
+        // Last, and only where it is there: what is said before it has a fixed number of parts.
+        if let Some(about) = &self.about {
+            framing.part(about.as_bytes());
         }
         framing.finish()
     }

@@ -34,6 +34,7 @@ fn entry(message: u128, fence: i64) -> Entry {
         excerpt: Some(String::new()),
         node: Some(Uuid::from_u128(1)),
         actor: None,
+        about: None,
         subject: Some(Subject {
             queue: "orders".to_owned(),
             identity: "alice".to_owned(),
@@ -47,7 +48,7 @@ fn entry(message: u128, fence: i64) -> Entry {
 }
 
 /// Every field, each changed by itself.
-const CHANGES: [fn(&mut Entry); 26] = [
+const CHANGES: [fn(&mut Entry); 27] = [
     |entry| entry.at = entry.at.plus(std::time::Duration::from_micros(1)),
     |entry| entry.claimed_at = None,
     |entry| entry.from.push('x'),
@@ -71,6 +72,7 @@ const CHANGES: [fn(&mut Entry); 26] = [
     |entry| entry.excerpt = None,
     |entry| entry.node = None,
     |entry| entry.actor = Some("mallory".to_owned()),
+    |entry| entry.about = Some("queue orders".to_owned()),
     |entry| entry.subject = None,
     |entry| entry.subject.as_mut().unwrap().queue.push('x'),
     |entry| entry.subject.as_mut().unwrap().identity = "mallory".to_owned(),

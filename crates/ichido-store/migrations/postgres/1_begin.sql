@@ -156,15 +156,17 @@ CREATE TABLE ichido.letters (
     doubt_since timestamptz,
     travels_until timestamptz,
     last_fence  bigint,
+    closed      text        NOT NULL DEFAULT 'open', -- Whether a person is done with it: it is kept, and listed only when asked for.
     CONSTRAINT letters_state CHECK (state IN ('dead', 'parked')),
     CONSTRAINT letters_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    CONSTRAINT letters_closed CHECK (closed = 'open' OR closed IN ('discarded', 'replaced') AND state = 'dead'),
     -- Parked is in doubt, and a doubt has both its moments.
     CONSTRAINT letters_doubt CHECK (state <> 'parked' OR doubt_since IS NOT NULL),
     CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
 );
 
-CREATE INDEX letters_newest ON ichido.letters (state, queue, since DESC, message_id DESC);
-CREATE INDEX letters_newest_of_all ON ichido.letters (state, since DESC, message_id DESC);
+CREATE INDEX letters_newest ON ichido.letters (state, closed, queue, since DESC, message_id DESC);
+CREATE INDEX letters_newest_of_all ON ichido.letters (state, closed, since DESC, message_id DESC);
 
 -- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
 -- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.
@@ -189,18 +191,22 @@ CREATE TABLE ichido.events (
     excerpt       text,
     node          uuid,
     actor         text,
+    about         text, -- What an operator's action was about, if not a message: a queue, a key, letters. `message_id` is then that subject's.
     -- The transaction that wrote it. Below the oldest transaction that still runs nothing more can appear, whatever the clocks say:
     -- what lies there can be sealed (SPEC F5).
     position      bigint      NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
     PRIMARY KEY (message_id, fence, step),
-    CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
     CONSTRAINT events_states CHECK (
-        from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
+        about IS NOT NULL OR from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
         AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
 );
 
 -- New rows go to the end, and their positions with them: a summary of whole stretches finds a span, and costs a write next to nothing.
 CREATE INDEX events_position ON ichido.events USING brin (position) WITH (autosummarize = on);
+
+-- What operators did to other things than messages. Few among the entries, and found by this alone.
+CREATE INDEX events_actions ON ichido.events (fence) WHERE about IS NOT NULL;
 
 -- Spans of entries under one code each, chained (SPEC F5). A span whose entries have all been forgotten keeps root and count.
 CREATE TABLE ichido.seals (

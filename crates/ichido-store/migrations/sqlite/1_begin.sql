@@ -145,16 +145,18 @@ CREATE TABLE ichido_letters (
     doubt_since   INTEGER,
     travels_until INTEGER,
     last_fence    INTEGER,
+    closed        TEXT    NOT NULL DEFAULT 'open', -- Whether a person is done with it: it is kept, and listed only when asked for.
     CONSTRAINT letters_state CHECK (state IN ('dead', 'parked')),
     CONSTRAINT letters_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    CONSTRAINT letters_closed CHECK (closed = 'open' OR closed IN ('discarded', 'replaced') AND state = 'dead'),
     -- Parked is in doubt, and a doubt has both its moments.
     CONSTRAINT letters_doubt CHECK (state <> 'parked' OR doubt_since IS NOT NULL),
     CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
 ) STRICT;
 
 -- A page of one queue's letters, and a page of all. Letters are kept for ever (SPEC E3), so neither list may sort them.
-CREATE INDEX ichido_letters_newest ON ichido_letters (state, queue, since DESC, message_id DESC);
-CREATE INDEX ichido_letters_newest_of_all ON ichido_letters (state, since DESC, message_id DESC);
+CREATE INDEX ichido_letters_newest ON ichido_letters (state, closed, queue, since DESC, message_id DESC);
+CREATE INDEX ichido_letters_newest_of_all ON ichido_letters (state, closed, since DESC, message_id DESC);
 
 -- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
 -- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.
@@ -179,12 +181,16 @@ CREATE TABLE ichido_events (
     excerpt       TEXT,
     node          BLOB,
     actor         TEXT,
+    about         TEXT, -- What an operator's action was about, if not a message: a queue, a key, letters. `message_id` is then that subject's.
     PRIMARY KEY (message_id, fence, step),
-    CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
+    CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
     CONSTRAINT events_states CHECK (
-        from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
+        about IS NOT NULL OR from_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled')
         AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
 ) STRICT, WITHOUT ROWID;
+
+-- What operators did to other things than messages. Few among the entries, and found by this alone.
+CREATE INDEX ichido_events_actions ON ichido_events (fence) WHERE about IS NOT NULL;
 
 -- Entries that no seal has yet (SPEC F5). SQLite has no index that costs a write as little as PostgreSQL's summary of stretches,
 -- and this is small where seals are made.

@@ -14,10 +14,11 @@ use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
 use crate::held::lock;
 use crate::message::{Note, QueueName, Stepped};
-use crate::placement::{Moves, Moving, Placed, Stamp, effect_name, operate};
+use crate::placement::{Before, Moves, Moving, Placed, Stamp, effect_name, operate, standing_of};
 use crate::rescue::Lapsed;
 use crate::rows::{
-    final_state, held_state, history_of, lapsed_message, letter_state, priority, queue_name, scheduled_state,
+    final_state, held_state, history_of, lapsed_message, letter_before, letter_state, priority, queue_name,
+    scheduled_state,
 };
 
 /// How often a message is looked for while it moves from one table to another.
@@ -52,9 +53,9 @@ impl Postgres {
                 }
                 Found::Nowhere => return Ok((Stepped::NoSuchMessage, None)),
             };
-            let Taken { state, moving, since, now } = taken;
+            let Taken { state, moving, before, now } = taken;
             let event = event(now);
-            let states = match operate(state, event, now) {
+            let states = match operate(state, standing_of(before.as_ref()), event, now) {
                 Ok(states) => states,
                 Err(why) => {
                     // Awaited, not left to the drop: until then a claim would pass over the row that was taken.
@@ -75,9 +76,8 @@ impl Postgres {
             let mut moves = Moves::default();
             let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
             moves.add(&moving, state, event, states, note, stamp);
-            if state.name() == next.name() {
-                // Something was learnt of it; it did not die again.
-                moves.letters.iter_mut().for_each(|letter| letter.place.since = since);
+            if let Some(before) = before {
+                moves.keep(&moving, event, (state, next), before);
             }
             apply(&mut transaction, &moves, self.skew()).await?;
             transaction.commit().await?;
@@ -132,11 +132,11 @@ impl Postgres {
         };
         let allowed = message.count("tries_allowed")?;
         let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
-        let mut since = None;
+        let mut before = None;
         let state = if let Some(row) =
             sqlx::query(include_str!("sql/step_letter.sql")).bind(id).fetch_optional(&mut *connection).await?
         {
-            since = Some(row.moment("since")?);
+            before = Some(letter_before(&row)?);
             letter_state(&row, allowed)?
         } else if let Some(row) = sqlx::query(include_str!("sql/step_scheduled.sql"))
             .bind(id)
@@ -158,7 +158,7 @@ impl Postgres {
                 None => return Ok(Found::Moving),
             }
         };
-        Ok(Found::Here(Taken { state, moving, since, now: message.moment("now")? }))
+        Ok(Found::Here(Taken { state, moving, before, now: message.moment("now")? }))
     }
 
     /// In no table that can be claimed or decided: finished, or in a worker's hands.
@@ -248,8 +248,8 @@ enum Found {
 struct Taken {
     state: State,
     moving: Moving,
-    /// When it died or was parked, if it has.
-    since: Option<Timestamp>,
+    /// What it was as a letter, if it was one.
+    before: Option<Before>,
     now: Timestamp,
 }
 
@@ -405,9 +405,10 @@ async fn place_letters(connection: &mut PgConnection, moves: &Moves, skew: i64) 
         .bind(columns.last_fence)
         .bind(letters.iter().map(|placed| placed.place.state).collect::<Vec<_>>())
         .bind(letters.iter().map(|placed| effect_name(placed.place.effect)).collect::<Vec<_>>())
-        .bind(letters.iter().map(|placed| placed.place.code).collect::<Vec<_>>())
+        .bind(letters.iter().map(|placed| placed.place.code.as_deref()).collect::<Vec<_>>())
         .bind(letters.iter().map(|placed| placed.place.error.as_deref()).collect::<Vec<_>>())
         .bind(letters.iter().map(|placed| placed.place.since.map(Moment)).collect::<Vec<_>>())
+        .bind(letters.iter().map(|placed| placed.place.standing.as_str()).collect::<Vec<_>>())
         .bind(skew)
         .execute(connection)
         .await?;

@@ -41,24 +41,6 @@ impl Postgres {
         Ok(promoted)
     }
 
-    pub(crate) async fn pause(
-        &self,
-        queue: &QueueName,
-        paused: bool,
-        by: Option<&str>,
-    ) -> Result<(), StoreError> {
-        self.calls
-            .execute(
-                sqlx::query(include_str!("sql/queue_pause.sql"))
-                    .bind(queue.as_str())
-                    .bind(paused)
-                    .bind(by)
-                    .bind(self.skew()),
-            )
-            .await?;
-        Ok(())
-    }
-
     pub(crate) async fn fold_counts(&self, limit: u32) -> Result<u64, StoreError> {
         let row =
             self.calls.one(sqlx::query(include_str!("sql/count_fold.sql")).bind(i64::from(limit))).await?;

@@ -14,10 +14,11 @@ use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::hex;
 use crate::message::{Note, QueueName, Stepped};
-use crate::placement::{EventRow, Moves, Moving, Placed, Stamp, effect_name, operate};
+use crate::placement::{Before, EventRow, Moves, Moving, Placed, Stamp, effect_name, operate, standing_of};
 use crate::rescue::Lapsed;
 use crate::rows::{
-    final_state, held_state, history_of, lapsed_message, letter_state, priority, queue_name, scheduled_state,
+    final_state, held_state, history_of, lapsed_message, letter_before, letter_state, priority, queue_name,
+    scheduled_state,
 };
 
 impl Sqlite {
@@ -88,10 +89,10 @@ pub(super) async fn step(
     sqlx::query("SAVEPOINT ichido_step").execute(writing.connection()).await?;
     let (mut stepped, mut queue) = (Stepped::NoSuchMessage, None);
     let mut kept = false;
-    if let Some(Taken { state, moving, since }) = take(writing, id).await? {
+    if let Some(Taken { state, moving, before }) = take(writing, id).await? {
         let now = writing.now;
         let event = event(now);
-        stepped = match operate(state, event, now) {
+        stepped = match operate(state, standing_of(before.as_ref()), event, now) {
             Err(why) => Stepped::Refused(why),
             Ok((State::Sending { .. }, _)) => {
                 keep_proof(writing, id, event, note).await?;
@@ -104,9 +105,8 @@ pub(super) async fn step(
                 let mut moves = Moves::default();
                 let stamp = Stamp { fence: None, claimed_at: None, node: None, now };
                 moves.add(&moving, state, event, states, note, stamp);
-                if state.name() == next.name() {
-                    // Something was learnt of it; it did not die again.
-                    moves.letters.iter_mut().for_each(|letter| letter.place.since = since);
+                if let Some(before) = before {
+                    moves.keep(&moving, event, (state, next), before);
                 }
                 apply(writing, &moves).await?;
                 queue = (!moves.ready.is_empty()).then_some(moving.queue);
@@ -145,8 +145,8 @@ async fn keep_proof(writing: &mut Writing, id: Uuid, event: Event, note: &Note) 
 struct Taken {
     state: State,
     moving: Moving,
-    /// When it died or was parked, if it has.
-    since: Option<Timestamp>,
+    /// What it was as a letter, if it was one.
+    before: Option<Before>,
 }
 
 /// Takes the row that holds a message out of its table; `None` when there is no such message.
@@ -159,11 +159,11 @@ async fn take(writing: &mut Writing, id: Uuid) -> Result<Option<Taken>, StoreErr
     };
     let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
     let allowed = message.count("tries_allowed")?;
-    let mut since = None;
+    let mut before = None;
     let state = if let Some(row) =
         sqlx::query(include_str!("sql/step_letter.sql")).bind(id).fetch_optional(&mut *connection).await?
     {
-        since = Some(row.moment("since")?);
+        before = Some(letter_before(&row)?);
         letter_state(&row, allowed)?
     } else if let Some(row) =
         sqlx::query(include_str!("sql/step_scheduled.sql")).bind(id).fetch_optional(&mut *connection).await?
@@ -180,7 +180,7 @@ async fn take(writing: &mut Writing, id: Uuid) -> Result<Option<Taken>, StoreErr
     } else {
         elsewhere(connection, id, allowed).await?
     };
-    Ok(Some(Taken { state, moving, since }))
+    Ok(Some(Taken { state, moving, before }))
 }
 
 /// In no table that can be claimed or decided: finished, or in a worker's hands.
@@ -237,6 +237,7 @@ pub(super) async fn apply(writing: &mut Writing, moves: &Moves) -> Result<(), St
                 json!(letter.code),
                 json!(letter.error),
                 json!(letter.since.map(Timestamp::as_micros)),
+                json!(letter.standing.as_str()),
             ]);
             row
         });

@@ -66,24 +66,6 @@ impl Sqlite {
         Ok(promoted.into_iter().collect())
     }
 
-    pub(crate) async fn pause(
-        &self,
-        queue: &QueueName,
-        paused: bool,
-        by: Option<&str>,
-    ) -> Result<(), StoreError> {
-        let mut writing = self.write().await?;
-        let now = writing.now.as_micros();
-        sqlx::query(include_str!("sql/queue_pause.sql"))
-            .bind(queue.as_str())
-            .bind(paused)
-            .bind(by)
-            .bind(now)
-            .execute(writing.connection())
-            .await?;
-        writing.commit().await
-    }
-
     /// Counts are kept as they change, so there is nothing to fold.
     #[expect(clippy::unused_async, reason = "as on PostgreSQL, where there is")]
     pub(crate) async fn fold_counts(&self, _limit: u32) -> Result<u64, StoreError> {

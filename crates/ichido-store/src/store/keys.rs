@@ -20,7 +20,7 @@ use crate::record::Attempt;
 use crate::wake::Topic;
 
 /// How often a finding about a record looks again when the record changes under its eyes.
-const RESOLVE_ROUNDS_MAX: usize = 3;
+pub(super) const RESOLVE_ROUNDS_MAX: usize = 3;
 
 impl Store {
     /// Claims a key for a request, or says what stands in its way. The example is at [`crate::ledger`].
@@ -122,7 +122,8 @@ impl Store {
         on!(&*self.driver, driver => driver.key_lapse(operations, limit).await)
     }
 
-    /// Settles an action of unknown outcome by what a reconcile call or a person found out (SPEC F2). The response is what its
+    /// Settles an action of unknown outcome by what a reconcile call found out (SPEC F2); a person does it by [`Store::key_decide`], and is
+    /// recorded. The response is what its
     /// requests get from now on; without one they are told that it was done and its response not kept.
     pub async fn key_resolve(
         &self,
@@ -157,7 +158,7 @@ impl Store {
     }
 }
 
-fn resolved_outcome(
+pub(super) fn resolved_outcome(
     settlement: ledger::Settlement,
     resolution: Resolution,
     response: Option<Response>,

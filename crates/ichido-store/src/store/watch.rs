@@ -52,22 +52,8 @@ impl Store {
         read(|| async { on!(&*self.driver, driver => driver.oldest(queue).await) }).await
     }
 
-    /// Stops (`paused`) or resumes the claiming of a queue, on all nodes. What is claimed goes on; messages are still taken in.
-    pub async fn queue_pause(
-        &self,
-        queue: &QueueName,
-        paused: bool,
-        by: Option<&str>,
-    ) -> Result<(), StoreError> {
-        check::no_nul("the name of who pauses", by.unwrap_or_default())?;
-        on!(&*self.driver, driver => driver.pause(queue, paused, by).await)?;
-        if !paused {
-            self.queue_wake(queue);
-        }
-        Ok(())
-    }
-
-    /// Dead or parked messages, the last to become so first (SPEC E3); `after` is [`Letter::since`] and the id of the last one of the
+    /// Dead or parked messages with their requests, the last to become so first (SPEC E3), less those that a person is done with;
+    /// [`Store::letter_page`] filters, and leaves requests out. `after` is [`Letter::since`] and the id of the last one of the
     /// page before. At most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX) are listed.
     pub async fn letter_list(
         &self,

@@ -19,7 +19,7 @@ use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, que
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
 
-fn key() -> AuditKey {
+pub(crate) fn key() -> AuditKey {
     AuditKey::parse(&[7; 32]).unwrap()
 }
 
@@ -41,7 +41,7 @@ async fn seal_now(store: &Store, limit: u32) -> u64 {
 }
 
 /// Seals all there is. PostgreSQL's oldest transaction may be one of another test's, on the same server: it is waited for.
-async fn seal(store: &Store, limit: u32) -> u64 {
+pub(crate) async fn seal(store: &Store, limit: u32) -> u64 {
     let mut sealed = seal_now(store, limit).await;
     while 0 < store.audit_verify(Some(&key()), None).await.unwrap().unsealed {
         tokio::task::yield_now().await;
@@ -70,7 +70,7 @@ fn kinds(report: &Report) -> Vec<Kind> {
 }
 
 /// Somebody who can write the database does; `{t}` is how its tables' names begin. `{id}` is written as `x'…'` in SQLite.
-async fn write(fixture: &Fixture, sql: &str) -> u64 {
+pub(crate) async fn write(fixture: &Fixture, sql: &str) -> u64 {
     if fixture.store.is_sqlite() {
         let mut connection = SqliteConnection::connect(fixture.url()).await.unwrap();
         let sql = sql.replace("{t}", "ichido_");

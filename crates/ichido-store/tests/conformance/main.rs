@@ -5,11 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
+mod actions;
 mod audit;
 mod bounds;
 mod evidence;
 mod fixture;
 mod ledger;
+mod letters;
 mod marks;
 mod members;
 mod operator;

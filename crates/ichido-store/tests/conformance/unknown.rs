@@ -14,7 +14,7 @@ use crate::ledger::{TTL, keep, name, policy, request, response};
 
 impl Fixture {
     /// An opaque action whose outcome nobody knows.
-    async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
+    pub(crate) async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
         let fence = self.run(text, EffectMode::Opaque).await;
         assert_eq!(self.report(text, fence, KeyOutcome::Hold).await, KeySettled::Stands);
         fence

@@ -1,1 +1,2 @@
-SELECT queue, state, count FROM ichido_counts WHERE count <> 0 ORDER BY queue, state
+-- Dead letters that a person is done with are counted as closed: they wait for nobody.
+SELECT queue, state, count FROM ichido_counts WHERE count <> 0 AND state <> 'closed' ORDER BY queue, state

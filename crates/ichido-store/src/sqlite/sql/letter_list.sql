@@ -4,6 +4,6 @@ SELECT v.id, v.queue, v.identity, v.idempotency_key, v.content_type, v.request, 
        v.tries_allowed, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.trace, v.made_from,
        v.created_at, v.updated_at, l.since
 FROM ichido_letters l CROSS JOIN ichido_message v ON v.id = l.message_id
-WHERE l.state = ?1 AND (l.since, l.message_id) < (?2, ?3)
+WHERE l.state = ?1 AND l.closed = 'open' AND (l.since, l.message_id) < (?2, ?3)
 ORDER BY l.since DESC, l.message_id DESC
 LIMIT ?4

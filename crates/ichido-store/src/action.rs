@@ -1,0 +1,113 @@
+//! What operators do to other things than messages: pausing a queue, deciding about a key, requeuing many letters (SPEC D13, F5).
+//!
+//! Guarantee: each is an entry of the audit trail, with its actor, chained to the entries before it of the same subject and
+//! sealed like a message's. A pause and a decision about a key are written with what they change, or not at all.
+//!
+//! What an operator does to one message is an entry of that message's own history: [`Store::message_transitions`].
+//!
+//! [`Store::message_transitions`]: crate::Store::message_transitions
+
+use ichido_core::digest::Digest;
+use ichido_core::ledger::RecordName;
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::check;
+use crate::columns::Columns;
+use crate::error::StoreError;
+use crate::hex;
+use crate::message::{QueueName, limits};
+
+/// The longest name of a subject, kind or state, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// An action to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// The subject, whose actions are one chain: an id of the caller's own for something that has a beginning and an end.
+    pub subject: Uuid,
+    /// What it is about, for people: `queue orders`, `letters`.
+    pub about: String,
+    /// What was done.
+    pub kind: String,
+    /// The state before.
+    pub from: String,
+    /// The state after.
+    pub to: String,
+    /// Who did it.
+    pub actor: Option<String>,
+    /// The particulars; [`limits::EXCERPT_BYTES_MAX`] of them are kept.
+    pub detail: Option<String>,
+}
+
+impl Action {
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        check::text("what the action is about", &self.about, NAME_BYTES_MAX)?;
+        for name in [&self.kind, &self.from, &self.to] {
+            check::text("the name of an action or a state", name, NAME_BYTES_MAX)?;
+        }
+        check::text("the actor", self.actor.as_deref().unwrap_or_default(), limits::EXCERPT_BYTES_MAX)?;
+        check::no_nul("the detail", self.detail.as_deref().unwrap_or_default())
+    }
+
+    /// The pause or the end of the pause of a queue.
+    pub(crate) fn pause(queue: &QueueName, was: bool, paused: bool, by: Option<&str>) -> Self {
+        let state = |paused: bool| if paused { "paused" } else { "running" }.to_owned();
+        Self {
+            subject: subject("queue", queue.as_str().as_bytes()),
+            about: format!("queue {}", queue.as_str()),
+            kind: if paused { "paused" } else { "resumed" }.to_owned(),
+            from: state(was),
+            to: state(paused),
+            actor: by.map(str::to_owned),
+            detail: None,
+        }
+    }
+
+    /// A person's decision about a key of unknown outcome.
+    pub(crate) fn decision(name: &RecordName, to: &str, by: &str) -> Self {
+        Self {
+            subject: subject("key", &name.hash()),
+            about: format!("key {}", hex(&name.hash())),
+            kind: "decided".to_owned(),
+            from: "unknown".to_owned(),
+            to: to.to_owned(),
+            actor: Some(by.to_owned()),
+            detail: Some(format!("{} {} {}", name.operation, name.identity, name.key.as_str())),
+        }
+    }
+}
+
+/// An action that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionRow {
+    /// Its place among all actions: later ones have greater numbers.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub action: Action,
+}
+
+pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
+    Ok(ActionRow {
+        number: row.number("fence")?.unsigned_abs(),
+        at: row.moment("at")?,
+        action: Action {
+            subject: row.uuid("message_id")?,
+            about: row.text("about")?.to_owned(),
+            kind: row.text("kind")?.to_owned(),
+            from: row.text("from_state")?.to_owned(),
+            to: row.text("to_state")?.to_owned(),
+            actor: row.text_or_none("actor")?,
+            detail: row.text_or_none("excerpt")?,
+        },
+    })
+}
+
+/// The id of what has a name: the same for the same name, and, being of version 8, no message's.
+fn subject(kind: &str, name: &[u8]) -> Uuid {
+    let digest = Digest::of_bytes(&[kind.as_bytes(), b"\0", name].concat());
+    let (first, _) = digest.as_bytes().split_at(16);
+    uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid()
+}

@@ -1,0 +1,138 @@
+//! Letters, on PostgreSQL: looked at by a filter, stepped many at a time, replaced.
+
+use ichido_core::lifecycle::Event;
+use ichido_core::lifecycle::Stage;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::ErrorCode;
+use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::Postgres;
+use super::moment::Moment;
+use super::step::apply;
+use crate::columns::Columns as _;
+use crate::error::StoreError;
+use crate::held::lock;
+use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
+use crate::message::{Enqueued, Note, Numbered, QueueName, limits};
+use crate::placement::{Moves, effect_name, operate_letters};
+use crate::rows::{letter_row, stage_row};
+
+impl Postgres {
+    pub(crate) async fn letter_page(
+        &self,
+        filter: &LetterFilter,
+        after: Option<(Timestamp, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<LetterRow>, StoreError> {
+        let begin = filter.begin(after);
+        let query = sqlx::query(include_str!("sql/letter_page.sql"))
+            // Planned anew each time: a plan for any filter would read all letters there are.
+            .persistent(false)
+            .bind(filter.state.as_str())
+            .bind(filter.standing.as_str())
+            .bind(filter.queue.as_ref().map(QueueName::as_str))
+            .bind(begin.map(|(since, _)| Moment(since)))
+            .bind(begin.map(|(_, id)| id))
+            .bind(filter.since_from.map(Moment))
+            .bind(filter.code.map(ErrorCode::as_str))
+            .bind(filter.effect.map(effect_name))
+            .bind(filter.identity.as_deref())
+            .bind(filter.text.as_deref())
+            .bind(i64::from(limit.min(limits::PAGE_MAX)));
+        self.calls.all(query).await?.iter().map(letter_row).collect()
+    }
+
+    pub(crate) async fn letter_find(&self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
+        let query = sqlx::query(include_str!("sql/letter_find.sql")).bind(ids);
+        self.calls.all(query).await?.iter().map(letter_row).collect()
+    }
+
+    pub(crate) async fn stages(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
+        let query = sqlx::query(include_str!("sql/message_stages.sql")).bind(ids);
+        self.calls.all(query).await?.iter().map(stage_row).collect()
+    }
+
+    /// Takes letters by one kind of event, in one transaction; those that are none are not in the answer. Answers also which queues
+    /// can be claimed from now.
+    pub(crate) async fn letters_step(
+        &self,
+        ids: &[Uuid],
+        event: impl Fn(&LetterRow, Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<(Vec<(Uuid, LetterStepped)>, Vec<QueueName>), StoreError> {
+        self.calls
+            .talk(async |connection| {
+                let mut transaction = connection.begin().await?;
+                let (found, now) = self.letters_lock(&mut transaction, ids).await?;
+                let (moves, answers) = operate_letters(&found, &event, note, now);
+                self.letters_move(&mut transaction, &moves).await?;
+                transaction.commit().await?;
+                Ok((answers, self.woken_by(&moves)))
+            })
+            .await
+    }
+
+    /// Puts a new message in and closes the dead one that it was made from.
+    pub(crate) async fn letter_replace(
+        &self,
+        old: Uuid,
+        new: &Numbered,
+        note: &Note,
+    ) -> Result<Replaced, StoreError> {
+        self.calls
+            .talk(async |connection| {
+                let mut transaction = connection.begin().await?;
+                let (found, now) = self.letters_lock(&mut transaction, &[old]).await?;
+                let Some(letter) = found.first() else { return Ok(Replaced::NoLetter) };
+                let (moves, answers) = operate_letters(&found, |_, _| Event::Replaced, note, now);
+                if let Some((_, LetterStepped::Refused(why))) = answers.first() {
+                    transaction.rollback().await?;
+                    return Ok(Replaced::Refused(*why));
+                }
+                match self.enqueue_content(&mut transaction, new).await? {
+                    Enqueued::New { id } => {
+                        self.letters_move(&mut transaction, &moves).await?;
+                        transaction.commit().await?;
+                        Ok(Replaced::By { id, effect: letter.effect })
+                    }
+                    Enqueued::Same { id } | Enqueued::Different { id } | Enqueued::SameContent { id } => {
+                        transaction.rollback().await?;
+                        Ok(Replaced::KeyUsed { id })
+                    }
+                }
+            })
+            .await
+    }
+
+    /// The letters that there are among these, nobody else's until the transaction ends; and what time it is.
+    async fn letters_lock(
+        &self,
+        connection: &mut PgConnection,
+        ids: &[Uuid],
+    ) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
+        let query = sqlx::query(include_str!("sql/letter_lock.sql")).bind(ids).bind(self.skew());
+        let rows = query.fetch_all(connection).await?;
+        let now = rows.first().map(|row| row.moment("now")).transpose()?;
+        let found = rows.iter().map(letter_row).collect::<Result<_, _>>()?;
+        Ok((found, now.unwrap_or(Timestamp::EPOCH)))
+    }
+
+    async fn letters_move(&self, connection: &mut PgConnection, moves: &Moves) -> Result<(), StoreError> {
+        if moves.taken.is_empty() {
+            return Ok(());
+        }
+        let query = sqlx::query(include_str!("sql/letter_take.sql")).bind(&moves.taken);
+        query.execute(&mut *connection).await?;
+        apply(connection, moves, self.skew()).await
+    }
+
+    fn woken_by(&self, moves: &Moves) -> Vec<QueueName> {
+        let queues = moves.claimable();
+        for queue in &queues {
+            // What comes back is older than the mark.
+            lock(&self.marks).remove(queue);
+        }
+        queues
+    }
+}

@@ -1,0 +1,1 @@
+DELETE FROM ichido.letters WHERE message_id = ANY ($1)

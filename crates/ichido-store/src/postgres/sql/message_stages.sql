@@ -1,0 +1,1 @@
+SELECT id, status, tries FROM ichido.message WHERE id = ANY ($1)

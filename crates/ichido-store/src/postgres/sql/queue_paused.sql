@@ -1,0 +1,1 @@
+SELECT paused FROM ichido.queues WHERE name = $1 FOR UPDATE

@@ -1,0 +1,1 @@
+SELECT paused FROM ichido_queues WHERE name = ?1

@@ -1,0 +1,89 @@
+//! Letters: looked at, and taken by what a person decides.
+
+use std::collections::HashMap;
+
+use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::Store;
+use crate::check;
+use crate::driver::{on, read};
+use crate::error::StoreError;
+use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
+use crate::message::{NewMessage, Note, limits};
+use crate::placement::fitting;
+
+impl Store {
+    /// Letters by a filter, without their requests, the last to become one first (SPEC E3); `after` is [`LetterRow::since`] and the id
+    /// of the last one of the page before. At most [`limits::PAGE_MAX`].
+    pub async fn letter_page(
+        &self,
+        filter: &LetterFilter,
+        after: Option<(Timestamp, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<LetterRow>, StoreError> {
+        check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
+        check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
+        read(|| async { on!(&*self.driver, driver => driver.letter_page(filter, after, limit).await) }).await
+    }
+
+    /// The letters among these messages, open or closed, in no order.
+    pub async fn letter_find(&self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
+        few(ids)?;
+        read(|| async { on!(&*self.driver, driver => driver.letter_find(ids).await) }).await
+    }
+
+    /// Takes letters by an operator's event each, all in one transaction and a handful of statements; answers in the order in which
+    /// they were named. At most [`limits::PAGE_MAX`]. The example is at [`crate::letter`].
+    ///
+    /// The event is made for the letter as it stands and the store's time. Two who name the same letter do not both get it.
+    pub async fn letters_step(
+        &self,
+        ids: &[Uuid],
+        event: impl Fn(&LetterRow, Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<Vec<LetterStepped>, StoreError> {
+        few(ids)?;
+        let note = fitting(note.clone());
+        let stepped = on!(&*self.driver, driver => driver.letters_step(ids, event, &note).await);
+        let (stepped, claimable) = stepped?;
+        for queue in &claimable {
+            self.queue_wake(queue);
+        }
+        let stepped: HashMap<Uuid, LetterStepped> = stepped.into_iter().collect();
+        Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(LetterStepped::NoLetter)).collect())
+    }
+
+    /// Puts a message in that was made from a dead one, and closes that one, in one transaction (SPEC D17). Each points to the other: the
+    /// new one by [`NewMessage::made_from`], which is set here, the old one by the receipt of an entry `replaced`. Refused while the
+    /// old one's effect is unknown, or when something was made from it before.
+    pub async fn letter_replace(
+        &self,
+        old: Uuid,
+        new: NewMessage,
+        note: &Note,
+    ) -> Result<Replaced, StoreError> {
+        let new = NewMessage { made_from: Some(old), ..new }.checked()?;
+        let id = Uuid::now_v7();
+        let note = fitting(Note { receipt: Some(id.to_string()), ..note.clone() });
+        let queue = new.queue.clone();
+        let numbered = (id, new);
+        let replaced = on!(&*self.driver, driver => driver.letter_replace(old, &numbered, &note).await)?;
+        if matches!(replaced, Replaced::By { .. }) {
+            self.queue_wake(&queue);
+        }
+        Ok(replaced)
+    }
+
+    /// Where messages are and how often each was tried, in no order; what is not there is left out. At most [`limits::PAGE_MAX`].
+    pub async fn message_stages(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
+        few(ids)?;
+        read(|| async { on!(&*self.driver, driver => driver.stages(ids).await) }).await
+    }
+}
+
+fn few(ids: &[Uuid]) -> Result<(), StoreError> {
+    let found = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    check::number("the number of messages", found, 0..=limits::PAGE_MAX)
+}

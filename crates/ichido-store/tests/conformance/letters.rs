@@ -1,0 +1,315 @@
+//! Dead and parked letters: found by a filter, taken many at a time, closed, replaced (SPEC D17, E3, E4, F2).
+
+use ichido_core::lifecycle::{Decision, Event, Found, Stage, State, Why};
+use ichido_core::retry::Safety;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Replaced, Standing};
+use ichido_store::message::{LetterState, NewMessage, Note, QueueName, Settlement, Stepped, limits};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{
+    Fixture, TRAVELS_FOR, bad_request, for_good, in_doubt, key, many, message, new_id, only, queue,
+    queue_named, terms,
+};
+
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
+
+fn by_olivia() -> Note {
+    Note { actor: Some("olivia".to_owned()), excerpt: Some("known".to_owned()), ..Note::default() }
+}
+
+fn name(stepped: LetterStepped) -> &'static str {
+    match stepped {
+        LetterStepped::Now(state) => state.name(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of_identity(identity: &str) -> LetterFilter {
+    LetterFilter { identity: Some(identity.to_owned()), ..LetterFilter::default() }
+}
+
+impl Fixture {
+    async fn page(&self, filter: &LetterFilter) -> Vec<Uuid> {
+        let page = self.store.letter_page(filter, None, 100).await.unwrap();
+        page.into_iter().map(|letter| letter.id).collect()
+    }
+
+    async fn take(&self, ids: &[Uuid], event: Event) -> Vec<LetterStepped> {
+        self.store.letters_step(ids, |_, _| event, &by_olivia()).await.unwrap()
+    }
+
+    /// Lets a message of its own queue and identity die of an error.
+    async fn dead_of(&self, queue: &QueueName, identity: &str, code: ErrorCode, text: &str) -> Uuid {
+        let key = key(&Uuid::now_v7().to_string());
+        let new = NewMessage::new(queue.clone(), identity, key, b"request".to_vec());
+        let id = new_id(self.put(new).await);
+        let work = only(self.store.work_claim(queue, many(10), terms()).await.unwrap());
+        let note = Note { code: Some(code), excerpt: Some(text.to_owned()), ..Note::default() };
+        let settlement = Settlement::of(&work, for_good(&work, Effect::NotDone), note);
+        self.store.work_settle(settlement).await.unwrap();
+        id
+    }
+
+    /// Lets many die, in as many claims as it takes.
+    async fn many_dead(&self, count: usize) -> Vec<Uuid> {
+        let ids = self.enqueue_many(count).await;
+        let mut left = count;
+        while 0 < left {
+            let works = self.claim(limits::CLAIM_MAX).await;
+            left -= works.len();
+            let settlements =
+                works.iter().map(|work| Settlement::of(work, for_good(work, Effect::NotDone), bad_request()));
+            for settled in self.store.works_settle(settlements.collect()).await {
+                settled.unwrap();
+            }
+        }
+        ids
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn letters_are_found_by_queue_error_identity_text_effect_and_time(fixture: Fixture) {
+        let (mail, orders) = (queue_named("mail"), queue());
+        let first = fixture.dead_of(&mail, "ann", ErrorCode::BadRequest, "no such symbol").await;
+        fixture.pass(TRAVELS_FOR);
+        let between = fixture.store.now().await.unwrap();
+        let second = fixture.dead_of(&orders, "bob", ErrorCode::Unauthorized, "the token is old").await;
+        let (parked, _) = fixture.parked("k1").await;
+        let all = LetterFilter::default();
+        assert_eq!(fixture.page(&all).await, [second, first], "the last to die is the first listed");
+        let filters = [
+            (LetterFilter { queue: Some(mail), ..all.clone() }, first),
+            (LetterFilter { code: Some(ErrorCode::Unauthorized), ..all.clone() }, second),
+            (of_identity("ann"), first),
+            (LetterFilter { text: Some("token".to_owned()), ..all.clone() }, second),
+            (LetterFilter { since_from: Some(between), ..all.clone() }, second),
+            (LetterFilter { since_before: Some(between), ..all.clone() }, first),
+            (LetterFilter { state: LetterState::Parked, ..all.clone() }, parked),
+        ];
+        for (filter, expected) in filters {
+            assert_eq!(fixture.page(&filter).await, [expected], "{filter:?}");
+        }
+        let of_unknown_effect = LetterFilter { effect: Some(Effect::Unknown), ..all.clone() };
+        assert!(fixture.page(&of_unknown_effect).await.is_empty());
+        let cased = LetterFilter { text: Some("TOKEN".to_owned()), ..all };
+        assert!(fixture.page(&cased).await.is_empty());
+    }
+
+    #[test]
+    async fn pages_of_letters_leave_none_out_and_name_none_twice(fixture: Fixture) {
+        let mut expected = fixture.many_dead(25).await;
+        let mut found: Vec<Uuid> = Vec::new();
+        let mut after = None;
+        loop {
+            let page = fixture.store.letter_page(&LetterFilter::default(), after, 4).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some((last.since, last.id));
+            found.extend(page.iter().map(|letter| letter.id));
+        }
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    async fn a_letter_says_all_that_a_person_asks_of_it(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        let letter = only(fixture.store.letter_find(&[id, Uuid::nil()]).await.unwrap());
+        assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
+        assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("BAD_REQUEST"), Some("no such symbol")));
+        assert_eq!((letter.history.tries, letter.history.tries_allowed.get()), (1, 3));
+        assert_eq!((letter.state, letter.standing, letter.effect), (LetterState::Dead, Standing::Open, Effect::NotDone));
+        assert!(letter.created_at <= letter.since);
+        assert_eq!(letter.request_bytes, 2);
+    }
+
+    #[test]
+    async fn many_letters_are_requeued_at_once_with_count_zero_and_history_kept(fixture: Fixture) {
+        let ids = fixture.many_dead(30).await;
+        let stepped = fixture.take(&ids, REQUEUE).await;
+        assert!(stepped.iter().all(|stepped| name(*stepped) == "queued"), "{stepped:?}");
+        fixture.assert_counts(&[("queued", 30)]).await;
+        for work in fixture.claim(100).await {
+            assert_eq!(work.history.tries, 1, "the count is back at 0, and this is the first try");
+            fixture.send(&work).await;
+        }
+        let steps = fixture.store.message_transitions(ids[7]).await.unwrap();
+        let kinds: Vec<&str> = steps.iter().map(|step| step.kind.as_str()).collect();
+        assert_eq!(kinds, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
+        assert_eq!(steps[2].actor.as_deref(), Some("olivia"));
+    }
+
+    #[test]
+    async fn each_letter_of_a_batch_is_judged_for_itself(fixture: Fixture) {
+        let well = fixture.dead("k1", Effect::NotDone).await;
+        let unknown = fixture.dead("k2", Effect::Unknown).await;
+        let (parked, _) = fixture.parked("k3").await;
+        let waiting = fixture.enqueue("k4").await;
+        let stepped = fixture.take(&[well, unknown, parked, waiting], REQUEUE).await;
+        assert_eq!(name(stepped[0]), "queued");
+        assert_eq!(stepped[1], LetterStepped::Refused(Why::CouldDoItTwice));
+        assert_eq!(stepped[2], LetterStepped::Refused(Why::NotFromHere));
+        assert_eq!(stepped[3], LetterStepped::NoLetter);
+        fixture.assert_counts(&[("dead", 1), ("parked", 1), ("queued", 2)]).await;
+    }
+
+    #[test]
+    async fn two_operators_with_the_same_letters_do_not_both_get_them(fixture: Fixture) {
+        let ids = fixture.many_dead(200).await;
+        let backwards: Vec<Uuid> = ids.iter().rev().copied().collect();
+        let other = fixture.another_node().await;
+        let note = by_olivia();
+        let (here, there) = tokio::join!(
+            fixture.store.letters_step(&ids, |_, _| REQUEUE, &note),
+            other.letters_step(&backwards, |_, _| REQUEUE, &note),
+        );
+        let taken = |stepped: Vec<LetterStepped>| {
+            stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count()
+        };
+        assert_eq!(taken(here.unwrap()) + taken(there.unwrap()), 200);
+        fixture.assert_counts(&[("queued", 200)]).await;
+    }
+
+    #[test]
+    async fn a_discarded_letter_stays_dead_and_leaves_the_list_and_the_counts(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::Unknown).await;
+        let before = only(fixture.store.letter_find(&[id]).await.unwrap());
+        fixture.pass(TRAVELS_FOR);
+        assert_eq!(name(fixture.take(&[id], Event::Discarded).await[0]), "dead");
+        assert!(fixture.page(&LetterFilter::default()).await.is_empty());
+        assert!(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap().is_empty());
+        fixture.assert_counts(&[]).await;
+        assert_eq!(fixture.status(id).await, "dead");
+        let discarded = LetterFilter { standing: Standing::Discarded, ..LetterFilter::default() };
+        assert_eq!(fixture.page(&discarded).await, [id]);
+        let after = only(fixture.store.letter_find(&[id]).await.unwrap());
+        assert_eq!(after, LetterRow { standing: Standing::Discarded, ..before });
+        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!((last.kind.as_str(), last.from, last.to), ("discarded", Stage::Dead, Stage::Dead));
+        assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("known")));
+        assert_eq!(fixture.row(id).await.last_error_text.as_deref(), Some("no such symbol"));
+    }
+
+    #[test]
+    async fn a_discard_twice_is_told_once(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        for _ in 0..2 {
+            assert_eq!(name(fixture.take(&[id], Event::Discarded).await[0]), "dead");
+        }
+        assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>dead", "dead>dead"]);
+        fixture.assert_counts(&[]).await;
+    }
+
+    #[test]
+    async fn a_discarded_letter_is_requeued_when_somebody_thinks_again(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::NotDone).await;
+        fixture.take(&[id], Event::Discarded).await;
+        assert_eq!(name(fixture.take(&[id], REQUEUE).await[0]), "queued");
+        fixture.assert_counts(&[("queued", 1)]).await;
+        let work = fixture.claim_one().await;
+        fixture.settle_noting(&work, for_good(&work, Effect::NotDone), bad_request()).await;
+        fixture.assert_counts(&[("dead", 1)]).await;
+        assert_eq!(fixture.page(&LetterFilter::default()).await, [id], "it died again, and waits again");
+        fixture.take(&[id], Event::Discarded).await;
+        let stepped = fixture.step(id, REQUEUE).await;
+        assert!(matches!(stepped, Stepped::Now(State::Queued { .. })), "{stepped:?}");
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn what_is_learnt_of_a_discarded_letter_does_not_bring_it_back(fixture: Fixture) {
+        let id = fixture.dead("k1", Effect::Unknown).await;
+        fixture.take(&[id], Event::Discarded).await;
+        fixture.pass(TRAVELS_FOR);
+        let learnt = fixture.step(id, Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH })).await;
+        assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })));
+        let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+        assert_eq!((letter.standing, letter.effect), (Standing::Discarded, Effect::NotDone));
+        fixture.assert_counts(&[]).await;
+    }
+
+    #[test]
+    async fn a_parked_letter_is_decided_and_not_discarded(fixture: Fixture) {
+        let (id, _) = fixture.parked("k1").await;
+        assert_eq!(fixture.take(&[id], Event::Discarded).await, [LetterStepped::Refused(Why::NotFromHere)]);
+        let give_up = Event::Decided(Decision::GiveUp);
+        assert_eq!(fixture.take(&[id], give_up).await, [LetterStepped::Refused(Why::TooEarly)]);
+        fixture.pass(TRAVELS_FOR);
+        assert_eq!(name(fixture.take(&[id], give_up).await[0]), "dead");
+        fixture.assert_counts(&[("dead", 1)]).await;
+    }
+
+    #[test]
+    async fn a_decision_keeps_the_error_that_led_to_it(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let note = Note { code: Some(ErrorCode::NetworkTimeout), excerpt: Some("reset".to_owned()), ..Note::default() };
+        fixture.settle_noting(&work, in_doubt(&work), note).await;
+        fixture.pass(TRAVELS_FOR);
+        fixture.take(&[work.id], Event::Decided(Decision::GiveUp)).await;
+        let letter = only(fixture.store.letter_find(&[work.id]).await.unwrap());
+        assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("NETWORK_TIMEOUT"), Some("reset")));
+    }
+
+    #[test]
+    async fn a_message_made_from_a_dead_one_and_the_dead_one_point_to_each_other(fixture: Fixture) {
+        let old = fixture.dead("k1", Effect::NotDone).await;
+        let replaced = fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
+        let Replaced::By { id, effect: Effect::NotDone } = replaced else { panic!("{replaced:?}") };
+        assert_eq!(fixture.row(id).await.made_from, Some(old));
+        let last = fixture.store.message_transitions(old).await.unwrap().pop().unwrap();
+        assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("replaced", Some("olivia")));
+        assert_eq!(last.receipt, Some(id.to_string()));
+        fixture.assert_counts(&[("queued", 1)]).await;
+        assert!(fixture.page(&LetterFilter::default()).await.is_empty());
+        assert_eq!(fixture.claim_one().await.id, id);
+    }
+
+    #[test]
+    async fn a_replaced_letter_is_neither_requeued_nor_replaced_again(fixture: Fixture) {
+        let old = fixture.dead("k1", Effect::NotDone).await;
+        fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
+        assert_eq!(fixture.take(&[old], REQUEUE).await, [LetterStepped::Refused(Why::HasSuccessor)]);
+        assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
+        let again = fixture.store.letter_replace(old, message("k3"), &by_olivia()).await.unwrap();
+        assert_eq!(again, Replaced::Refused(Why::HasSuccessor));
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
+    #[test]
+    async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: Fixture) {
+        let old = fixture.dead("k1", Effect::Unknown).await;
+        let refused = fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
+        assert_eq!(refused, Replaced::Refused(Why::CouldDoItTwice));
+        let (parked, _) = fixture.parked("k3").await;
+        let refused = fixture.store.letter_replace(parked, message("k4"), &by_olivia()).await.unwrap();
+        assert_eq!(refused, Replaced::Refused(Why::NotFromHere));
+        fixture.assert_counts(&[("dead", 1), ("parked", 1)]).await;
+        assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
+    }
+
+    #[test]
+    async fn a_letter_is_not_replaced_under_a_key_that_was_used(fixture: Fixture) {
+        let old = fixture.dead("k1", Effect::NotDone).await;
+        let refused = fixture.store.letter_replace(old, message("k1"), &by_olivia()).await.unwrap();
+        assert_eq!(refused, Replaced::KeyUsed { id: old });
+        let letter = only(fixture.store.letter_find(&[old]).await.unwrap());
+        assert_eq!(letter.standing, Standing::Open);
+        assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
+        let missing = fixture.store.letter_replace(Uuid::nil(), message("k9"), &by_olivia()).await.unwrap();
+        assert_eq!(missing, Replaced::NoLetter);
+    }
+
+    #[test]
+    async fn stages_of_many_messages_are_read_at_once(fixture: Fixture) {
+        let dead = fixture.dead("k1", Effect::NotDone).await;
+        let queued = fixture.enqueue("k2").await;
+        let mut stages = fixture.store.message_stages(&[dead, queued, Uuid::nil()]).await.unwrap();
+        stages.sort_unstable_by_key(|(id, ..)| *id);
+        assert_eq!(stages, [(dead, Stage::Dead, 1), (queued, Stage::Queued, 0)]);
+    }
+}
