@@ -12,11 +12,12 @@ pub(crate) async fn tables(pool: &PgPool) {
     pool.execute(include_str!("../floor/tables.sql")).await.expect("the floor's tables");
 }
 
-/// Transactions a second of a script, with 64 clients, prepared.
-pub(crate) fn pgbench(url: &str, script: &str, seconds: u32) -> f64 {
+/// Transactions a second of a script, with so many clients, prepared.
+pub(crate) fn pgbench(url: &str, script: &str, clients: usize, seconds: u32) -> f64 {
     let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("floor").join(script);
     let output = Command::new("pgbench")
-        .args(["-n", "-M", "prepared", "-c", "64", "-j", "2", "-T", &seconds.to_string(), "-f"])
+        .args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.min(2).to_string()])
+        .args(["-T", &seconds.to_string(), "-f"])
         .arg(script)
         .arg(url)
         .output()

@@ -4,6 +4,7 @@ mod floor;
 mod floor_sqlite;
 mod load;
 mod once;
+mod outbox;
 mod report;
 mod sqlite;
 mod store;
@@ -27,8 +28,17 @@ async fn main() -> ExitCode {
         }
         ["once", "postgres"] => once::on_postgres().await,
         ["once", "sqlite"] => once::on_sqlite().await,
+        ["outbox"] => {
+            outbox::on_postgres().await;
+            outbox::on_sqlite().await;
+        }
+        ["outbox", "postgres"] => outbox::on_postgres().await,
+        ["outbox", "sqlite"] => outbox::on_sqlite().await,
+        ["outbox-part", part, url, count] => {
+            outbox::part::run(part, url, count.parse().expect("a number")).await;
+        }
         _ => {
-            eprintln!("usage: cargo xtask bench store [postgres|sqlite], or bench once [postgres|sqlite]");
+            eprintln!("usage: cargo xtask bench store|once|outbox [postgres|sqlite]");
             return ExitCode::from(2);
         }
     }

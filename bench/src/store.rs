@@ -126,7 +126,7 @@ async fn bulk(store: &Store, pool: &PgPool) -> Line {
 }
 
 async fn single(store: &Store, url: &str) -> Line {
-    let floor = floor::pgbench(url, "enqueue_one.sql", SECONDS);
+    let floor = floor::pgbench(url, "enqueue_one.sql", CALLERS, SECONDS);
     let ours = callers(SECONDS, {
         let store = store.clone();
         move || {
@@ -207,7 +207,7 @@ pub(crate) async fn claim_and_settle(store: &Store, key: &str) {
 }
 
 async fn ledger(store: &Store, url: &str) -> Line {
-    let floor = floor::pgbench(url, "ledger_two.sql", SECONDS);
+    let floor = floor::pgbench(url, "ledger_two.sql", CALLERS, SECONDS);
     let ours = callers(SECONDS, {
         let store = store.clone();
         move || {
@@ -226,7 +226,7 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
     for key in &keys {
         claim_and_settle(store, key).await;
     }
-    let floor = floor::pgbench(url, "ledger_replay.sql", SECONDS);
+    let floor = floor::pgbench(url, "ledger_replay.sql", CALLERS, SECONDS);
     let keys = Arc::new(keys);
     let next = Arc::new(AtomicUsize::new(0));
     let ours = callers(SECONDS, {

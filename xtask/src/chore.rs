@@ -13,12 +13,15 @@ Usage: cargo xtask <chore>
                         the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on
                         both if not said (a release build, some minutes)
   bench once [DATABASE] an endpoint behind the layer beside the same one bare, likewise
+  bench outbox [DATABASE]
+                        the worker beside the floor and beside a peer, likewise
   soak                  the crash tests in their long form: 500 kills for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   help, --help, -h      this text";
 
 /// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
-const WORDS: [&str; 7] = ["test", "tidy", "bench store", "bench once", "soak", "fuzz", "help"];
+const WORDS: [&str; 8] =
+    ["test", "tidy", "bench store", "bench once", "bench outbox", "soak", "fuzz", "help"];
 
 /// A word that is further than this from a chore's is another word, not a slip of the finger.
 const SLIPS_MAX: usize = 2;
@@ -40,6 +43,11 @@ pub enum Chore {
     },
     /// Measure the layer.
     BenchOnce {
+        /// On this database alone.
+        database: Option<Database>,
+    },
+    /// Measure the worker.
+    BenchOutbox {
         /// On this database alone.
         database: Option<Database>,
     },
@@ -93,7 +101,11 @@ impl Chore {
             ["bench", "store", word] => Ok(Self::BenchStore { database: Some(Database::parse(word)?) }),
             ["bench", "once"] => Ok(Self::BenchOnce { database: None }),
             ["bench", "once", word] => Ok(Self::BenchOnce { database: Some(Database::parse(word)?) }),
-            ["bench", ..] => Err("`bench` measures one thing: `bench store` or `bench once`".to_owned()),
+            ["bench", "outbox"] => Ok(Self::BenchOutbox { database: None }),
+            ["bench", "outbox", word] => Ok(Self::BenchOutbox { database: Some(Database::parse(word)?) }),
+            ["bench", ..] => {
+                Err("`bench` measures one thing: `bench store`, `bench once` or `bench outbox`".to_owned())
+            }
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
             ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),

@@ -9,6 +9,8 @@ use crate::line::Line;
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
+/// The peer that the worker is measured beside.
+const PEER: &str = "bench/peers/graphile/Cargo.toml";
 
 /// Measures the store beside its floors, on both databases or on one.
 pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
@@ -18,6 +20,14 @@ pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String
 /// Measures an endpoint behind the layer beside the same one bare, on both databases or on one.
 pub fn bench_once(root: &Path, database: Option<Database>) -> Result<(), String> {
     bench(root, "once", database)
+}
+
+/// Measures the worker beside its floors and, on PostgreSQL, beside a peer, which is a crate apart.
+pub fn bench_outbox(root: &Path, database: Option<Database>) -> Result<(), String> {
+    if database != Some(Database::Sqlite) {
+        Line::cargo(&["build", "--release", "--locked", "--manifest-path", PEER]).run(root)?;
+    }
+    bench(root, "outbox", database)
 }
 
 fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), String> {

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(&root()),
         Chore::BenchStore { database } => long::bench_store(&root(), database),
         Chore::BenchOnce { database } => long::bench_once(&root(), database),
+        Chore::BenchOutbox { database } => long::bench_outbox(&root(), database),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
         Chore::Help => {

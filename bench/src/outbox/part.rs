@@ -1,0 +1,166 @@
+//! Our side of one part, in a process of its own.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ichido::destination::{Failed, Handler, Job};
+use ichido::worker::{Queue, Target, Worker};
+use ichido_core::digest::Digest;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
+use ichido_store::Store;
+use ichido_store::message::{NewMessage, QueueName};
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgPoolOptions;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::report::Stopwatch;
+
+const CONNECTIONS: u32 = 8;
+const PARALLELISM: u32 = 4_000;
+const BATCH_SIZE: u32 = 2_000;
+const QUEUE: &str = "orders";
+/// Between two messages into an idle queue.
+const IDLE_GAP: Duration = Duration::from_millis(20);
+
+#[derive(Deserialize, Serialize)]
+struct Order {
+    number: usize,
+    text: String,
+}
+
+pub(crate) fn settings() -> String {
+    format!(
+        "drain: parallelism {PARALLELISM}, batch_size {BATCH_SIZE}, {CONNECTIONS} connections, a repeatable JSON handler, all else as it \
+         comes, history kept; idle: all as it comes, put in by another node"
+    )
+}
+
+pub(crate) async fn run(part: &str, url: &str, count: usize) {
+    let store = Store::open(url, CONNECTIONS).await.expect("the store opens");
+    match part {
+        "singly" => singly(&store, count).await,
+        "bulk" => bulk(&store, url, count).await,
+        "drain" => drain(store, count).await,
+        "idle" => idle(store, url, count).await,
+        _ => panic!("no part is called {part}"),
+    }
+}
+
+async fn singly(store: &Store, count: usize) {
+    let watch = Stopwatch::start();
+    for number in 0..count {
+        store.message_enqueue(message(number)).await.expect("put in");
+    }
+    println!("rate {}", watch.rate(count));
+}
+
+async fn bulk(store: &Store, url: &str, count: usize) {
+    let watch = Stopwatch::start();
+    for part in 0..count / 1_000 {
+        let messages = (0..1_000).map(|number| message(part * 1_000 + number)).collect();
+        assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+    }
+    println!("rate {}", watch.rate(count));
+    if url.starts_with("postgres") {
+        let pool = PgPoolOptions::new().connect(url).await.expect("connected");
+        for table in ["VACUUM ANALYZE ichido.messages", "VACUUM ANALYZE ichido.ready"] {
+            sqlx::query(table).execute(&pool).await.expect("vacuumed");
+        }
+    }
+}
+
+async fn drain(store: Store, count: usize) {
+    let counted = Arc::new(AtomicUsize::new(0));
+    let handler = Handler::json({
+        let counted = Arc::clone(&counted);
+        move |job: Job<Order>| {
+            let counted = Arc::clone(&counted);
+            async move {
+                drop(job);
+                counted.fetch_add(1, Ordering::Relaxed);
+                Ok::<(), Failed>(())
+            }
+        }
+    });
+    let queue = Queue {
+        parallelism: NonZeroU32::new(PARALLELISM).expect("not zero"),
+        batch_size: NonZeroU32::new(BATCH_SIZE).expect("not zero"),
+        ..Queue::new(QUEUE, QUEUE)
+    };
+    let watch = Stopwatch::start();
+    let worker = Worker::of(store.clone())
+        .destination(Target::new(QUEUE, handler.repeatable()))
+        .queue(queue)
+        .start()
+        .expect("a worker");
+    while counted.load(Ordering::Relaxed) < count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // All have run; over when the last settle is written.
+    let sent = || async {
+        let counts = store.queue_counts().await.expect("counts");
+        counts.iter().filter(|line| line.state == Stage::Sent).map(|line| line.count).sum::<i64>()
+    };
+    while usize::try_from(sent().await).expect("positive") < count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    println!("rate {}", watch.rate(count));
+    tell_memory();
+    worker.stop();
+    worker.ended().await;
+    assert_eq!(counted.load(Ordering::Relaxed), count, "each ran once");
+}
+
+/// Put in by another node: this process's own wake-ups would be quicker.
+async fn idle(store: Store, url: &str, count: usize) {
+    let (begun, mut heard) = mpsc::unbounded_channel();
+    let handler = Handler::json(move |job: Job<Order>| {
+        let _told = begun.send(Instant::now());
+        async move {
+            drop(job);
+            Ok::<(), Failed>(())
+        }
+    });
+    let putting = if url.starts_with("postgres") {
+        Store::open(url, CONNECTIONS).await.expect("the store opens")
+    } else {
+        store.clone()
+    };
+    let worker = Worker::of(store).handler(QUEUE, handler.repeatable()).start().expect("a worker");
+    let mut times = Vec::new();
+    for number in 0..count {
+        tokio::time::sleep(IDLE_GAP).await;
+        let put_in = Instant::now();
+        putting.message_enqueue(message(number)).await.expect("put in");
+        times.push(heard.recv().await.expect("run").duration_since(put_in));
+    }
+    times.sort_unstable();
+    println!("p50 {}", times[count / 2].as_secs_f64());
+    println!("p99 {}", times[count * 99 / 100].as_secs_f64());
+    worker.stop();
+    worker.ended().await;
+}
+
+/// An order as the other side has it: 200 bytes of JSON.
+fn message(number: usize) -> NewMessage {
+    let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
+    let order = Order { number, text: "x".repeat(170) };
+    let request = serde_json::to_vec(&order).expect("JSON");
+    NewMessage {
+        digest: Digest::from_bytes([7; 32]),
+        content_type: "application/json".into(),
+        ..NewMessage::new(QueueName::parse(QUEUE).expect("a name"), "alice", key, request)
+    }
+}
+
+/// The most that was resident, in kilobytes.
+fn tell_memory() {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    println!("resident {}", peak.trim().trim_end_matches(" kB"));
+}

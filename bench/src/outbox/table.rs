@@ -1,0 +1,81 @@
+//! The table of the outbox: rates, waits and memory, each beside the floor and the peer that it has.
+
+use std::fmt::Write as _;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// The more the better.
+    PerSecond,
+    /// The less the better.
+    Seconds,
+    /// The less the better, and the target is a bound in megabytes.
+    Kilobytes,
+}
+
+/// One line.
+pub(super) struct Row {
+    pub(super) work: String,
+    pub(super) ours: f64,
+    pub(super) floor: Option<f64>,
+    pub(super) peer: Option<f64>,
+    pub(super) unit: Unit,
+    /// Of the ratio to the peer, or a bound.
+    pub(super) target: f64,
+}
+
+impl Row {
+    fn text(&self) -> String {
+        let show = |number: Option<f64>| number.map(|number| self.unit.text(number)).unwrap_or_default();
+        let ratio = |to: Option<f64>| to.map(|to| format!("{:.2}", self.ours / to)).unwrap_or_default();
+        let mark = if self.is_missed() { " (missed)" } else { "" };
+        format!(
+            "| {} | {} | {} | {} | {} | {}{mark} | {} |",
+            self.work,
+            show(Some(self.ours)),
+            show(self.floor),
+            ratio(self.floor),
+            show(self.peer),
+            ratio(self.peer),
+            self.target(),
+        )
+    }
+
+    fn is_missed(&self) -> bool {
+        match (self.unit, self.peer) {
+            (Unit::Kilobytes, _) => self.target <= self.ours / 1_024.0,
+            (Unit::PerSecond, Some(peer)) => self.ours / peer < self.target,
+            (Unit::Seconds, Some(peer)) => self.target < self.ours / peer,
+            (_, None) => false,
+        }
+    }
+
+    fn target(&self) -> String {
+        match (self.unit, self.peer) {
+            (Unit::Kilobytes, _) => format!("< {:.0} MB", self.target),
+            (Unit::PerSecond, Some(_)) => format!("≥ {:.2} × peer", self.target),
+            (Unit::Seconds, Some(_)) => format!("≤ {:.2} × peer", self.target),
+            (_, None) => String::new(),
+        }
+    }
+}
+
+impl Unit {
+    fn text(self, number: f64) -> String {
+        match self {
+            Self::PerSecond => format!("{number:.0}/s"),
+            Self::Seconds => format!("{:.2} ms", number * 1_000.0),
+            Self::Kilobytes => format!("{:.0} MB", number / 1_024.0),
+        }
+    }
+}
+
+pub(super) fn print(rows: &[Row], peer: Option<&str>) {
+    let peer = peer.unwrap_or("peer");
+    let mut text = format!(
+        "| work | ours | floor | to floor | {peer} | to peer | target |\n|---|---:|---:|---:|---:|---:|---:|\n"
+    );
+    for row in rows {
+        writeln!(text, "{}", row.text()).expect("a string takes everything");
+    }
+    print!("{text}");
+}
