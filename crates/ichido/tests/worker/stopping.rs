@@ -101,7 +101,8 @@ both_databases! {
         stopper.stop();
         stopper.stop();
         worker.ended().await;
-        assert_eq!(fixture.row(id).await.status, Stage::Sending);
+        // It was left as it was, or there was just time to say that it was given up on.
+        assert!(matches!(fixture.row(id).await.status, Stage::Sending | Stage::Failed));
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
         let _worker = other.work(far.done().repeatable());
