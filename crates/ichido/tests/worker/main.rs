@@ -8,6 +8,7 @@ mod dying;
 mod failing;
 mod fixture;
 mod handler;
+mod letters;
 mod pacing;
 mod reconcile;
 mod sending;

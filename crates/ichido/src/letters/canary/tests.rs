@@ -1,0 +1,59 @@
+use super::*;
+
+fn goals(total: u64) -> Vec<u64> {
+    (0..SHARES.len()).map_while(|step| goal(step, total)).collect()
+}
+
+fn watched(waiting: u64, well: u64, ill: u64) -> Watched {
+    Watched { waiting, well, ill }
+}
+
+#[test]
+fn one_in_a_hundred_goes_first_and_at_least_one() {
+    assert_eq!(goals(10_000), [100, 500, 2_500]);
+    assert_eq!(goals(150), [2, 8, 38]);
+    assert_eq!(goals(3), [1, 2]);
+    assert_eq!(goals(2), [1]);
+    assert_eq!(goals(1), Vec::<u64>::new(), "one alone is all of them");
+    assert_eq!(goals(0), Vec::<u64>::new());
+    assert_eq!(goals(u64::MAX).len(), 3, "no number is too large");
+}
+
+#[test]
+fn each_step_is_larger_than_the_one_before() {
+    for total in 0..5_000 {
+        let goals = goals(total);
+        assert!(goals.windows(2).all(|pair| pair[0] < pair[1]), "{total}: {goals:?}");
+        assert!(goals.iter().all(|goal| (1..total).contains(goal)), "{total}: {goals:?}");
+    }
+}
+
+#[test]
+fn a_failure_shows_though_the_message_is_tried_again() {
+    for (stage, tries, expected) in [
+        (Stage::Queued, 0, Sign::Waiting),
+        (Stage::Sending, 1, Sign::Waiting),
+        (Stage::Sent, 1, Sign::Well),
+        (Stage::Failed, 1, Sign::Ill),
+        (Stage::Queued, 1, Sign::Ill),
+        (Stage::Sending, 2, Sign::Ill),
+        (Stage::Dead, 1, Sign::Ill),
+        (Stage::Parked, 1, Sign::Ill),
+        (Stage::Cancelled, 0, Sign::Well),
+    ] {
+        assert_eq!(sign(stage, tries), expected, "{stage:?} after {tries}");
+    }
+}
+
+#[test]
+fn it_widens_when_all_ended_well_enough_and_halts_when_too_many_failed() {
+    let canary = Canary::DEFAULT;
+    assert_eq!(judge(watched(0, 10, 0), canary, false), Next::Widen);
+    assert_eq!(judge(watched(0, 9, 1), canary, false), Next::Widen, "one in ten is borne");
+    assert_eq!(judge(watched(0, 8, 2), canary, false), Next::Halt);
+    assert_eq!(judge(watched(0, 0, 1), canary, false), Next::Halt, "the only one failed");
+    assert_eq!(judge(watched(5, 5, 0), canary, false), Next::Wait);
+    assert_eq!(judge(watched(8, 0, 2), canary, false), Next::Halt, "what the others do cannot mend it");
+    assert_eq!(judge(watched(1, 9, 0), canary, true), Next::Halt, "it does not end");
+    assert_eq!(judge(watched(0, 10, 0), canary, true), Next::Widen);
+}

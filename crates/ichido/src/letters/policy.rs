@@ -1,0 +1,127 @@
+//! Which letters may be sent again, given what their queues say.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use ichido_core::lifecycle::Event;
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
+use ichido_store::letter::{LetterRow, Standing};
+use ichido_store::message::{LetterState, QueueName};
+
+use crate::worker::{Queue, Target};
+
+/// What a queue says about its dead messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePolicy {
+    /// Whether they may be sent again (SPEC D17).
+    pub requeue: bool,
+    /// What its destination promises about repetitions.
+    pub guarantee: Guarantee,
+}
+
+/// What each queue says. A queue of which nothing is said allows nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Policies(HashMap<QueueName, QueuePolicy>);
+
+impl Policies {
+    /// Those of a worker's settings.
+    pub fn of(queues: &[Queue], targets: &[Target]) -> Self {
+        let policy = |queue: &Queue| {
+            let target = targets.iter().find(|target| target.name == queue.destination)?;
+            let guarantee = target.destination.promise().guarantee;
+            Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
+        };
+        Self(queues.iter().filter_map(policy).collect())
+    }
+
+    /// Says something of one queue.
+    #[must_use]
+    pub fn with(mut self, queue: QueueName, policy: QueuePolicy) -> Self {
+        self.0.insert(queue, policy);
+        self
+    }
+
+    /// The event that requeues a letter. The lifecycle refuses it where it must be: see [`Policies::judge`].
+    pub fn event(&self, letter: &LetterRow, now: Timestamp) -> Event {
+        match self.0.get(&letter.queue) {
+            None => Event::Requeued { allowed: false, safety: Safety::Neither },
+            Some(policy) => Event::Requeued {
+                allowed: policy.requeue,
+                safety: letter.history.safety(policy.guarantee, now),
+            },
+        }
+    }
+
+    /// Whether a letter would be requeued, or why not.
+    pub fn judge(&self, letter: &LetterRow, now: Timestamp) -> Result<(), Refusal> {
+        if letter.state == LetterState::Parked {
+            return Err(Refusal::Parked);
+        }
+        if letter.standing == Standing::Replaced {
+            return Err(Refusal::HasSuccessor);
+        }
+        let Some(policy) = self.0.get(&letter.queue) else { return Err(Refusal::QueueNotKnown) };
+        if letter.lifecycle().step(self.event(letter, now), now).is_ok() {
+            return Ok(());
+        }
+        Err(match (policy.requeue, letter.effect, policy.guarantee) {
+            (false, ..) => Refusal::NotAllowed,
+            (true, Effect::Done, _) => Refusal::WasDone,
+            (true, _, Guarantee::HonoursKeys { .. }) => Refusal::KeyForgotten,
+            (true, ..) => Refusal::EffectUnknown,
+        })
+    }
+}
+
+/// Why a letter is not requeued. Shown with how to mend it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refusal {
+    /// The queue says no, or says nothing.
+    NotAllowed,
+    /// Nothing is known of the queue.
+    QueueNotKnown,
+    /// Nobody knows whether it was done, and the destination honours no keys.
+    EffectUnknown,
+    /// Nobody knows whether it was done, and the destination has forgotten the key since.
+    KeyForgotten,
+    /// It was done.
+    WasDone,
+    /// A new message was made from it: the two conflict.
+    HasSuccessor,
+    /// It is parked: a person decides about it.
+    Parked,
+}
+
+impl Refusal {
+    /// The name, for programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAllowed => "not_allowed",
+            Self::QueueNotKnown => "queue_not_known",
+            Self::EffectUnknown => "effect_unknown",
+            Self::KeyForgotten => "key_forgotten",
+            Self::WasDone => "was_done",
+            Self::HasSuccessor => "has_successor",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAllowed => "the queue does not allow it; requeue = true in its settings does",
+            Self::QueueNotKnown => "the queue is not in the settings, so nothing is known of where it goes; add it, with requeue = true",
+            Self::EffectUnknown => "it may have taken effect, and sending it again could do it twice; find out, and decide it first",
+            Self::KeyForgotten => "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first",
+            Self::WasDone => "it took effect; discard it",
+            Self::HasSuccessor => "a new message was made from it; sending both could do it twice",
+            Self::Parked => "it is parked: its effect is unknown; find out, and decide it",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

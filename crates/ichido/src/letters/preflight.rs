@@ -1,0 +1,73 @@
+//! What would happen, before anything does.
+
+use std::collections::BTreeMap;
+
+use ichido_core::time::Timestamp;
+use ichido_store::error::StoreError;
+use ichido_store::message::limits::PAGE_MAX;
+
+use super::bulk::{Bulk, Work};
+use super::policy::Refusal;
+
+/// What a bulk would do, counted letter by letter as they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preflight {
+    /// When it was counted, by the store's clock. What becomes a letter later is not part of the bulk.
+    pub as_of: Timestamp,
+    /// How many letters the filter finds.
+    pub matched: u64,
+    /// How many of them would go.
+    pub would_go: u64,
+    /// Those that would go, by queue.
+    pub queues: BTreeMap<String, u64>,
+    /// Those that would go, by the code of their last error; without one, by an empty text.
+    pub errors: BTreeMap<String, u64>,
+    /// Those that would not, by queue and reason.
+    pub refused: BTreeMap<(String, Refusal), u64>,
+}
+
+impl Preflight {
+    /// How many would not go for a reason.
+    pub fn refused_for(&self, reason: Refusal) -> u64 {
+        self.refused.iter().filter(|((_, refusal), _)| *refusal == reason).map(|(_, count)| count).sum()
+    }
+}
+
+impl Bulk<'_> {
+    /// Counts what would happen; changes nothing. It reads all that the filter finds, a page at a time.
+    pub async fn preflight(&self) -> Result<Preflight, StoreError> {
+        let as_of = self.store.now().await?;
+        let filter = self.bounded_filter(as_of);
+        let mut preflight = Preflight {
+            as_of,
+            matched: 0,
+            would_go: 0,
+            queues: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        };
+        let mut after = None;
+        loop {
+            let page = self.store.letter_page(&filter, after, PAGE_MAX).await?;
+            for letter in &page {
+                preflight.matched += 1;
+                let queue = letter.queue.as_str().to_owned();
+                let judged = match self.work {
+                    Work::Requeue { .. } => self.policies.judge(letter, as_of),
+                    Work::Discard => Ok(()),
+                };
+                if let Err(reason) = judged {
+                    *preflight.refused.entry((queue, reason)).or_default() += 1;
+                    continue;
+                }
+                preflight.would_go += 1;
+                *preflight.queues.entry(queue).or_default() += 1;
+                *preflight.errors.entry(letter.code.clone().unwrap_or_default()).or_default() += 1;
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE_MAX as usize => after = Some((last.since, last.id)),
+                _ => return Ok(preflight),
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What of a bulk is kept in the audit trail, and by which another process stops it.
+
+use ichido_store::Store;
+use ichido_store::action::Action;
+use ichido_store::error::StoreError;
+use ichido_store::letter::{LetterFilter, Standing};
+use uuid::Uuid;
+
+use super::bulk::{Bulk, Ended, Report, Work};
+use super::preflight::Preflight;
+
+const ABOUT: &str = "letters";
+const BEGUN: &str = "begun";
+const STOPPING: &str = "stopping";
+
+/// What came of asking a bulk to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopAsked {
+    /// It will see it before its next batch, if it still runs.
+    Asked,
+    /// It has ended.
+    Over,
+    /// There is no such bulk.
+    Unknown,
+}
+
+/// Asks a bulk that runs elsewhere to stop. Who asks is recorded.
+pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<StopAsked, StoreError> {
+    let told = store.actions_of(operation).await?;
+    let Some(last) = told.last() else { return Ok(StopAsked::Unknown) };
+    match last.action.to.as_str() {
+        STOPPING => Ok(StopAsked::Asked),
+        BEGUN => {
+            let action = Action {
+                from: BEGUN.to_owned(),
+                to: STOPPING.to_owned(),
+                actor: Some(actor.to_owned()),
+                detail: None,
+                ..last.action.clone()
+            };
+            store.action_add(&action).await?;
+            Ok(StopAsked::Asked)
+        }
+        _ => Ok(StopAsked::Over),
+    }
+}
+
+impl Bulk<'_> {
+    pub(super) async fn record_begin(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
+        let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+        let told = format!("{}; {} of {}{reason}", told(&self.filter), found.would_go, found.matched);
+        self.store.action_add(&self.action(operation, ("none", BEGUN), told)).await
+    }
+
+    pub(super) async fn record_end(&self, report: &Report) -> Result<(), StoreError> {
+        let to = match &report.ended {
+            Ended::Done => "ended",
+            Ended::Stopped { .. } => "stopped",
+            Ended::Halted { .. } => "halted",
+            Ended::Failed => "failed",
+        };
+        let Report { moved, refused, gone, .. } = report;
+        let refused: u64 = refused.values().sum();
+        let told = format!("moved={moved} refused={refused} gone={gone}");
+        self.store.action_add(&self.action(report.operation, (BEGUN, to), told)).await
+    }
+
+    /// Who asked it to stop from elsewhere.
+    pub(super) async fn asked_to_stop(&self, operation: Uuid) -> Result<Option<String>, StoreError> {
+        let told = self.store.actions_of(operation).await?;
+        let asked = told.into_iter().find(|row| row.action.to == STOPPING);
+        Ok(asked.map(|row| row.action.actor.unwrap_or_default()))
+    }
+
+    fn action(&self, operation: Uuid, (from, to): (&str, &str), detail: String) -> Action {
+        let kind = match self.work {
+            Work::Requeue { canary: None } => "requeue",
+            Work::Requeue { canary: Some(_) } => "requeue_canary",
+            Work::Discard => "discard",
+        };
+        Action {
+            subject: operation,
+            about: ABOUT.to_owned(),
+            kind: kind.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            actor: Some(self.actor.clone()),
+            detail: Some(detail),
+        }
+    }
+}
+
+/// A filter in words: `state=dead queue=orders`.
+fn told(filter: &LetterFilter) -> String {
+    let LetterFilter { state, standing, queue, code, effect, identity, since_from, since_before, text } =
+        filter;
+    let mut words = vec![format!("state={}", state.as_str())];
+    let mut say = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name}={value}")));
+    };
+    say("standing", (*standing != Standing::Open).then(|| standing.as_str().to_owned()));
+    say("queue", queue.as_ref().map(|queue| queue.as_str().to_owned()));
+    say("error", code.map(|code| code.as_str().to_owned()));
+    say("effect", effect.map(|effect| format!("{effect:?}")));
+    say("identity", identity.clone());
+    say("from", since_from.map(|moment| moment.to_string()));
+    say("before", since_before.map(|moment| moment.to_string()));
+    say("text", text.as_ref().map(|text| format!("{text:?}")));
+    words.join(" ")
+}

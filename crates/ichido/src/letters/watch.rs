@@ -1,0 +1,42 @@
+//! Watching those of a canary's step until they end.
+
+use ichido_store::error::StoreError;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::bulk::{Bulk, Ended, limits};
+use super::canary::{Canary, Next, Watched, judge, sign};
+
+impl Bulk<'_> {
+    /// Looks at messages until all have ended well enough, which is `None`, or the bulk has.
+    pub(super) async fn watch(
+        &self,
+        ids: &[Uuid],
+        canary: Canary,
+        operation: Uuid,
+        stop: &impl Fn() -> bool,
+        tell: &mut impl FnMut(Watched),
+    ) -> Result<Option<Ended>, StoreError> {
+        let until = Instant::now() + canary.watch_for;
+        loop {
+            let is_over = until <= Instant::now();
+            let mut watched = Watched::default();
+            for (_, stage, tries) in self.store.message_stages(ids).await? {
+                watched.add(sign(stage, tries));
+            }
+            tell(watched);
+            match judge(watched, canary, is_over) {
+                Next::Widen => return Ok(None),
+                Next::Halt => return Ok(Some(Ended::Halted { watched })),
+                Next::Wait => (),
+            }
+            if stop() {
+                return Ok(Some(Ended::Stopped { by: None }));
+            }
+            if let Some(by) = self.asked_to_stop(operation).await? {
+                return Ok(Some(Ended::Stopped { by: Some(by) }));
+            }
+            sleep(limits::WATCH_EVERY).await;
+        }
+    }
+}
