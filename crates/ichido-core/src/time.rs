@@ -56,6 +56,37 @@ impl Timestamp {
         Self(self.0.saturating_add(micros))
     }
 
+    /// Reads back what [`fmt::Display`] writes of the years 0 to 9999; `None` for anything else, and for a day that no calendar has.
+    ///
+    /// ```
+    /// use ichido_core::time::Timestamp;
+    ///
+    /// let moment = Timestamp::parse("2027-01-15T08:00:00.5Z");
+    /// assert_eq!(moment, Some(Timestamp::from_micros(1_800_000_000_500_000)));
+    /// assert_eq!(Timestamp::parse("2027-02-29T00:00:00Z"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let (moment, fraction) = match text.strip_suffix('Z')?.split_once('.') {
+            Some((moment, fraction)) if (1..=6).contains(&fraction.len()) => (moment, fraction),
+            Some(_) => return None,
+            None => (text.strip_suffix('Z')?, "0"),
+        };
+        let number = |from: usize, to: usize| {
+            let digits =
+                moment.get(from..to).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            digits?.parse::<i64>().ok()
+        };
+        let days = days(number(0, 4)?, number(5, 7)?, number(8, 10)?);
+        let secs = days * 86_400 + number(11, 13)? * 3_600 + number(14, 16)? * 60 + number(17, 19)?;
+        if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let micros = format!("{fraction:0<6}").parse::<i64>().ok()?;
+        let read = Self(secs * 1_000_000 + micros);
+        // Written again it must be the same, but for zeros at the end: so no part was out of its bounds.
+        (read.to_string().get(..19)? == moment).then_some(read)
+    }
+
     /// How long after `earlier` this is; zero when it is not after it, since clocks of two machines differ.
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.0.saturating_sub(earlier.0).max(0);
@@ -116,9 +147,51 @@ const fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// The inverse of [`date`], for days that there are (`days_from_civil`).
+const fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back_and_nothing_else_is() {
+        for micros in (0..253_402_300_799_000_000_i64).step_by(777_777_777_777_777) {
+            let moment = Timestamp::from_micros(micros);
+            assert_eq!(Timestamp::parse(&moment.to_string()), Some(moment));
+        }
+        assert_eq!(
+            Timestamp::parse("2000-02-29T23:59:59.10Z"),
+            Some(Timestamp::from_micros(951_868_799_100_000))
+        );
+        for text in [
+            "",
+            "Z",
+            "2027-01-15",
+            "2027-01-15T08:00:00",
+            "2027-01-15 08:00:00Z",
+            "2027-13-15T08:00:00Z",
+            "2027-01-32T08:00:00Z",
+            "2027-02-29T08:00:00Z",
+            "2027-01-15T24:00:00Z",
+            "2027-01-15T08:60:00Z",
+            "2027-01-15T08:00:00.Z",
+            "2027-01-15T08:00:00.1234567Z",
+            "2027-01-15T08:00:00.1+Z",
+            "+027-01-15T08:00:00Z",
+            "2027-01-15T08:00:00ZZ",
+            "2027-01-15T08:00:00é",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn arithmetic_saturates() {
