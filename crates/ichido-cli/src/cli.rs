@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{audit, check, config, ledger, paper, proxy, send, worker};
+use crate::{audit, check, config, dead, ledger, paper, proxy, send, worker};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -31,6 +31,8 @@ enum Command {
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
     Ledger(ledger::Args),
+    /// Look after dead and parked messages: list, requeue, discard, edit, decide
+    Dead(Box<dead::Args>),
     /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
     Paper(paper::Args),
     /// Seal the audit trail, and find what was changed, removed or inserted in it
@@ -65,6 +67,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Send(args) => on_runtime(send::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
+        Command::Dead(args) => on_runtime(dead::run(*args)),
         Command::Paper(args) => on_runtime(paper::run(args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Config(args) => config::run(&args),

@@ -1,7 +1,7 @@
 //! `ichido ledger`: actions of unknown outcome are listed, and decided by a person (SPEC F2).
 //!
 //! Guarantee: a decision changes one record, only while its outcome is unknown, and "nothing was done" only when the call
-//! can no longer be travelling. Keys are shown whole here, because a decision names one; no payload is shown.
+//! can no longer be travelling; it is an entry of the audit trail, with who decided. Keys are shown whole here, because a decision names one; no payload is shown.
 
 use clap::{Subcommand, ValueEnum};
 use ichido_core::key::IdempotencyKey;
@@ -52,6 +52,9 @@ enum Command {
         /// How long after its claim a call may still take effect; "nothing-done" counts only after it
         #[arg(long, value_name = "TIME", default_value = "10m")]
         settles_within: String,
+        /// Who you are, for the audit
+        #[arg(long, value_name = "NAME", env = "USER", default_value = "unknown")]
+        by: String,
     },
 }
 
@@ -94,9 +97,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     match args.command {
         Command::Unknown { json } => list(&open(&url).await?, json).await,
-        Command::Decide { finding, operation, identity, key, settles_within } => {
+        Command::Decide { finding, operation, identity, key, settles_within, by } => {
             let (key, policy) = checked(&key, &settles_within)?;
-            decide(&open(&url).await?, RecordName { operation, identity, key }, finding, &policy).await
+            let name = RecordName { operation, identity, key };
+            decide(&open(&url).await?, name, finding, &policy, &by).await
         }
     }
 }
@@ -161,8 +165,14 @@ fn as_table(page: &[KeyRecord]) -> String {
     table(["SINCE", "OPERATION", "IDENTITY", "KEY"], rows)
 }
 
-async fn decide(store: &Store, name: RecordName, finding: Finding, policy: &Policy) -> Result<(), Exit> {
-    match store.key_resolve(&name, finding.resolution(), None, policy).await {
+async fn decide(
+    store: &Store,
+    name: RecordName,
+    finding: Finding,
+    policy: &Policy,
+    by: &str,
+) -> Result<(), Exit> {
+    match store.key_decide(&name, finding.resolution(), None, policy, by).await {
         Ok(KeyResolved::Stands) => {
             println!("{}", finding.words());
             Ok(())

@@ -7,6 +7,7 @@ mod check;
 mod cli;
 mod clock;
 mod config;
+mod dead;
 mod duration;
 mod exit;
 mod faults;

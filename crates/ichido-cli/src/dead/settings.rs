@@ -1,0 +1,78 @@
+//! What all of `ichido dead` needs: the store, who acts, and what the queues say.
+
+use std::path::{Path, PathBuf};
+
+use ichido::letters::Policies;
+use ichido::worker::Target;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+
+use crate::config::{self, Config, FILE_NAME};
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::store::open;
+
+pub(super) struct Settings {
+    pub(super) command: &'static str,
+    pub(super) by: String,
+    pub(super) json: bool,
+    url: String,
+    config: Option<Config>,
+}
+
+impl Settings {
+    /// Reads the configuration, if there is one: it must be there where it is named.
+    pub(super) fn read(
+        command: &'static str,
+        store: Option<String>,
+        path: Option<PathBuf>,
+        by: String,
+        json: bool,
+    ) -> Result<Self, Exit> {
+        let path = path.or_else(|| Path::new(FILE_NAME).is_file().then(|| PathBuf::from(FILE_NAME)));
+        let config = path.map(|path| config::load(&path)).transpose();
+        let config = config.map_err(|faults| Exit::Misconfigured { command, faults })?;
+        let url = store.or_else(|| config.as_ref().and_then(|config| config.store.url.clone()));
+        let Some(url) = url else {
+            let mut faults = Faults::default();
+            faults.add(
+                "--store",
+                "say where messages are kept: sqlite:FILE or postgres://…, set ICHIDO_STORE, or give a configuration by --config",
+            );
+            return Err(Exit::Misconfigured { command, faults });
+        };
+        Ok(Self { command, by, json, url, config })
+    }
+
+    pub(super) async fn open(&self) -> Result<Store, Exit> {
+        open(&self.url).await
+    }
+
+    /// What the queues say about dead letters. Without a configuration none says anything, and none may be requeued.
+    pub(super) fn policies(&self) -> Result<Policies, Exit> {
+        let Some(config) = &self.config else {
+            return Err(self.wrong(
+                "--config",
+                "say which queues allow a requeue: there is no ichido.toml here, so give one by --config or ICHIDO_CONFIG",
+            ));
+        };
+        let targets: Vec<Target> =
+            config.destinations.iter().map(|described| described.target.clone()).collect();
+        Ok(Policies::of(&config.queues, &targets))
+    }
+
+    /// Nothing was tried, because what was asked makes no sense.
+    pub(super) fn wrong(&self, place: &str, what: impl Into<String>) -> Exit {
+        let mut faults = Faults::default();
+        faults.add(place, what);
+        Exit::Misconfigured { command: self.command, faults }
+    }
+}
+
+/// The store did not do as asked.
+pub(super) fn failed(what: &str) -> impl Fn(StoreError) -> Exit {
+    move |error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        Exit::Failed(format!("{what}: {error}{cause}"))
+    }
+}
