@@ -171,8 +171,8 @@ fn statements() -> [Expected; 39] {
         "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         "letter_list" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "letter_list_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
-        "letter_page" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND since>? AND since<?)", MESSAGE_ID];
-        "letter_page_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND since>? AND since<?)", MESSAGE_ID];
+        "letter_page" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "letter_page_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "letter_find" by ["INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)", MESSAGE_ID];
         "letter_take" by ["INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)"];
         "message_stages" by [MESSAGE_ID];

@@ -7,6 +7,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeySettle};
+use ichido_store::letter::LetterFilter;
 use ichido_store::message::{
     ClaimTerms, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
@@ -29,6 +30,7 @@ fn of_keys(store: Store, claim: KeyClaim, settle: KeySettle, name: RecordName, p
         store.key_look_up(&name).await?;
         store.key_unknown_list(None, 1).await?;
         store.key_resolve(&name, Resolution::Applied, None, &policy).await?;
+        store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
         store.key_sweep(1).await?;
         Ok(())
     });
@@ -44,6 +46,7 @@ fn of_work(
 ) {
     can_be_spawned(async move {
         store.message_enqueue(new.clone()).await?;
+        store.letter_replace(settlement.id, new.clone(), &Note::default()).await?;
         drop(store.messages_enqueue(vec![new]).await);
         store.queue_wait(&queue, Duration::ZERO).await;
         let work = store.work_claim(&queue, NonZeroU32::MIN, terms.0).await?;
@@ -70,6 +73,12 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.queue_counts_fold(1).await?;
         store.queue_pause(&queue, true, None).await?;
         store.letter_list(LetterState::Dead, Some(&queue), None, 1).await?;
+        store.letter_page(&LetterFilter::default(), None, 1).await?;
+        store.letter_find(&[id]).await?;
+        store.letters_step(&[id], |_, _| Event::Discarded, &Note::default()).await?;
+        store.message_stages(&[id]).await?;
+        store.action_list(None, 1).await?;
+        store.actions_of(id).await?;
         store.content_sweep(1).await?;
         store.pace_read("d").await?;
         store.pace_write("d", 0, b"p").await?;

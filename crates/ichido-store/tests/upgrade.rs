@@ -8,6 +8,7 @@ use ichido_core::lifecycle::{Event, Failure, Stage};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
+use ichido_store::letter::LetterFilter;
 use ichido_store::message::{
     ClaimTerms, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
@@ -34,6 +35,7 @@ async fn die(store: &Store, key: &str) -> Uuid {
     let event =
         Event::Failed { fence, failure, effect, safety: Safety::Keyed, travels_until: work.claimed_at };
     store.work_settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
+    store.queue_pause(&message(key).queue, false, Some("olivia")).await.expect("recorded");
     id
 }
 
@@ -51,6 +53,10 @@ async fn look(store: &Store, id: Uuid) {
         assert!(
             !store.letter_list(LetterState::Dead, Some(&queue), None, 10).await.expect("read").is_empty()
         );
+        assert!(!store.letter_page(&LetterFilter::default(), None, 10).await.expect("read").is_empty());
+        assert!(!store.letter_find(&[id]).await.expect("read").is_empty());
+        assert!(!store.message_stages(&[id]).await.expect("read").is_empty());
+        assert!(!store.action_list(None, 10).await.expect("read").is_empty());
         assert!(!store.queue_counts().await.expect("read").is_empty());
     }
 }

@@ -11,6 +11,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, Response, limits as ledger};
+use ichido_store::letter::LetterFilter;
 use ichido_store::message::{
     ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, Stepped, limits,
 };
@@ -187,6 +188,10 @@ both_databases! {
         has_nul(&store.pace_write(text, 0, b"9/s").await);
         let filter = MessageFilter { identity: Some(text.to_owned()), ..MessageFilter::default() };
         has_nul(&store.message_list(&filter, 10).await);
+        let filter = LetterFilter { text: Some(text.to_owned()), ..LetterFilter::default() };
+        has_nul(&store.letter_page(&filter, None, 10).await);
+        let filter = LetterFilter { identity: Some(text.to_owned()), ..LetterFilter::default() };
+        has_nul(&store.letter_page(&filter, None, 10).await);
         assert!(store.node_list().await.unwrap().is_empty());
     }
 
