@@ -22,6 +22,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ichido::worker::{BuildError, Queue, Target, limits, problems};
+use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
 pub(crate) use command::{Args, run};
@@ -72,6 +73,7 @@ pub(crate) struct WorkerConfig {
     pub(crate) idle_sleep: Duration,
     pub(crate) stop_within: Duration,
     pub(crate) keep_finished: Duration,
+    pub(crate) audit_key: Option<AuditKey>,
 }
 
 /// Reads a configuration and what it refers to.
@@ -114,7 +116,7 @@ pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<C
     let mut root = Section::root(&source, &document);
     let environment = Environment::read(outside, &mut faults);
     let store = store(root.section("store", &mut faults), outside, &mut faults);
-    let worker = worker(root.section("worker", &mut faults), &environment, &mut faults);
+    let worker = worker(root.section("worker", &mut faults), &environment, outside, &mut faults);
     let sections = root.sections("destinations", &mut faults);
     let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
     let destinations: Vec<Described> = sections
@@ -162,12 +164,18 @@ fn holds_password(text: &str) -> bool {
     in_authority || rest.split(['?', '&']).any(|part| part.starts_with("password="))
 }
 
-fn worker(section: Option<Section<'_>>, environment: &Environment, faults: &mut Faults) -> WorkerConfig {
+fn worker(
+    section: Option<Section<'_>>,
+    environment: &Environment,
+    outside: &Outside<'_>,
+    faults: &mut Faults,
+) -> WorkerConfig {
     let mut worker = WorkerConfig {
         name: "worker".to_owned(),
         idle_sleep: limits::IDLE_SLEEP_DEFAULT,
         stop_within: limits::STOP_WITHIN_DEFAULT,
         keep_finished: limits::KEEP_FINISHED_DEFAULT,
+        audit_key: None,
     };
     if let Some(mut section) = section {
         if let Some(name) = section.text("name", faults) {
@@ -186,6 +194,12 @@ fn worker(section: Option<Section<'_>>, environment: &Environment, faults: &mut 
         }
         worker.stop_within = section.time("stop_within", faults).unwrap_or(worker.stop_within);
         worker.keep_finished = section.time("keep_finished", faults).unwrap_or(worker.keep_finished);
+        if let Some(reference) = section.text("audit_key", faults) {
+            let key = outside.secret(reference).and_then(|key| {
+                AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"))
+            });
+            worker.audit_key = faults.check(&section.place("audit_key"), key);
+        }
         section.finish(faults);
     }
     worker.idle_sleep = environment.idle_sleep.unwrap_or(worker.idle_sleep);

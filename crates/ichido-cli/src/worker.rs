@@ -91,6 +91,9 @@ fn start(store: &Store, config: &Config) -> Result<Running, Faults> {
         .idle_sleep(settings.idle_sleep)
         .stop_within(settings.stop_within)
         .keep_finished(settings.keep_finished);
+    if let Some(key) = &settings.audit_key {
+        draft = draft.audit_key(key.clone());
+    }
     for described in &config.destinations {
         draft = draft.destination(described.target.clone());
     }

@@ -78,8 +78,12 @@ fn told(config: &Config) -> String {
     // A string takes all that is written to it.
     _ = writeln!(
         out,
-        "store: {store}\nworker: {}, looks every {:?} when idle, stops within {:?}, keeps what has ended for {:?}\n",
-        worker.name, worker.idle_sleep, worker.stop_within, worker.keep_finished
+        "store: {store}\nworker: {}, looks every {:?} when idle, stops within {:?}, keeps what has ended for {:?}, seals the audit trail {}\n",
+        worker.name,
+        worker.idle_sleep,
+        worker.stop_within,
+        worker.keep_finished,
+        if worker.audit_key.is_some() { "under a key" } else { "without a key" }
     );
     let queues = config.queues.iter().map(|queue| {
         [

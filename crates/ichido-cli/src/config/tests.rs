@@ -25,6 +25,8 @@ fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Confi
         variable: &|name| variables.get(name).cloned(),
         file: &|path: &Path| match path.to_str() {
             Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
+            Some("folder/audit.key") => Ok("0123456789abcdef0123456789abcdef\n".to_owned()),
+            Some("folder/short.key") => Ok("0123456789\n".to_owned()),
             Some("folder/mail-ca.pem") => {
                 Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
             }
@@ -72,7 +74,8 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
 
 #[test]
 fn every_setting_that_the_commented_file_shows_can_be_given() {
-    let config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
     assert_eq!((config.queues.len(), config.destinations.len()), (3, 3));
     // What is shown as left out is what holds when it is left out.
     let bare = resolved(DEFAULT_FILE);
@@ -80,6 +83,15 @@ fn every_setting_that_the_commented_file_shows_can_be_given() {
     assert_eq!(config.store.connections_max, bare.store.connections_max);
     let shown = Queue { marks: None, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
+}
+
+#[test]
+fn a_key_for_seals_comes_by_reference_and_is_long_enough() {
+    let problem = |key: &str| problems_of(&format!("[worker]\naudit_key = \"{key}\"\n")).join("\n");
+    assert!(problem("0123456789abcdef0123456789abcdef").contains("does not belong into the file"));
+    let short = problem("file:short.key");
+    assert!(short.contains("ichido.toml:2:13") && short.contains("is no key for seals"), "{short}");
+    assert!(!short.contains("0123456789"), "{short}");
 }
 
 #[test]
