@@ -68,7 +68,8 @@ impl Node {
             }
             // Given back; a holder's report leads to no other state.
             Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
-            Stepped::Refused(Why::StaleFence) => {
+            // From where it is by now, sent or cancelled by somebody else, a report leads nowhere.
+            Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
                 meter::fenced(queue);
                 let (key, message, fence) = (work.key.log_hash(), work.id, work.fence);
                 tracing::warn!(queue, %message, key, %fence, "a report came after its claim was lost");
