@@ -1,5 +1,13 @@
-//! `ichido config`, `worker` and `send` as processes, with real databases and real HTTP.
+//! `ichido config`, `worker` and `send` as processes, with real databases, real HTTP and real signals.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+#[path = "../paper/broker.rs"]
+#[expect(dead_code, reason = "the tests of the broker itself ask more of it")]
+mod broker;
 
 mod config;
+mod database;
 mod folder;
 mod program;
+mod sending;

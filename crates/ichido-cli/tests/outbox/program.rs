@@ -1,8 +1,11 @@
 //! The binary under test.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// What a command that has ended left.
 #[derive(Debug)]
@@ -33,4 +36,117 @@ pub(crate) fn run(folder: &Path, arguments: &[&str], input: &str) -> Ended {
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// A running `ichido worker`, which ends with its owner.
+pub(crate) struct Worker {
+    /// `None` once it was waited for.
+    child: Option<Child>,
+    /// What it said when it began.
+    pub(crate) said: Vec<String>,
+    log: Option<JoinHandle<String>>,
+}
+
+impl Worker {
+    /// Starts one in a folder with its `ichido.toml`, with a metrics page, and waits until it says that it works.
+    pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
+        let mut command = ichido(folder);
+        command.args(["worker", "--metrics", "127.0.0.1:0"]).args(flags);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut err = child.stderr.take().expect("piped");
+        let log = std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).expect("text");
+            text
+        });
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut worker = Self { child: Some(child), said: Vec::new(), log: Some(log) };
+        for line in lines {
+            worker.said.push(line.expect("text"));
+            if worker.said.last().is_some_and(|line| line.contains(" works on ")) {
+                return worker;
+            }
+        }
+        panic!("it does not work: {}", worker.log.take().expect("it is read").join().expect("text"));
+    }
+
+    fn pid(&self) -> String {
+        self.child.as_ref().expect("it runs").id().to_string()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Stops it, and waits until none of its threads runs any more: the signal alone is only on its way.
+    pub(crate) async fn stop(&self) {
+        self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.expect("a task").path().join("stat")).expect("its state");
+            stat.rsplit(") ").next().is_some_and(|state| state.starts_with('T'))
+        };
+        while !std::fs::read_dir(&tasks).expect("its tasks").all(is_stopped) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+
+    /// The id under which it stands in the audit.
+    pub(crate) fn id(&self) -> uuid::Uuid {
+        let line = self.said.last().expect("it said something");
+        line.split(' ').find_map(|word| word.parse().ok()).expect("an id")
+    }
+
+    /// Its metrics page.
+    pub(crate) async fn metrics(&self) -> String {
+        let line = self.said.iter().find_map(|line| line.split_once("http://")).expect("an address").1;
+        let address = line.split('/').next().expect("an address");
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it takes a request");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await.expect("it answers");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        page
+    }
+
+    /// The number behind a metric's name and labels, in whatever order they stand.
+    pub(crate) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let page = self.metrics().await;
+        let fits = |line: &&str| {
+            let has = |(label, value): &(&str, &str)| line.contains(&format!("{label}=\"{value}\""));
+            line.starts_with(&format!("{name}{{")) && labels.iter().all(has)
+        };
+        let line = page.lines().find(fits)?;
+        line.rsplit(' ').next().and_then(|number| number.trim().parse().ok())
+    }
+
+    /// Waits for its end, while the test goes on: its code, and what it logged.
+    pub(crate) async fn wait(&mut self) -> (Option<i32>, String) {
+        let mut child = self.child.take().expect("it was not waited for yet");
+        let log = self.log.take().expect("it was not read yet");
+        let ended = tokio::task::spawn_blocking(move || {
+            let status = child.wait().expect("it is our child");
+            (status.code(), log.join().expect("it is read"))
+        });
+        ended.await.expect("it does not panic")
+    }
+
+    /// Ends it without a chance to do anything about it.
+    pub(crate) async fn kill(mut self) {
+        self.signal("KILL");
+        self.wait().await;
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended already, which is as good.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
 }

@@ -1,0 +1,118 @@
+//! `ichido send` and `ichido worker`, from a message to its effect.
+
+use ichido_core::lifecycle::Stage;
+
+use super::both_databases;
+use super::broker::{Paper, order};
+use super::database::{Database, LOOK_EVERY, key};
+use super::folder;
+use super::program::{Worker, run};
+use ichido::worker::OutboundKey;
+use ichido_store::message::QueueName;
+
+/// The configuration of a queue whose orders go to a broker of paper.
+pub(crate) fn config(database: &Database, paper: &Paper, queue: &str, destination: &str) -> String {
+    format!(
+        "[store]\nurl = \"env:ICHIDO_TEST_STORE\"\n[worker]\nidle_sleep = \"20ms\"\n\
+         [queues.orders]\ndestination = \"broker\"\n{queue}\n\
+         [destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n{destination}\n",
+        paper.address
+    )
+    .replace("env:ICHIDO_TEST_STORE", &database.url)
+}
+
+both_databases! {
+    /// What two identities send under one key is two actions at the broker (SPEC D7), and each is one however often it is sent.
+    #[test]
+    async fn what_is_sent_arrives_once_for_each_identity(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        folder.write("ichido.toml", &config(&database, &paper, "retries_max = 3", ""));
+        let mut worker = Worker::start(folder.path(), &["--log", "info"]);
+        let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
+        for (identity, said) in [("ann", "new "), ("bob", "new "), ("ann", "same ")] {
+            let sent = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", identity], body);
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+            assert!(sent.out.starts_with(said), "{sent:?}");
+        }
+        let refused = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", "ann"], "{}");
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains("the key was used for another body"), "{refused:?}");
+        while database.count(&[Stage::Sent]).await != 2 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        for identity in ["ann", "bob"] {
+            let outbound = OutboundKey::Derived.of(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
+            assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
+        }
+        let rows = database.store.message_list(&ichido_store::message::MessageFilter::default(), 9).await.unwrap();
+        assert!(rows.iter().all(|row| row.tries_allowed == 4), "as the queue says");
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(!log.contains("k-secret") && !log.contains("ACME"), "{log}");
+    }
+
+    /// The first signal lets what is under way end; nothing is lost.
+    #[test]
+    async fn a_stopped_worker_ends_what_it_began(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--latency", "300ms"]));
+        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"\nparallelism = 1", ""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        let (first, second) = (database.put("k1").await, database.put("k2").await);
+        while paper.counts("k1").await.1 + paper.counts("k2").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        assert_eq!(worker.wait().await.0, Some(0));
+        let mut stages = [database.row(first).await, database.row(second).await].map(|row| (row.status, row.tries));
+        stages.sort_by_key(|(_, tries)| *tries);
+        // The one that was not begun has its try back; or it was never claimed.
+        assert_eq!(stages, [(Stage::Queued, 0), (Stage::Sent, 1)]);
+    }
+
+    /// The second signal ends it at once, with a code of its own; the next worker goes on.
+    #[test]
+    async fn a_second_signal_ends_a_worker_at_once(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+        let queue = "outbound_key = \"own\"\nlease = \"2s\"";
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"1s\""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        let id = database.put("k1").await;
+        while paper.counts("k1").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        worker.signal("INT");
+        let (code, log) = worker.wait().await;
+        // The first may have found the call just ended by its time-out.
+        assert!(code == Some(3) || code == Some(0), "{code:?} {log}");
+        paper.put("/paper/faults", r#"{"faults":{}}"#).await;
+        let _next = Worker::start(folder.path(), &[]);
+        database.until_stage(id, Stage::Sent).await;
+        assert_eq!(paper.counts("k1").await.0, 1);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place() {
+    let folder = folder::fresh();
+    let nothing = run(folder.path(), &["worker"], "");
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    assert!(nothing.err.contains("`ichido config init` writes one"), "{nothing:?}");
+    folder.write("ichido.toml", "[destinations.paper]\nkind = \"paper\"\n");
+    let empty = run(folder.path(), &["worker"], "");
+    assert_eq!(empty.code, Some(2), "{empty:?}");
+    assert!(empty.err.contains("has no queue") && empty.err.contains("no store is given"), "{empty:?}");
+    let unknown = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], "{}");
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.err.contains("has no [queues.orders]"), "{unknown:?}");
+    // SPEC D11.
+    let order = order("another-key").body;
+    folder.write(
+        "ichido.toml",
+        "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+    );
+    let disagree = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], &order);
+    assert_eq!(disagree.code, Some(2), "{disagree:?}");
+    assert!(!folder.path().join("x.db").exists(), "nothing was opened");
+}
