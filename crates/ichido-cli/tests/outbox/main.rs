@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "the tests of the broker itself ask more of it")]
 mod broker;
 
+mod acceptance;
 mod config;
 mod database;
 mod folder;
