@@ -12,3 +12,4 @@ mod database;
 mod folder;
 mod program;
 mod sending;
+mod standing_still;
