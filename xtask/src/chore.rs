@@ -15,7 +15,7 @@ Usage: cargo xtask <chore>
   bench once [DATABASE] an endpoint behind the layer beside the same one bare, likewise
   bench outbox [DATABASE]
                         the worker beside the floor and beside a peer, likewise
-  soak                  the crash tests in their long form: 500 kills for each database
+  soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   help, --help, -h      this text";
 

@@ -11,6 +11,8 @@ use crate::line::Line;
 const KILLS: &str = "500";
 /// The peer that the worker is measured beside.
 const PEER: &str = "bench/peers/graphile/Cargo.toml";
+/// How many messages the storm passes over, on each database and at each kind of broker.
+const STORM_MESSAGES: &str = "20000";
 
 /// Measures the store beside its floors, on both databases or on one.
 pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
@@ -35,9 +37,13 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
-/// Runs the crash tests for long.
+/// Runs the crash tests and the storm for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
         .env("ICHIDO_CRASH_KILLS", KILLS)
+        .run(root)?;
+    // One after the other: each has three workers, a broker and a database of its own.
+    Line::cargo(&["test", "--package", "ichido-cli", "--test", "outbox", "storm", "--", "--test-threads=1"])
+        .env("ICHIDO_STORM_MESSAGES", STORM_MESSAGES)
         .run(root)
 }

@@ -13,3 +13,4 @@ mod folder;
 mod program;
 mod sending;
 mod standing_still;
+mod storm;
