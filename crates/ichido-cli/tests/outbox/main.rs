@@ -10,6 +10,7 @@ mod acceptance;
 mod config;
 mod database;
 mod folder;
+mod guide;
 mod program;
 mod sending;
 mod standing_still;
