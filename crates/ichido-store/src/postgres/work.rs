@@ -8,7 +8,8 @@ use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
 use sqlx::{Connection as _, PgConnection};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -203,34 +204,22 @@ impl Postgres {
         if endings.is_empty() {
             return Ok(HashMap::new());
         }
-        let these = || endings.iter();
-        let notes = || these().map(|ending| &ending.settlement.note);
-        let rows = lines
-            .all(
-                sqlx::query(include_str!("sql/settle_sent.sql"))
-                    .bind(these().map(|ending| ending.settlement.id).collect::<Vec<_>>())
-                    .bind(these().map(|ending| number(ending.fence)).collect::<Vec<_>>())
-                    .bind(these().map(|ending| Moment(ending.settlement.claimed_at)).collect::<Vec<_>>())
-                    .bind(these().map(|ending| count(ending.history.tries)).collect::<Vec<_>>())
-                    .bind(these().map(|ending| count(ending.history.deaths)).collect::<Vec<_>>())
-                    .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
-                    .bind(
-                        notes()
-                            .map(|note| note.result_digest.map(|digest| digest.as_bytes().to_vec()))
-                            .collect::<Vec<_>>(),
-                    )
-                    .bind(notes().map(|note| note.receipt.as_deref()).collect::<Vec<_>>())
-                    .bind(fences(endings))
-                    .bind(self.held.over(these()).into_iter().map(number).collect::<Vec<_>>())
-                    .bind(self.skew())
-                    .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
-                    .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>()),
-            )
-            .await?;
-        self.held.let_go(these());
-        let stands = of_messages(&rows)?;
-        let stands = these().filter(|ending| stands.contains(&ending.pair()));
-        Ok(stands.map(|ending| (ending.index, Stepped::Now(ending.last()))).collect())
+        let over: Vec<i64> = self.held.over(endings.iter()).into_iter().map(number).collect();
+        let reporting = |sql| sent_reports(sql, endings, &over, self.skew());
+        // A report comes again only after a lost answer, so a batch is first taken to have none that does.
+        let stands = match lines.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
+            Ok(rows) => {
+                let stand: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
+                endings.iter().filter(|ending| stand.contains(&ending.fence)).collect()
+            }
+            Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => {
+                let stand = of_messages(&lines.all(reporting(include_str!("sql/settle_sent.sql"))).await?)?;
+                endings.iter().filter(|ending| stand.contains(&ending.pair())).collect::<Vec<_>>()
+            }
+            Err(error) => return Err(error),
+        };
+        self.held.let_go(endings.iter());
+        Ok(stands.into_iter().map(|ending| (ending.index, Stepped::Now(ending.last()))).collect())
     }
 
     /// Writes the failures and what was given back; answers what stands and what its mark contradicts, by index.
@@ -384,6 +373,32 @@ impl Postgres {
         self.held.renewed(fences, &renewed);
         Ok(fences.iter().map(|fence| renewed.contains(fence)).collect())
     }
+}
+
+/// The statement that writes successes, with what it is about.
+fn sent_reports<'q>(
+    sql: &'static str,
+    endings: &'q [Ending<'q>],
+    over: &[i64],
+    skew: i64,
+) -> Query<'q, sqlx::Postgres, PgArguments> {
+    let these = || endings.iter();
+    let notes = || these().map(|ending| &ending.settlement.note);
+    let digests = notes().map(|note| note.result_digest.map(|digest| digest.as_bytes().to_vec()));
+    sqlx::query(sql)
+        .bind(these().map(|ending| ending.settlement.id).collect::<Vec<_>>())
+        .bind(these().map(|ending| number(ending.fence)).collect::<Vec<_>>())
+        .bind(these().map(|ending| Moment(ending.settlement.claimed_at)).collect::<Vec<_>>())
+        .bind(these().map(|ending| count(ending.history.tries)).collect::<Vec<_>>())
+        .bind(these().map(|ending| count(ending.history.deaths)).collect::<Vec<_>>())
+        .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
+        .bind(digests.collect::<Vec<_>>())
+        .bind(notes().map(|note| note.receipt.as_deref()).collect::<Vec<_>>())
+        .bind(fences(endings))
+        .bind(over.to_vec())
+        .bind(skew)
+        .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
+        .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>())
 }
 
 /// The claims of these reports, each once.
