@@ -13,7 +13,7 @@ use ichido_store::message::{Note, Settlement};
 use tokio::sync::SemaphorePermit;
 
 use super::claim::Held;
-use super::meter::{self, InFlight};
+use super::meter;
 use super::node::{Node, Served};
 use super::pacer::Slot;
 use super::stop::Stage;
@@ -67,7 +67,7 @@ impl Attempt {
             Err(not_made) => self.not_made(&not_made),
         };
         let settlement = Settlement::of(&self.held.work, end.event, end.note);
-        self.node.settle(&self.held, settlement).await;
+        self.node.settle(&self.served, &self.held, settlement).await;
         if self.held.suspect.is_some() {
             let Self { node, served, held } = self;
             drop(held);
@@ -87,7 +87,6 @@ impl Attempt {
     /// Waits until the call may be made, unless the worker stops before.
     async fn prepare(&self) -> Result<Ready<'_>, NotMade> {
         let aim = &self.served.aim;
-        let stopping = self.node.stop.reached(Stage::Draining);
         let ready = async {
             let place = match &aim.places {
                 // Nobody closes it.
@@ -99,9 +98,13 @@ impl Attempt {
         };
         let ready = tokio::select! {
             biased;
-            () = stopping => return Err(NotMade::Stopping),
+            // First, because most wait for nothing, and listening for a stop costs more than looking for one.
             ready = ready => ready?,
+            () = self.node.stop.reached(Stage::Draining) => return Err(NotMade::Stopping),
         };
+        if self.node.stop.has(Stage::Draining) {
+            return Err(NotMade::Stopping);
+        }
         self.may_call().await.map(|()| ready)
     }
 
@@ -169,9 +172,8 @@ impl Attempt {
 
     /// Makes the call; whatever happens, it ends in time.
     async fn call(&self, ready: Ready<'_>) -> End {
-        let (queue, aim) = (self.served.name.as_str(), &self.served.aim);
-        let _in_flight = InFlight::begin(queue);
-        meter::executed(queue);
+        let aim = &self.served.aim;
+        let _in_flight = self.served.meters.execute();
         let began = self.now();
         let cancel = Cancel::new();
         let call = self.outgoing();
@@ -181,10 +183,9 @@ impl Attempt {
             came = tokio::time::timeout(late, aim.destination.call(&call, &cancel)) => {
                 came.unwrap_or_else(|_| given_up(ErrorCode::NetworkTimeout, "no answer came in time"))
             }
-            () = self.node.stop.reached(Stage::GivingUp) => {
+            () = self.end(&cancel) => {
                 given_up(ErrorCode::Unknown, "the worker was stopped before the answer came")
             }
-            never = self.wish_to_end(&cancel) => match never {},
         };
         cancel.cancel();
         match came {
@@ -196,14 +197,14 @@ impl Attempt {
         }
     }
 
-    /// Tells the handler when its work is no longer wanted.
-    async fn wish_to_end(&self, cancel: &Cancel) -> std::convert::Infallible {
+    /// Tells the handler when its work is no longer wanted, and returns when it is given up on.
+    async fn end(&self, cancel: &Cancel) {
         tokio::select! {
             () = self.node.stop.reached(Stage::Draining) => (),
             () = self.held.claim.lost.cancelled() => (),
         }
         cancel.cancel();
-        std::future::pending().await
+        self.node.stop.reached(Stage::GivingUp).await;
     }
 
     fn outgoing(&self) -> Call {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::begin::Beginner;
 use super::claim::Claims;
 use super::clock::Clock;
-use super::meter;
+use super::meter::{self, Meters};
 use super::node::{Aim, Node, Served};
 use super::pacer::Pacer;
 use super::running::Running;
@@ -126,7 +126,8 @@ impl Worker {
             };
             warn_of_short_memory(settings, aim);
             meter::begin(name.as_str());
-            let served = Served { name: name.clone(), settings: settings.clone(), aim: Arc::clone(aim) };
+            let (settings, meters) = (settings.clone(), Meters::of(name.as_str()));
+            let served = Served { name: name.clone(), settings, aim: Arc::clone(aim), meters };
             queues.insert(name, Arc::new(served));
         }
         let (sender, stop) = Stop::new();

@@ -133,10 +133,10 @@ impl Lane {
         let held = std::mem::take(&mut self.held);
         let mut giving = JoinSet::new();
         for held in held {
-            let node = Arc::clone(&self.node);
+            let (node, served) = (Arc::clone(&self.node), Arc::clone(&self.served));
             giving.spawn(async move {
                 let settlement = Settlement::of(&held.work, held.back(), Note::default());
-                node.settle(&held, settlement).await;
+                node.settle(&served, &held, settlement).await;
             });
         }
         while let Some(ended) = giving.join_next().await {

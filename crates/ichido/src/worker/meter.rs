@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use metrics::{Gauge, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 
 /// What a try came to, for its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,45 @@ pub(super) fn begin(queue: &str) {
     gauge!("outbox_inflight", "queue" => queue.to_owned()).increment(0.0);
 }
 
+/// What every message of a queue moves, found once: looking for a name takes longer than counting.
+pub(super) struct Meters {
+    executed: Counter,
+    in_flight: Gauge,
+    sent: Counter,
+    lag: Histogram,
+    retries: Histogram,
+}
+
+impl Meters {
+    pub(super) fn of(queue: &str) -> Self {
+        Self {
+            executed: counter!(EXECUTED, "queue" => queue.to_owned()),
+            in_flight: gauge!("outbox_inflight", "queue" => queue.to_owned()),
+            sent: sends(queue, Outcome::Success),
+            lag: histogram!("outbox_lag_seconds", "queue" => queue.to_owned()),
+            retries: histogram!("outbox_retry_count", "queue" => queue.to_owned()),
+        }
+    }
+
+    /// A call is made; it is under way until what this returns is dropped.
+    pub(super) fn execute(&self) -> InFlight<'_> {
+        self.executed.increment(1);
+        self.in_flight.increment(1.0);
+        InFlight(&self.in_flight)
+    }
+
+    /// What was sent took effect, with its message in its last state.
+    pub(super) fn sent(&self) {
+        self.sent.increment(1);
+    }
+
+    /// A message left for good: how long it took from its creation, and how many retries.
+    pub(super) fn left(&self, lag: Duration, retries: u32) {
+        self.lag.record(lag.as_secs_f64());
+        self.retries.record(f64::from(retries));
+    }
+}
+
 /// Messages were claimed, or there were none.
 pub(super) fn dequeued(queue: &str, count: usize) {
     let (result, count) = if count == 0 { ("empty", 1) } else { ("success", count as u64) };
@@ -86,23 +128,16 @@ pub(super) fn dequeued(queue: &str, count: usize) {
 
 /// What was sent has ended, with its message in a new state.
 pub(super) fn ended(queue: &str, outcome: Outcome) {
-    counter!("outbox_send_total", "queue" => queue.to_owned(), "outcome" => outcome.as_str()).increment(1);
+    sends(queue, outcome).increment(1);
 }
 
-/// A message left for good: how long it took from its creation, and how many retries.
-pub(super) fn left(queue: &str, lag: Duration, retries: u32) {
-    histogram!("outbox_lag_seconds", "queue" => queue.to_owned()).record(lag.as_secs_f64());
-    histogram!("outbox_retry_count", "queue" => queue.to_owned()).record(f64::from(retries));
+fn sends(queue: &str, outcome: Outcome) -> Counter {
+    counter!("outbox_send_total", "queue" => queue.to_owned(), "outcome" => outcome.as_str())
 }
 
 /// The age of the oldest message that waits: a stalled queue sends nothing, and so shows no lag.
 pub(super) fn oldest_waiting(queue: &str, age: Duration) {
     gauge!("outbox_oldest_waiting_seconds", "queue" => queue.to_owned()).set(age.as_secs_f64());
-}
-
-/// A call was made.
-pub(super) fn executed(queue: &str) {
-    counter!(EXECUTED, "queue" => queue.to_owned()).increment(1);
 }
 
 /// A call was answered as processed before.
@@ -131,17 +166,9 @@ pub(super) fn rescued(queue: &str, count: usize) {
 }
 
 /// A call under way, until this is dropped.
-pub(super) struct InFlight(Gauge);
+pub(super) struct InFlight<'a>(&'a Gauge);
 
-impl InFlight {
-    pub(super) fn begin(queue: &str) -> Self {
-        let gauge = gauge!("outbox_inflight", "queue" => queue.to_owned());
-        gauge.increment(1.0);
-        Self(gauge)
-    }
-}
-
-impl Drop for InFlight {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::begin::Beginner;
 use super::claim::Claims;
 use super::clock::Clock;
+use super::meter::Meters;
 use super::pacer::Pacer;
 use super::settings::Queue;
 use super::stop::Stop;
@@ -44,6 +45,7 @@ pub(super) struct Served {
     pub(super) name: QueueName,
     pub(super) settings: Queue,
     pub(super) aim: Arc<Aim>,
+    pub(super) meters: Meters,
 }
 
 impl Served {

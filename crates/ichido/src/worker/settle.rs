@@ -9,7 +9,7 @@ use ichido_store::message::{Settlement, Stepped};
 
 use super::claim::Held;
 use super::meter::{self, Outcome};
-use super::node::Node;
+use super::node::{Node, Served};
 
 /// The first wait after the store could not be reached.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
@@ -19,11 +19,11 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 impl Node {
     /// Reports what came of a message, and returns when that is durable or can never be. As long as the store is away, the slot
     /// stays taken: a worker whose settles lag takes nothing more.
-    pub(super) async fn settle(&self, held: &Held, settlement: Settlement) {
+    pub(super) async fn settle(&self, served: &Served, held: &Held, settlement: Settlement) {
         let mut wait = AGAIN_AFTER;
         loop {
             match self.store.work_settle(settlement.clone()).await {
-                Ok(stepped) => return self.tell(held, &settlement, stepped),
+                Ok(stepped) => return self.tell(served, held, &settlement, stepped),
                 Err(error) if !may_pass(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
                     let message = settlement.id;
@@ -40,23 +40,24 @@ impl Node {
         }
     }
 
-    fn tell(&self, held: &Held, settlement: &Settlement, stepped: Stepped) {
-        let (work, queue) = (&held.work, held.work.queue.as_str());
+    fn tell(&self, served: &Served, held: &Held, settlement: &Settlement, stepped: Stepped) {
+        let (work, queue, meters) = (&held.work, served.name.as_str(), &served.meters);
         let retries = work.history.tries.saturating_sub(1);
         let lag = || held.now(&self.clock).since(work.created_at);
         match stepped {
             Stepped::Now(State::Sent) => {
-                let before = settlement.note.code == Some(ErrorCode::ConflictProcessed);
-                if before {
+                if settlement.note.code == Some(ErrorCode::ConflictProcessed) {
                     meter::replayed(queue);
+                    meter::ended(queue, Outcome::ConflictProcessed);
+                } else {
+                    meters.sent();
                 }
-                meter::ended(queue, if before { Outcome::ConflictProcessed } else { Outcome::Success });
-                meter::left(queue, lag(), retries);
+                meters.left(lag(), retries);
             }
             Stepped::Now(State::Failed { .. }) => meter::ended(queue, Outcome::Retry),
             Stepped::Now(State::Dead { effect, .. }) => {
                 meter::ended(queue, Outcome::Dead);
-                meter::left(queue, lag(), retries);
+                meters.left(lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let (key, message, tries) = (work.key.log_hash(), work.id, work.history.tries);
                 tracing::warn!(queue, %message, key, tries, code, ?effect, "dead_letter: a message was given up");
