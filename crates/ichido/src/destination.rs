@@ -4,19 +4,25 @@
 //! of each try what is known of its effect, never more.
 //!
 //! Start at [`Call`] and [`Came`]. [`Destination`] is the kinds there are; [`Handler`] is a function in this process, `http` a receiver
-//! elsewhere, behind the feature of its name.
+//! elsewhere and `nats` a stream, each behind the feature of its name.
 
 mod cancel;
 mod handler;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
+#[cfg(feature = "nats")]
+pub mod nats;
+#[cfg(any(feature = "http", feature = "nats"))]
+mod problems;
+#[cfg(any(feature = "http", feature = "nats"))]
+mod trust;
 
 pub use cancel::Cancel;
 pub use handler::Handler;
 pub use job::{Done, Failed, Job};
 
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "nats"))]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +36,8 @@ use uuid::Uuid;
 
 #[cfg(feature = "http")]
 use self::http::Http;
+#[cfg(feature = "nats")]
+use self::nats::Nats;
 
 /// Where a queue's messages go.
 #[derive(Clone, Debug)]
@@ -40,6 +48,9 @@ pub enum Destination {
     /// A receiver that is called over HTTP.
     #[cfg(feature = "http")]
     Http(Arc<Http>),
+    /// A stream of NATS `JetStream`.
+    #[cfg(feature = "nats")]
+    Nats(Arc<Nats>),
 }
 
 impl Destination {
@@ -50,6 +61,9 @@ impl Destination {
             // Whoever drops the call closes its connection, which is all that can be told to the other side.
             #[cfg(feature = "http")]
             Self::Http(http) => http.call(call).await,
+            // What was published cannot be called back.
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => nats.call(call).await,
         }
     }
 
@@ -59,6 +73,8 @@ impl Destination {
             Self::Handler(handler) => handler.promise(),
             #[cfg(feature = "http")]
             Self::Http(http) => http.promise(),
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => nats.promise(),
         }
     }
 
@@ -68,6 +84,8 @@ impl Destination {
             Self::Handler(handler) => handler.can_be_asked(),
             #[cfg(feature = "http")]
             Self::Http(http) => http.can_be_asked(),
+            #[cfg(feature = "nats")]
+            Self::Nats(_) => false,
         }
     }
 
@@ -77,6 +95,23 @@ impl Destination {
             Self::Handler(handler) => handler.ask(key).await,
             #[cfg(feature = "http")]
             Self::Http(http) => http.ask(key).await,
+            #[cfg(feature = "nats")]
+            Self::Nats(_) => Asked::unknown(),
+        }
+    }
+
+    /// What a person can do so that keys are honoured for so long.
+    pub(crate) fn how_to_remember(&self, keeps_for: Duration) -> String {
+        match self {
+            #[cfg(feature = "nats")]
+            Self::Nats(nats) => format!(
+                "set duplicate_window of stream {} to {:?} or more and start again, or shorten the queue's retries",
+                nats.stream(),
+                nats.window_for(keeps_for)
+            ),
+            _ => format!(
+                "have the receiver remember keys for {keeps_for:?} or more, or shorten the queue's retries"
+            ),
         }
     }
 }
@@ -91,6 +126,13 @@ impl From<Handler> for Destination {
 impl From<Http> for Destination {
     fn from(http: Http) -> Self {
         Self::Http(Arc::new(http))
+    }
+}
+
+#[cfg(feature = "nats")]
+impl From<Nats> for Destination {
+    fn from(nats: Nats) -> Self {
+        Self::Nats(Arc::new(nats))
     }
 }
 

@@ -33,14 +33,14 @@ mod reading;
 mod reconcile;
 mod settings;
 mod sign;
-mod trust;
 mod way;
 
+pub use super::problems::{Problem, Problems};
 pub use reading::Meaning;
 pub use reconcile::Found;
 pub use settings::{
-    ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, Problem, Problems, RULES_MAX,
-    ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
+    ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings,
+    SECRETS_MAX, TIME_OUT_MAX,
 };
 
 use ::http::header::{CONTENT_TYPE, HOST, USER_AGENT};

@@ -244,10 +244,12 @@ fn warn_of_short_memory(queue: &Queue, aim: &Aim) {
         && keeps_for < horizon
     {
         let queue = &queue.name;
+        let mend = aim.destination.how_to_remember(horizon);
         tracing::warn!(
             queue,
             ?keeps_for,
             ?horizon,
+            mend,
             "the destination forgets keys before the last retry; a message of unknown effect is parked from then on"
         );
     }

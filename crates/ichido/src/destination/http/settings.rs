@@ -3,17 +3,14 @@
 //! Guarantee: an [`Http`](super::Http) is only made of settings that make sense; where they do not, every problem is said at once,
 //! with its place and how to mend it, and without a character of a secret.
 
-mod problems;
 mod resolve;
-
-pub use problems::{Problem, Problems};
 
 use std::fmt;
 use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
 
-use super::{Found, Http, Meaning};
+use super::{Found, Http, Meaning, Problems};
 
 /// The most signing secrets: the old one and the new one, while receivers change over.
 pub const SECRETS_MAX: usize = 2;

@@ -10,11 +10,9 @@ use ichido_core::retry::Guarantee;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use super::problems::Problems;
 use super::{
     ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
 };
-use crate::destination::Promise;
 use crate::destination::http::exchange::Bounds;
 use crate::destination::http::peer::{Host, Peer, Tls};
 use crate::destination::http::pool::Pool;
@@ -22,7 +20,8 @@ use crate::destination::http::reading::{Reading, Sign};
 use crate::destination::http::reconcile::{Found, PLACE, Reconcile};
 use crate::destination::http::sign::Secret;
 use crate::destination::http::way::Way;
-use crate::destination::http::{Http, trust};
+use crate::destination::http::{Http, Problems};
+use crate::destination::{Promise, trust};
 
 impl HttpSettings {
     pub(super) fn resolved(&self) -> Result<Http, Problems> {
@@ -208,9 +207,12 @@ struct Trust<'a> {
 
 impl Trust<'_> {
     fn tls(&mut self, place: &str, way: &Way, problems: &mut Problems) -> Option<Tls> {
-        let config = match &self.client {
-            Some(config) => Arc::clone(config),
-            None => problems.check("trusted_roots", trust::client(self.roots))?,
+        let config = if let Some(config) = &self.client {
+            Arc::clone(config)
+        } else {
+            let mut config = problems.check("trusted_roots", trust::client(self.roots))?;
+            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Arc::new(config)
         };
         self.client = Some(Arc::clone(&config));
         let name = match &way.host {

@@ -22,7 +22,7 @@ pub(super) enum TrustError {
 }
 
 /// TLS 1.2 and 1.3 with the roots given in PEM, or else the system's.
-pub(super) fn client(roots_pem: Option<&str>) -> Result<Arc<ClientConfig>, TrustError> {
+pub(super) fn client(roots_pem: Option<&str>) -> Result<ClientConfig, TrustError> {
     let roots = match roots_pem {
         Some(pem) => from_pem(pem)?,
         None => from_system()?,
@@ -31,9 +31,7 @@ pub(super) fn client(roots_pem: Option<&str>) -> Result<Arc<ClientConfig>, Trust
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(TrustError::Setup)?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn from_pem(pem: &str) -> Result<RootCertStore, TrustError> {

@@ -1,4 +1,4 @@
-//! Everything that is wrong with settings, said at once.
+//! Everything that is wrong with a destination's settings, said at once.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 /// One thing that is wrong with settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The setting, as [`HttpSettings`](super::HttpSettings) names it.
+    /// The setting, as the destination's settings name it.
     pub place: String,
     /// What is wrong, and how to mend it.
     pub what: String,
@@ -28,15 +28,15 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 impl Problems {
-    pub(super) fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
+    pub(crate) fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.0.push(Problem { place: place.into(), what: what.into() });
     }
 
-    pub(super) fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
+    pub(crate) fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
         checked.map_err(|error| self.add(place, error.to_string())).ok()
     }
 
-    pub(super) fn within<T: PartialOrd + Copy + fmt::Debug>(
+    pub(crate) fn within<T: PartialOrd + Copy + fmt::Debug>(
         &mut self,
         place: &str,
         value: T,

@@ -1,0 +1,127 @@
+//! Messages that are published to a stream of NATS `JetStream` (SPEC D7, F2).
+//!
+//! Guarantee: one call of [`Nats::call`] publishes at most once, on one connection: nothing is kept for a later connection, so that a
+//! publish that was given up on cannot go out after [`Promise::settles_within`]. A message counts as done when the stream that was found
+//! at the start acknowledges it, and as not done only where that is proved; in doubt it may have been stored.
+//!
+//! # What the stream gets
+//!
+//! The message's bytes, and these headers:
+//!
+//! | header | value |
+//! |---|---|
+//! | `Nats-Msg-Id` | the outbound key, by which the stream knows a repetition |
+//! | `Nats-Expected-Stream` | the stream found at the start: no other one, with a shorter memory, can take the message |
+//! | `Idempotency-Key` | the outbound key again, under the name that receivers of HTTP calls know |
+//! | `Ichido-Fence` | the number of the claim |
+//! | `Ichido-Attempt` | which try this is, from 1 |
+//! | `Ichido-Message-Id` | the message's id |
+//! | `Content-Type` | the media type of the body |
+//! | `traceparent` | the trace it belongs to, if it has one |
+//!
+//! # How long keys are honoured
+//!
+//! A stream remembers ids for its `duplicate_window`, 2 minutes unless it was made with another. What is [promised](Nats::promise) is
+//! that time less the time for which a publish may be under way, so that a retry that sets out in time also arrives in time. A stream
+//! whose window is not even that long is refused at the start. When a server starts again it learns the ids from the messages that are
+//! still stored: where consumers remove messages within the window, as with a work queue, a restart forgets those.
+//!
+//! It cannot be asked what became of a call: there is no look-up by id, and reading through a stream is no proof, since a
+//! message may have been stored and removed.
+//!
+//! Start at [`NatsSettings`].
+
+mod line;
+mod reading;
+mod settings;
+mod start;
+
+pub use super::problems::{Problem, Problems};
+pub use settings::{Credentials, NatsSettings, SETTLES_WITHIN_MIN, TIME_OUT_MAX, URLS_MAX};
+pub use start::{NatsPlan, StartError};
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use async_nats::header::{
+    HeaderMap, HeaderValue, NATS_EXPECTED_STREAM, NATS_MESSAGE_ID, ParseHeaderValueError,
+};
+use tokio::time::Instant;
+
+use super::{Call, Came, Promise};
+use line::Lines;
+
+/// A NATS destination.
+///
+/// Made by [`NatsPlan::connect`], and used inside the same tokio runtime.
+pub struct Nats {
+    lines: Lines,
+    subject: String,
+    /// The stream that covers the subject.
+    stream: String,
+    promise: Promise,
+}
+
+/// Nothing of the credentials.
+impl std::fmt::Debug for Nats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Nats")
+            .field("subject", &self.subject)
+            .field("stream", &self.stream)
+            .field("promise", &self.promise)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Nats {
+    /// Makes one try of a message. It ends within [`Promise::time_out`].
+    pub async fn call(&self, call: &Call) -> Came {
+        let deadline = Instant::now() + self.promise.time_out;
+        let Ok(headers) = self.headers(call) else {
+            return reading::unsendable();
+        };
+        let line = match self.lines.take(deadline).await {
+            Ok(line) => line,
+            Err(fault) => return reading::not_sent(&fault),
+        };
+        let seen = line.publish(&self.subject, headers, call.body.clone(), deadline).await;
+        reading::judge(&self.stream, seen)
+    }
+
+    /// What it promises about the calls it gets.
+    pub const fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    /// The stream that covers the subject, as it was found at the start.
+    pub fn stream(&self) -> &str {
+        &self.stream
+    }
+
+    /// The window that the stream needs for keys to be honoured for `keeps_for`.
+    pub(super) fn window_for(&self, keeps_for: Duration) -> Duration {
+        keeps_for.saturating_add(under_way_max(&self.promise))
+    }
+
+    /// The headers of one try; an error when the message's media type is no header's value.
+    fn headers(&self, call: &Call) -> Result<HeaderMap, ParseHeaderValueError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_MESSAGE_ID, HeaderValue::from_str(call.key.as_str())?);
+        headers.insert(NATS_EXPECTED_STREAM, HeaderValue::from_str(&self.stream)?);
+        headers.insert("Idempotency-Key", HeaderValue::from_str(call.key.as_str())?);
+        headers.insert("Ichido-Fence", HeaderValue::from(call.fence.get()));
+        headers.insert("Ichido-Attempt", HeaderValue::from(call.attempt));
+        headers.insert("Ichido-Message-Id", HeaderValue::from_str(&call.message.to_string())?);
+        headers.insert("Content-Type", HeaderValue::from_str(&call.content_type)?);
+        // A trace that no header can carry is no reason not to send.
+        if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
+            headers.insert("traceparent", trace);
+        }
+        Ok(headers)
+    }
+}
+
+/// The longest from when a publish sets out until the stream has taken it, or never will.
+fn under_way_max(promise: &Promise) -> Duration {
+    promise.time_out + promise.settles_within
+}

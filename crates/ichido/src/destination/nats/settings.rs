@@ -1,0 +1,242 @@
+//! What a NATS destination is told, and all that can be wrong with it before the server is asked.
+//!
+//! Guarantee: a [`NatsPlan`] is only made of settings that make sense; where they do not, every problem is said at once, with its
+//! place and how to mend it, and without a character of a secret.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_nats::{ConnectOptions, ServerAddr};
+use rustls::ClientConfig;
+
+use super::Problems;
+use super::line::{LET_GO_WITHIN, Way};
+use super::start::NatsPlan;
+use crate::destination::trust;
+
+/// The most servers.
+pub const URLS_MAX: usize = 16;
+/// The longest time that a call may be given.
+pub const TIME_OUT_MAX: Duration = Duration::from_hours(1);
+/// The least that may be said of how long a publish travels: for so long a connection that was given up on may still be written to.
+pub const SETTLES_WITHIN_MIN: Duration = LET_GO_WITHIN;
+
+/// The longest subject: well below what servers take in one line of their protocol.
+const SUBJECT_BYTES_MAX: usize = 1024;
+
+/// A NATS destination as a person describes it. [`NatsSettings::new`] has the rest as it is mostly wanted.
+#[derive(Clone)]
+pub struct NatsSettings {
+    /// The servers of one cluster, any of which will do: `nats://host:4222`, or `tls://host:4222` where TLS is a must. With `nats://`
+    /// it is spoken where the server asks for it.
+    pub urls: Vec<String>,
+    /// What messages are published to. A stream must cover it.
+    pub subject: String,
+    /// Who we are. Nobody in particular.
+    pub credentials: Option<Credentials>,
+    /// The certificates in PEM that are believed in place of the system's.
+    pub trusted_roots: Option<String>,
+    /// The longest that it may take to connect, to whichever server answers. 3 s.
+    pub connect_time_out: Duration,
+    /// The longest for all of a call, connecting included. 10 s.
+    pub time_out: Duration,
+    /// How long a publish may still be travelling after it was given up on, at least [`SETTLES_WITHIN_MIN`]. 1 minute.
+    pub settles_within: Duration,
+}
+
+/// Who we are to the server.
+#[derive(Clone)]
+pub enum Credentials {
+    /// A user and a password.
+    Password {
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// A token.
+    Token(String),
+    /// The seed of an nkey, `SU…`.
+    Nkey(String),
+    /// The content of a `.creds` file: a user's JWT and seed.
+    Creds(String),
+}
+
+/// Only the kind.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Password { .. } => "Password",
+            Self::Token(_) => "Token",
+            Self::Nkey(_) => "Nkey",
+            Self::Creds(_) => "Creds",
+        })
+    }
+}
+
+/// Nothing of the credentials, and nothing of the URLs, where a person may have put some.
+impl fmt::Debug for NatsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsSettings")
+            .field("subject", &self.subject)
+            .field("credentials", &self.credentials)
+            .field("time_out", &self.time_out)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NatsSettings {
+    /// A destination about which nothing is known but where it is.
+    pub fn new(url: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self {
+            urls: vec![url.into()],
+            subject: subject.into(),
+            credentials: None,
+            trusted_roots: None,
+            connect_time_out: Duration::from_secs(3),
+            time_out: Duration::from_secs(10),
+            settles_within: Duration::from_mins(1),
+        }
+    }
+
+    /// What to connect to, or everything that is wrong. The server is not asked yet.
+    ///
+    /// ```
+    /// use ichido::destination::nats::{Credentials, NatsSettings};
+    ///
+    /// let orders = NatsSettings {
+    ///     credentials: Some(Credentials::Token("s3cret".to_owned())),
+    ///     ..NatsSettings::new("nats://nats.internal:4222", "orders.placed")
+    /// };
+    /// assert!(orders.resolve().is_ok());
+    ///
+    /// let wrong = NatsSettings::new("http://nats.internal", "orders.*");
+    /// let problems = wrong.resolve().expect_err("two of them");
+    /// assert_eq!(problems.0.len(), 2);
+    /// ```
+    pub fn resolve(&self) -> Result<NatsPlan, Problems> {
+        let mut problems = Problems::default();
+        self.check_times(&mut problems);
+        problems.check("subject", check_subject(&self.subject));
+        problems.within("urls", self.urls.len(), 1..=URLS_MAX);
+        let mut servers = Vec::new();
+        for (index, url) in self.urls.iter().enumerate() {
+            servers.extend(problems.check(&format!("urls[{index}]"), server(url)));
+        }
+        if let Some(credentials) = &self.credentials {
+            // They are read anew for each connection; here it shows whether they can be.
+            problems.check("credentials", credentials.added_to(ConnectOptions::new()));
+        }
+        let tls = self.tls(&servers, &mut problems);
+        if !problems.0.is_empty() {
+            return Err(problems);
+        }
+        let credentials = self.credentials.clone();
+        Ok(NatsPlan {
+            way: Way { servers, credentials, tls, connect_time_out: self.connect_time_out },
+            subject: self.subject.clone(),
+            time_out: self.time_out,
+            settles_within: self.settles_within,
+        })
+    }
+
+    fn check_times(&self, problems: &mut Problems) {
+        let least = Duration::from_millis(1);
+        problems.within("time_out", self.time_out, least..=TIME_OUT_MAX);
+        if self.connect_time_out < least || self.time_out < self.connect_time_out {
+            problems.add("connect_time_out", "must be at least 1 ms, and not longer than time_out");
+        }
+        problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIME_OUT_MAX);
+    }
+
+    /// How TLS is spoken. Where it may not be needed, a system without certificates is no problem yet.
+    fn tls(&self, servers: &[ServerAddr], problems: &mut Problems) -> Option<ClientConfig> {
+        let is_needed = self.trusted_roots.is_some() || servers.iter().any(ServerAddr::tls_required);
+        let config = trust::client(self.trusted_roots.as_deref());
+        if is_needed { problems.check("trusted_roots", config) } else { config.ok() }
+    }
+}
+
+impl Credentials {
+    /// The options with these credentials; else why they cannot be read, without a character of them.
+    pub(super) fn added_to(&self, options: ConnectOptions) -> Result<ConnectOptions, &'static str> {
+        match self {
+            Self::Password { user, password } => Ok(options.user_and_password(user.clone(), password.clone())),
+            Self::Token(token) => Ok(options.token(token.clone())),
+            Self::Nkey(seed) => {
+                let is_seed = seed.starts_with("SU") && seed.bytes().all(|byte| byte.is_ascii_alphanumeric());
+                if is_seed {
+                    Ok(options.nkey(seed.clone()))
+                } else {
+                    Err("is no seed of a user's nkey, which begins with SU; give the seed, not the public key")
+                }
+            }
+            Self::Creds(content) => options.credentials(content).map_err(|_| {
+                "is not what a .creds file holds, a JWT and a seed between their marks; give the content of the file as it is"
+            }),
+        }
+    }
+}
+
+fn server(url: &str) -> Result<ServerAddr, &'static str> {
+    let server: ServerAddr =
+        url.parse().map_err(|_| "is no URL of a NATS server; write nats://host:4222 or tls://host:4222")?;
+    if !matches!(server.scheme(), "nats" | "tls") {
+        Err("must begin with nats:// or tls://")
+    } else if server.has_user_pass() || server.password().is_some() {
+        Err("must not hold a user or a password; put them into credentials")
+    } else if server.host().is_empty() {
+        Err("names no host; write nats://host:4222")
+    } else if server.port() == 0 {
+        Err("must not have port 0")
+    } else {
+        Ok(server)
+    }
+}
+
+fn check_subject(subject: &str) -> Result<(), String> {
+    let is_token = |token: &str| {
+        !token.is_empty() && token.chars().all(|char| !char.is_whitespace() && !char.is_control())
+    };
+    if SUBJECT_BYTES_MAX < subject.len() {
+        Err(format!("has {} bytes; at most {SUBJECT_BYTES_MAX}", subject.len()))
+    } else if !subject.split('.').all(is_token) {
+        Err(format!(
+            "{subject:?} is no subject: words with dots between them, without white space: orders.placed"
+        ))
+    } else if subject.split('.').any(|token| matches!(token, "*" | ">")) {
+        Err(format!("{subject:?} has a wildcard, and a message is published to one subject; write it out"))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_words_with_dots() {
+        for fine in ["orders", "orders.placed", "orders.eu-1.placed_2", "a*b.c"] {
+            assert_eq!(check_subject(fine), Ok(()), "{fine}");
+        }
+        let long = "x".repeat(SUBJECT_BYTES_MAX + 1);
+        for wrong in
+            ["", ".", "orders.", "orders..placed", "or ders", "orders.*", "orders.>", "a\r\nPUB", &long]
+        {
+            assert!(check_subject(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_url_names_one_server_and_no_secret() {
+        for fine in ["nats://broker:4222", "tls://broker", "broker.internal:4222", "nats://[::1]:4222"] {
+            assert!(server(fine).is_ok(), "{fine}");
+        }
+        for wrong in
+            ["", "http://broker", "ws://broker", "nats://ann:pw@broker", "nats://ann@broker", "nats://b:0"]
+        {
+            assert!(server(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Setting out: the server is asked for the stream that covers the subject, and how long it remembers.
+//!
+//! Guarantee: a [`Nats`] is only made where a stream acknowledges what is published, and remembers ids for longer than a publish may be
+//! under way. What it promises of its memory was read from that stream.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use async_nats::jetstream::context::{
+    GetStreamByNameErrorKind, GetStreamErrorKind, RequestError, RequestErrorKind,
+};
+use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{Context, ContextBuilder};
+use ichido_core::retry::Guarantee;
+use tokio::time::Instant;
+
+use super::line::{Fault, Line, Lines, Way};
+use super::{Nats, under_way_max};
+use crate::destination::Promise;
+
+/// A NATS destination whose settings make sense, and whose server was not asked yet.
+#[must_use = "a plan does nothing until it is connected"]
+pub struct NatsPlan {
+    pub(super) way: Way,
+    pub(super) subject: String,
+    pub(super) time_out: Duration,
+    pub(super) settles_within: Duration,
+}
+
+/// Nothing of the credentials.
+impl std::fmt::Debug for NatsPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NatsPlan")
+            .field("servers", &self.way.names())
+            .field("subject", &self.subject)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a server does not do for a destination.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// It cannot be reached.
+    #[error("{why}. How long the stream remembers keys is read at the start; start the server, or mend urls")]
+    Away {
+        /// Where, and what was met there.
+        why: String,
+    },
+    /// It does not let us in.
+    #[error("{why}. Mend credentials, or the server's users")]
+    Unauthorized {
+        /// Where, and what was met there.
+        why: String,
+    },
+    /// It has no `JetStream`, or not for us.
+    #[error(
+        "the server at {servers} has no JetStream for us, and without it nothing is acknowledged; enable it there (jetstream {{}})"
+    )]
+    NoJetStream {
+        /// The servers.
+        servers: String,
+    },
+    /// Nobody keeps what is published to the subject.
+    #[error(
+        "no stream at {servers} covers the subject {subject}, so that messages would be lost; make one (nats stream add --subjects {subject}), or mend subject"
+    )]
+    NoStream {
+        /// The servers.
+        servers: String,
+        /// The subject.
+        subject: String,
+    },
+    /// The stream cannot be read.
+    #[error(
+        "the stream for {subject} at {servers} cannot be read: {why}. Allow us $JS.API.STREAM.NAMES, $JS.API.STREAM.INFO.> and _INBOX.>"
+    )]
+    Unreadable {
+        /// The servers.
+        servers: String,
+        /// The subject.
+        subject: String,
+        /// What was met.
+        why: String,
+    },
+    /// The stream tells nobody what it took.
+    #[error(
+        "stream {stream} does not acknowledge (no_ack), so that nothing is known of any message; make it acknowledge"
+    )]
+    NoAck {
+        /// The stream.
+        stream: String,
+    },
+    /// The stream takes nothing any more.
+    #[error("stream {stream} is sealed and takes nothing; publish to another subject")]
+    Sealed {
+        /// The stream.
+        stream: String,
+    },
+    /// The stream forgets while a publish may be under way.
+    #[error(
+        "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {under_way:?} (time_out and settles_within); lengthen duplicate_window, or shorten those"
+    )]
+    ShortWindow {
+        /// The stream.
+        stream: String,
+        /// Its `duplicate_window`.
+        window: Duration,
+        /// How long a publish may be under way.
+        under_way: Duration,
+    },
+}
+
+impl NatsPlan {
+    /// Connects, and reads from the stream how long it remembers. It ends within four times the time-out.
+    pub async fn connect(self) -> Result<Nats, StartError> {
+        let Self { way, subject, time_out, settles_within } = self;
+        let servers = way.names();
+        let lines = Lines::new(way, subject.clone());
+        let line = lines.take(Instant::now() + time_out).await.map_err(StartError::from)?;
+        let asking = Asking { line: &line, servers, subject: &subject, time_out };
+        let found = asking.stream().await?;
+        if found.no_ack {
+            return Err(StartError::NoAck { stream: found.name });
+        }
+        if found.sealed {
+            return Err(StartError::Sealed { stream: found.name });
+        }
+        let mut promise = Promise { guarantee: Guarantee::Nothing, time_out, settles_within };
+        let (window, under_way) = (found.duplicate_window, under_way_max(&promise));
+        let keeps_for = window.saturating_sub(under_way);
+        if keeps_for.is_zero() {
+            return Err(StartError::ShortWindow { stream: found.name, window, under_way });
+        }
+        promise.guarantee = Guarantee::HonoursKeys { keeps_for };
+        Ok(Nats { lines, subject, stream: found.name, promise })
+    }
+}
+
+impl From<Fault> for StartError {
+    fn from(Fault { is_unauthorized, why }: Fault) -> Self {
+        if is_unauthorized { Self::Unauthorized { why } } else { Self::Away { why } }
+    }
+}
+
+struct Asking<'a> {
+    line: &'a Line,
+    servers: String,
+    subject: &'a str,
+    time_out: Duration,
+}
+
+impl Asking<'_> {
+    /// What the server says of the stream that covers the subject.
+    async fn stream(&self) -> Result<Config, StartError> {
+        let context = ContextBuilder::new().timeout(self.time_out).build(self.line.client.clone());
+        let name = self.name(&context).await?;
+        let found = context.get_stream(&name).await.map_err(|error| match error.kind() {
+            GetStreamErrorKind::JetStream(said) => self.unreadable(said),
+            _ => self.unreadable(error),
+        })?;
+        Ok(found.cached_info().config.clone())
+    }
+
+    async fn name(&self, context: &Context) -> Result<String, StartError> {
+        let error = match context.stream_by_subject(self.subject).await {
+            Ok(name) => return Ok(name),
+            Err(error) => error,
+        };
+        let is_absent = std::iter::successors(error.source(), |&source| source.source())
+            .filter_map(|source| source.downcast_ref::<RequestError>())
+            .any(|source| source.kind() == RequestErrorKind::NoResponders);
+        let servers = self.servers.clone();
+        Err(match error.kind() {
+            GetStreamByNameErrorKind::NotFound => {
+                StartError::NoStream { servers, subject: self.subject.to_owned() }
+            }
+            _ if is_absent => StartError::NoJetStream { servers },
+            _ => self.unreadable(error),
+        })
+    }
+
+    fn unreadable(&self, why: impl std::fmt::Display) -> StartError {
+        let said =
+            self.line.complaint().map(|text| format!(" (the server says: {text})")).unwrap_or_default();
+        StartError::Unreadable {
+            servers: self.servers.clone(),
+            subject: self.subject.to_owned(),
+            why: format!("{why}{said}"),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Settings: every problem at once, and no secret in any of them.
+
+use std::time::Duration;
+
+use ichido::destination::nats::{Credentials, NatsSettings, URLS_MAX};
+
+#[test]
+fn every_problem_is_said_at_once_with_its_place() {
+    let wrong = NatsSettings {
+        urls: vec![
+            "ws://broker".to_owned(),
+            "nats://ann:t0psecret@broker".to_owned(),
+            "nats://broker:4222".to_owned(),
+            "nats://".to_owned(),
+        ],
+        subject: "orders.>".to_owned(),
+        credentials: Some(Credentials::Creds("t0psecret".to_owned())),
+        trusted_roots: Some("no PEM".to_owned()),
+        connect_time_out: Duration::from_mins(2),
+        time_out: Duration::from_mins(1),
+        settles_within: Duration::from_secs(1),
+    };
+    let problems = wrong.resolve().expect_err("there are many");
+    let text = problems.to_string();
+    for place in [
+        "urls[0]: must begin with nats:// or tls://",
+        "urls[1]: must not hold a user or a password",
+        "urls[3]:",
+        "subject: \"orders.>\" has a wildcard",
+        "credentials:",
+        "trusted_roots:",
+        "connect_time_out:",
+        "settles_within:",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(place)), "{place} is missing in:\n{text}");
+    }
+    assert_eq!(problems.0.len(), 8, "{text}");
+    assert!(
+        !text.contains("t0psecret") && !format!("{wrong:?} {problems:?}").contains("t0psecret"),
+        "{text}"
+    );
+}
+
+#[test]
+fn there_is_at_least_one_server_and_not_too_many() {
+    for count in [0, URLS_MAX + 1] {
+        let urls = vec!["nats://broker".to_owned(); count];
+        let wrong = NatsSettings { urls, ..NatsSettings::new("", "orders") };
+        assert!(wrong.resolve().expect_err("too few, or too many").to_string().starts_with("urls:"));
+    }
+}
+
+#[test]
+fn a_public_key_is_no_seed() {
+    let public = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4".to_owned();
+    let credentials = Some(Credentials::Nkey(public.clone()));
+    let wrong = NatsSettings { credentials, ..NatsSettings::new("nats://broker", "orders") };
+    let text = wrong.resolve().expect_err("it is no seed").to_string();
+    assert!(text.starts_with("credentials: is no seed") && !text.contains(&public), "{text}");
+    let plan = NatsSettings {
+        credentials: Some(Credentials::Token("t0psecret".to_owned())),
+        ..NatsSettings::new("nats://broker", "orders")
+    };
+    assert!(!format!("{:?}", plan.resolve().expect("a plan")).contains("t0psecret"));
+}
