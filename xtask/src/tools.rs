@@ -1,11 +1,12 @@
 //! What the tests need beyond Rust: found, or installed, or asked for.
 //!
-//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. PostgreSQL and strace are installed
-//! only as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
+//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. PostgreSQL, nats-server and strace are
+//! installed only as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
 //! what to install. Nothing here starts a server.
 
 mod debian;
 mod deny;
+mod nats;
 mod postgres;
 mod strace;
 
@@ -30,6 +31,7 @@ impl Tools {
 pub fn ensure(root: &Path) -> Result<Tools, String> {
     let postgres = postgres::ensure(root)?;
     println!("PostgreSQL {} in {}", postgres.major, postgres.folder.display());
+    println!("nats-server {}", nats::ensure(root)?);
     // Elsewhere there is no such thing, and the tests that use it are not built.
     if cfg!(target_os = "linux") {
         println!("strace {}", strace::ensure(root)?);
