@@ -85,7 +85,13 @@ async fn who_may_not_read_the_stream_is_refused_at_the_start_with_the_servers_wo
     // No answer comes, ever; this is how long it is waited for.
     wishes.time_out = std::time::Duration::from_secs(2);
     wishes.connect_time_out = wishes.time_out;
-    let error = connect(&wishes).await.expect_err("it may not ask");
+    let error = loop {
+        match connect(&wishes).await.expect_err("it may not ask") {
+            // On a busy machine that is too short a time to connect.
+            StartError::Away { .. } => (),
+            error => break error,
+        }
+    };
     let text = error.to_string();
     assert!(matches!(error, StartError::Unreadable { .. }), "{text}");
     assert!(text.contains("Permissions Violation") && text.contains("$JS.API.STREAM.NAMES"), "{text}");

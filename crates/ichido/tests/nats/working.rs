@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ichido::destination::nats::{Nats, NatsSettings};
 use ichido::worker::{Queue, Target, Worker};
@@ -17,9 +18,12 @@ use crate::proxy::{Mode, Proxy};
 use crate::server::{SUBJECT, Server};
 use crate::tried::connected;
 
-/// What a person would write; only the URL and the subject are theirs.
+/// Shorter than the lease, and long enough for a busy machine.
+const TIME_OUT: Duration = Duration::from_secs(20);
+
 async fn stream_at(url: String) -> Nats {
-    connected(&NatsSettings::new(url, SUBJECT)).await
+    let settings = NatsSettings::new(url, SUBJECT);
+    connected(&NatsSettings { connect_time_out: TIME_OUT, time_out: TIME_OUT, ..settings }).await
 }
 
 fn draft(fixture: &Fixture, nats: Nats) -> Worker {
@@ -58,8 +62,7 @@ both_databases! {
 #[tokio::test]
 async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
     let server = Server::start().await;
-    let mut stream =
-        server.make_stream_as(|stream| stream.duplicate_window = std::time::Duration::ZERO).await;
+    let mut stream = server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     let fixture = Fixture::sqlite().await;
     let heard = Heard::default();
     let start = async |heard: &Heard| {

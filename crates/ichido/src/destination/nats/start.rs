@@ -111,7 +111,7 @@ pub enum StartError {
 }
 
 impl NatsPlan {
-    /// Connects, and reads from the stream how long it remembers. It ends within four times the time-out.
+    /// Connects, and reads from the stream how long it remembers. It ends within three times the time-out.
     pub async fn connect(self) -> Result<Nats, StartError> {
         let Self { way, subject, time_out, settles_within } = self;
         let servers = way.names();
