@@ -193,7 +193,8 @@ async fn run(folder: &Path) -> (Child, String, SocketAddr) {
     });
     let Ok((pid, address)) = up.await else {
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-        drop(watcher.kill());
+        drop(watcher.stdin.take());
+        drop(watcher.wait());
         panic!("nats-server does not come up (Debian's package of that name has it):\n{log}");
     };
     (watcher, pid, address)
