@@ -21,8 +21,8 @@ use uuid::Uuid;
 use crate::report::Stopwatch;
 
 const CONNECTIONS: u32 = 8;
-const PARALLELISM: u32 = 4_000;
-const BATCH_SIZE: u32 = 2_000;
+const PARALLELISM: u32 = 1_000;
+const BATCH_SIZE: u32 = 1_000;
 const QUEUE: &str = "orders";
 /// Between two messages into an idle queue.
 const IDLE_GAP: Duration = Duration::from_millis(20);

@@ -28,4 +28,11 @@ impl Cancel {
     pub(crate) fn cancel(&self) {
         self.0.send_replace(true);
     }
+
+    /// The call has ended: whoever was given a clone is told. Mostly nobody was, and telling nobody costs more than a short call.
+    pub(crate) fn cancel_clones(&self) {
+        if 1 < Arc::strong_count(&self.0) {
+            self.cancel();
+        }
+    }
 }

@@ -187,7 +187,7 @@ impl Attempt {
                 given_up(ErrorCode::Unknown, "the worker was stopped before the answer came")
             }
         };
-        cancel.cancel();
+        cancel.cancel_clones();
         match came {
             Came::Judged { verdict, note } => {
                 aim.pacer.hear(&verdict, ready.sent).await;

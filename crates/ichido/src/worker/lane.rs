@@ -40,15 +40,18 @@ impl Lane {
         let node = Arc::clone(&self.node);
         // What other nodes know of the destination is known before the first claim.
         self.served.aim.pacer.refresh(Duration::ZERO).await;
-        loop {
+        // The next message is fetched before there is a slot for it, so that claiming goes on beside the calls.
+        while let Some(held) = self.next().await {
             let slot = tokio::select! {
                 biased;
-                () = node.stop.reached(Stage::Draining) => break,
-                slot = Arc::clone(&self.slots).acquire_owned() => slot,
+                () = node.stop.reached(Stage::Draining) => None,
+                // Nobody closes the slots.
+                slot = Arc::clone(&self.slots).acquire_owned() => slot.ok(),
             };
-            // Nobody closes the slots.
-            let Ok(slot) = slot else { break };
-            let Some(held) = self.next().await else { break };
+            let Some(slot) = slot else {
+                self.held.push_front(held);
+                break;
+            };
             let attempt = Attempt { node: Arc::clone(&node), served: Arc::clone(&self.served), held };
             self.under_way.spawn(async move {
                 attempt.run().await;
