@@ -67,7 +67,8 @@ pub enum AuditSealed {
     },
     /// Everything that can be sealed is.
     Nothing,
-    /// The seals before were made under a key: without it the chain would prove less from here on.
+    /// The last seal was made under a key that is not this one, or it was changed since, which verifying tells. Going on would make
+    /// the chain prove less, or nothing.
     KeyNeeded,
 }
 

@@ -105,9 +105,8 @@ impl Destination {
         match self {
             #[cfg(feature = "nats")]
             Self::Nats(nats) => format!(
-                "set duplicate_window of stream {} to {:?} or more and start again, or shorten the queue's retries",
+                "set duplicate_window of stream {} to {keeps_for:?} or more and start again, or shorten the queue's retries",
                 nats.stream(),
-                nats.window_for(keeps_for)
             ),
             _ => format!(
                 "have the receiver remember keys for {keeps_for:?} or more, or shorten the queue's retries"

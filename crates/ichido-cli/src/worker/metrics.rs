@@ -19,7 +19,7 @@ use ichido::worker::describe_metrics;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::exit::Exit;
 
@@ -27,6 +27,8 @@ use crate::exit::Exit;
 const CONNECTIONS_MAX: usize = 16;
 /// How long a head may take to come, and a connection be idle.
 const HEAD_WAIT: Duration = Duration::from_secs(30);
+/// How long a connection may take in all: one that does not read its answers would keep its place for ever.
+const CONNECTION_MAX: Duration = Duration::from_mins(1);
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often what was measured is folded, so that it takes no room while nobody asks.
@@ -35,6 +37,7 @@ const FOLD_EVERY: Duration = Duration::from_secs(5);
 /// From a pickup on an idle queue to a whole horizon of retries (SPEC D5), in seconds.
 const LAG_BUCKETS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3_600.0, 86_400.0];
+const RETRIES: &str = "outbox_retry_count";
 /// Each of the retries of SPEC D5, and what goes beyond.
 const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 12.0, 20.0, 50.0];
 
@@ -55,7 +58,7 @@ impl Metrics {
         let built = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)
             .and_then(|builder| {
-                builder.set_buckets_for_metric(Matcher::Full("outbox_retry_count".to_owned()), &RETRY_BUCKETS)
+                builder.set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS)
             })
             .and_then(PrometheusBuilder::install_recorder);
         let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
@@ -109,14 +112,32 @@ async fn serve_connection(stream: TcpStream, handle: PrometheusHandle) {
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT);
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!(%error, "a connection for metrics ended early");
+    match timeout(CONNECTION_MAX, builder.serve_connection(TokioIo::new(stream), service)).await {
+        Ok(Ok(())) => (),
+        Ok(Err(error)) => tracing::debug!(%error, "a connection for metrics ended early"),
+        Err(_) => tracing::debug!("a connection for metrics took too long, and was ended"),
     }
+}
+
+/// The exporter takes a name that ends in `_count` for the count of a histogram, and leaves the suffix out that it needs.
+fn whole(rendered: &str) -> String {
+    let mut text = String::with_capacity(rendered.len());
+    for line in rendered.split_inclusive('\n') {
+        match line.strip_prefix(RETRIES) {
+            Some(rest) if rest.starts_with(['{', ' ']) => {
+                text.push_str(RETRIES);
+                text.push_str("_count");
+                text.push_str(rest);
+            }
+            _ => text.push_str(line),
+        }
+    }
+    text
 }
 
 fn answer(method: &Method, path: &str, handle: &PrometheusHandle) -> Response<Full<Bytes>> {
     let (status, text) = match (method, path) {
-        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, handle.render()),
+        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, whole(&handle.render())),
         _ => (StatusCode::NOT_FOUND, "there is nothing but GET /metrics here\n".to_owned()),
     };
     let mut answer = Response::new(Full::from(text));
@@ -124,4 +145,27 @@ fn answer(method: &Method, path: &str, handle: &PrometheusHandle) -> Response<Fu
     let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, form);
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_histogram_of_retries_has_its_count_under_its_name() {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS)
+            .unwrap()
+            .build_recorder();
+        metrics::with_local_recorder(&recorder, || {
+            metrics::histogram!(RETRIES, "queue" => "orders").record(1.0);
+        });
+        let text = whole(&recorder.handle().render());
+        for part in
+            ["_bucket{queue=\"orders\",le=\"1\"} 1", "_sum{queue=\"orders\"} 1", "_count{queue=\"orders\"} 1"]
+        {
+            assert!(text.contains(&format!("{RETRIES}{part}")), "no {part} in {text}");
+        }
+        assert!(!text.contains(&format!("{RETRIES}{{")), "{text}");
+    }
 }

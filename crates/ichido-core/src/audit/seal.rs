@@ -48,6 +48,11 @@ impl Seal {
         Self { mac: seal.expected(key), ..seal }
     }
 
+    /// Whether its code is the one that it must have under this key, and under none where none is given.
+    pub fn is_under(&self, key: Option<&AuditKey>) -> bool {
+        self.keyed == key.is_some() && self.mac == self.expected(key)
+    }
+
     pub(super) fn expected(&self, key: Option<&AuditKey>) -> Code {
         let mut framing = Framing::new(key, "ichido audit seal 1");
         framing.part(&self.number.to_be_bytes());

@@ -54,7 +54,8 @@ impl Postgres {
         limit: u32,
     ) -> Result<AuditSealed, StoreError> {
         let last = last_seal(connection).await?;
-        if last.is_some_and(|last| last.keyed) && key.is_none() {
+        // Under another key the chain would prove nothing to anybody from here on.
+        if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
         }
         let Horizon { ended_below, now, .. } = self.horizon(connection).await?;

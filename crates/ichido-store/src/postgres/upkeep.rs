@@ -130,6 +130,12 @@ impl Postgres {
         rows.iter().map(node).collect()
     }
 
+    /// Leaves the duties of a node to the next one.
+    pub(crate) async fn leave_care(&self, node: Uuid) -> Result<(), StoreError> {
+        self.calls.execute(sqlx::query(include_str!("sql/caretaker_release.sql")).bind(node)).await?;
+        Ok(())
+    }
+
     /// Whether this node has the duty until its lease lapses.
     pub(crate) async fn take_care(
         &self,

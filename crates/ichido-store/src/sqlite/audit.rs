@@ -31,7 +31,8 @@ impl Sqlite {
     ) -> Result<AuditSealed, StoreError> {
         let mut reader = self.pool().acquire().await?;
         let last = last_seal(&mut reader).await?;
-        if last.is_some_and(|last| last.keyed) && key.is_none() {
+        // Under another key the chain would prove nothing to anybody from here on.
+        if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
         }
         let rows =

@@ -173,6 +173,16 @@ impl Sqlite {
         rows.iter().map(node).collect()
     }
 
+    /// Leaves the duties of a node to the next one.
+    pub(crate) async fn leave_care(&self, node: Uuid) -> Result<(), StoreError> {
+        let mut writing = self.write().await?;
+        sqlx::query(include_str!("sql/caretaker_release.sql"))
+            .bind(node)
+            .execute(writing.connection())
+            .await?;
+        writing.commit().await
+    }
+
     /// Whether this node has the duty until its lease lapses.
     pub(crate) async fn take_care(
         &self,

@@ -1,6 +1,6 @@
 //! Letters: looked at, and taken by what a person decides.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ichido_core::lifecycle::{Event, Stage};
 use ichido_core::time::Timestamp;
@@ -46,7 +46,10 @@ impl Store {
     ) -> Result<Vec<LetterStepped>, StoreError> {
         few(ids)?;
         let note = fitting(note.clone());
-        let stepped = on!(&*self.driver, driver => driver.letters_step(ids, event, &note).await);
+        // One that is named twice is one letter: taken twice, it would be counted and told of twice.
+        let once: BTreeSet<Uuid> = ids.iter().copied().collect();
+        let once: Vec<Uuid> = once.into_iter().collect();
+        let stepped = on!(&*self.driver, driver => driver.letters_step(&once, event, &note).await);
         let (stepped, claimable) = stepped?;
         for queue in &claimable {
             self.queue_wake(queue);

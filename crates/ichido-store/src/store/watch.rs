@@ -117,4 +117,9 @@ impl Store {
     ) -> Result<bool, StoreError> {
         on!(&*self.driver, driver => driver.take_care(&duty.name(), node, bounded(lease)).await)
     }
+
+    /// Leaves all duties of a node that stops to the next one, which need not wait for their leases then.
+    pub async fn caretaker_release(&self, node: Uuid) -> Result<(), StoreError> {
+        on!(&*self.driver, driver => driver.leave_care(node).await)
+    }
 }

@@ -285,6 +285,7 @@ both_databases! {
         fixture.send(&work).await;
         assert_eq!(seal(&fixture.store, 10).await, 1);
         assert_eq!(fixture.store.audit_seal(None, 10).await.unwrap(), AuditSealed::KeyNeeded);
+        assert_eq!(fixture.store.audit_seal(Some(&wrong_key()), 10).await.unwrap(), AuditSealed::KeyNeeded);
         assert_whole(&fixture).await;
         let report = fixture.store.audit_verify(None, None).await.unwrap();
         assert!(report.is_whole(), "less is shown, and nothing wrong found: {report:?}");

@@ -7,7 +7,9 @@ use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Replaced, Standing};
-use ichido_store::message::{LetterState, NewMessage, Note, QueueName, Settlement, Stepped, limits};
+use ichido_store::message::{
+    LetterState, NewMessage, Note, QueueName, Settlement, Stepped, Transition, limits,
+};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -167,6 +169,19 @@ both_databases! {
         assert_eq!(stepped[2], LetterStepped::Refused(Why::NotFromHere));
         assert_eq!(stepped[3], LetterStepped::NoLetter);
         fixture.assert_counts(&[("dead", 1), ("parked", 1), ("queued", 2)]).await;
+    }
+
+    #[test]
+    async fn a_letter_that_is_named_twice_is_taken_once(fixture: Fixture) {
+        let ids = fixture.many_dead(2).await;
+        let twice = [ids[0], ids[1], ids[0]];
+        let stepped = take_all(&fixture.store, &twice).await;
+        assert_eq!(stepped.len(), 3);
+        assert_eq!(stepped[0], stepped[2], "both are told the same");
+        fixture.assert_counts(&[("queued", 2)]).await;
+        let requeues = |step: &Transition| step.kind == "requeued";
+        let told = fixture.store.message_transitions(ids[0]).await.unwrap();
+        assert_eq!(told.iter().filter(|step| requeues(step)).count(), 1, "{told:?}");
     }
 
     #[test]

@@ -438,6 +438,19 @@ both_databases! {
         assert!(!fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap());
     }
 
+    #[test]
+    async fn who_stops_leaves_its_duties_to_the_next(fixture: Fixture) {
+        let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let lease = Duration::from_secs(30);
+        for (duty, node) in [(Duty::Trail, a), (Duty::Ledger, a), (Duty::Outbox, b)] {
+            assert!(fixture.store.caretaker_claim(duty, node, lease).await.unwrap());
+        }
+        fixture.store.caretaker_release(a).await.unwrap();
+        assert!(fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
+        assert!(fixture.store.caretaker_claim(Duty::Ledger, b, lease).await.unwrap());
+        assert!(!fixture.store.caretaker_claim(Duty::Outbox, a, lease).await.unwrap(), "not its own");
+    }
+
     /// Else the node that has one duty would keep all others from being done by those who can.
     #[test]
     async fn each_duty_is_given_apart(fixture: Fixture) {

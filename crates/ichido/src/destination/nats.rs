@@ -21,9 +21,8 @@
 //!
 //! # How long keys are honoured
 //!
-//! A stream remembers ids for its `duplicate_window`, 2 minutes unless it was made with another. What is [promised](Nats::promise) is
-//! that time less the time for which a publish may be under way, so that a retry that sets out in time also arrives in time. A stream
-//! whose window is not even that long is refused at the start. When a server starts again it learns the ids from the messages that are
+//! A stream remembers ids for its `duplicate_window`, 2 minutes unless it was made with another. The worker makes no retry that could
+//! arrive after it, so a stream whose window is not longer than a publish may be under way is refused at the start. When a server starts again it learns the ids from the messages that are
 //! still stored: where consumers remove messages within the window, as with a work queue, a restart forgets those.
 //!
 //! It cannot be asked what became of a call: there is no look-up by id, and reading through a stream is no proof, since a
@@ -96,11 +95,6 @@ impl Nats {
     /// The stream that covers the subject, as it was found at the start.
     pub fn stream(&self) -> &str {
         &self.stream
-    }
-
-    /// The window that the stream needs for keys to be honoured for `keeps_for`.
-    pub(super) fn window_for(&self, keeps_for: Duration) -> Duration {
-        keeps_for.saturating_add(under_way_max(&self.promise))
     }
 
     /// The headers of one try; an error when the message's media type is no header's value.

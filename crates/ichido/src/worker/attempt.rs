@@ -80,8 +80,10 @@ impl Attempt {
         self.held.now(&self.node.clock)
     }
 
+    /// What a call could do that is made now: it counts when it arrives, which may be as late as a call can travel.
     fn safety(&self) -> Safety {
-        self.held.work.history.safety(self.served.aim.promise.guarantee, self.now())
+        let aim = &self.served.aim;
+        self.held.work.history.safety(aim.promise.guarantee, self.now().plus(aim.travels_for()))
     }
 
     /// Waits until the call may be made, unless the worker stops before.

@@ -94,7 +94,7 @@ impl Care {
                 Some(AuditSealed::Sealed { .. }) => (),
                 Some(AuditSealed::KeyNeeded) => {
                     tracing::error!(
-                        "the audit trail is sealed under a key that this worker does not have; it seals and forgets nothing until it is given the key"
+                        "the audit trail is sealed under a key that this worker does not have; it seals and forgets nothing until it is given the key (if it was, the last seal may have been changed: `ichido audit verify` tells)"
                     );
                     self.lacks_key = true;
                     return;
@@ -110,6 +110,16 @@ impl Node {
     pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
         let has = self.store.caretaker_claim(duty, self.id, DUTY_LEASE).await;
         said("a part of the upkeep could not be asked for", has) == Some(true)
+    }
+}
+
+impl Node {
+    /// Leaves its duties to the next node, when it stops.
+    pub(super) async fn leave(&self) {
+        said(
+            "the duties of a worker that stops could not be left to the next",
+            self.store.caretaker_release(self.id).await,
+        );
     }
 }
 

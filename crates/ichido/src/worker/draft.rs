@@ -239,7 +239,8 @@ fn problems_of(queue: &Queue, targets: &[Target]) -> Vec<BuildError> {
 
 /// A receiver that forgets a key before the last retry protects less than it seems to.
 fn warn_of_short_memory(queue: &Queue, aim: &Aim) {
-    let horizon = queue.retry.horizon(aim.promise.time_out, Duration::ZERO);
+    // The last call may be under way for a while.
+    let horizon = queue.retry.horizon(aim.promise.time_out, Duration::ZERO).saturating_add(aim.travels_for());
     if let Guarantee::HonoursKeys { keeps_for } = aim.promise.guarantee
         && keeps_for < horizon
     {

@@ -100,7 +100,8 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
         lanes.spawn(Lane::new(Arc::clone(&node), Arc::clone(served)).run());
     }
     node.stop.reached(Stage::Draining).await;
-    upkeep.abort_all();
+    upkeep.shutdown().await;
+    drop(tokio::time::timeout(SETTLE_WITHIN, node.leave()).await);
     for (within, then) in [(stop_within, Stage::GivingUp), (SETTLE_WITHIN, Stage::Over)] {
         let drained = tokio::select! {
             () = node.stop.reached(Stage::Over) => return,

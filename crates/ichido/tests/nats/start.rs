@@ -18,7 +18,7 @@ async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
     let wishes = NatsSettings::new(server.url(), SUBJECT);
     let nats = connected(&NatsSettings { connect_time_out: wishes.time_out, ..wishes }).await;
     let promise = Promise {
-        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_secs(120 - 60 - 10) },
+        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_mins(2) },
         time_out: Duration::from_secs(10),
         settles_within: Duration::from_mins(1),
     };

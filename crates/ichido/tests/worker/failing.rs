@@ -8,7 +8,7 @@ use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::time::Timestamp;
 
 use crate::both_databases;
-use crate::fixture::{Far, Fixture, many, message};
+use crate::fixture::{DAY, Far, Fixture, many, message};
 
 /// `wait × percent / 100`, after a moment.
 fn after(moment: Timestamp, wait: Duration, percent: u32) -> Timestamp {
@@ -57,6 +57,19 @@ both_databases! {
         let id = fixture.put_in(message).await;
         let row = fixture.until(id, Stage::Dead).await;
         assert_eq!((row.tries, far.count()), (1, 1));
+    }
+
+    /// SPEC F2: it would set out while the receiver remembers the key, and could arrive when it does not.
+    #[test]
+    async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::unknown("no answer")) });
+        let _worker = fixture.work(handler.honours_keys(DAY).settles_within(Duration::from_hours(2)));
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Failed).await;
+        fixture.pass(Duration::from_hours(23));
+        fixture.until(id, Stage::Parked).await;
+        assert_eq!(far.count(), 1);
     }
 
     /// `Retry-After` is a floor, whatever the schedule says.

@@ -58,6 +58,8 @@ both_databases! {
         until_sealed(&fixture).await;
         with_key.stop();
         with_key.ended().await;
+        let next = Uuid::from_u128(1);
+        assert!(fixture.store.caretaker_claim(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
         let without = draft().start().unwrap();
         fixture.pass(Duration::from_hours(2));
         // It has done its rounds when it has the duty that comes before the trail's, and gave the trail's up when another gets that.

@@ -127,11 +127,10 @@ impl NatsPlan {
         }
         let mut promise = Promise { guarantee: Guarantee::Nothing, time_out, settles_within };
         let (window, under_way) = (found.duplicate_window, under_way_max(&promise));
-        let keeps_for = window.saturating_sub(under_way);
-        if keeps_for.is_zero() {
+        if window <= under_way {
             return Err(StartError::ShortWindow { stream: found.name, window, under_way });
         }
-        promise.guarantee = Guarantee::HonoursKeys { keeps_for };
+        promise.guarantee = Guarantee::HonoursKeys { keeps_for: window };
         Ok(Nats { lines, subject, stream: found.name, promise })
     }
 }
