@@ -42,12 +42,24 @@ async fn seal_now(store: &Store, limit: u32) -> u64 {
 
 /// Seals all there is. PostgreSQL's oldest transaction may be one of another test's, on the same server: it is waited for.
 pub(crate) async fn seal(store: &Store, limit: u32) -> u64 {
+    until_sealable(store).await;
     let mut sealed = seal_now(store, limit).await;
     while 0 < store.audit_verify(Some(&key()), None).await.unwrap().unsealed {
         tokio::task::yield_now().await;
         sealed += seal_now(store, limit).await;
     }
     sealed
+}
+
+/// Waits until no transaction is open, in any database of the server, that began before an entry of ours was written: it would part
+/// the entries into two seals.
+async fn until_sealable(store: &Store) {
+    const LATER: &str = "SELECT count(*) FROM ichido.events, ichido.position_base \
+         WHERE position >= base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
+    let Some(pool) = store.postgres_pool() else { return };
+    while 0 < sqlx::query_scalar::<_, i64>(LATER).fetch_one(pool).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
 }
 
 async fn verify(fixture: &Fixture) -> Report {
