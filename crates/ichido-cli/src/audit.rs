@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::out;
 use crate::store::open;
 
 const AFTER_HELP: &str = "\
@@ -97,8 +98,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Head => show_head(&store, args.format).await,
         Command::Seal => seal(&store, key.as_ref(), args.format).await,
     };
-    println!("{}", told?);
-    Ok(())
+    out::line(told?)
 }
 
 /// The key that a file holds. What it holds is not repeated.
@@ -142,8 +142,8 @@ async fn verify(
         unreadable("audit verify", Exit::Failed(format!("the trail cannot be read: {}", chain(&error))))
     })?;
     match format {
-        Format::Human => print!("{}", report::human(&report, head.is_some())),
-        Format::Json => println!("{}", report::json(&report)),
+        Format::Human => out::say(&report::human(&report, head.is_some()))?,
+        Format::Json => out::line(report::json(&report))?,
     }
     if report.is_whole() { Ok(()) } else { Err(Exit::Found) }
 }

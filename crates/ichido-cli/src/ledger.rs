@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::out;
 use crate::store::open;
 use crate::table::table;
 
@@ -130,14 +131,14 @@ async fn list(store: &Store, json: bool) -> Result<(), Exit> {
         count += page.len();
         if json {
             for record in &page {
-                println!("{}", as_json(record));
+                out::line(as_json(record))?;
             }
         } else {
-            print!("{}", as_table(&page));
+            out::say(&as_table(&page))?;
         }
     }
     if count == 0 && !json {
-        println!("nothing is unknown");
+        out::line("nothing is unknown")?;
     }
     Ok(())
 }
@@ -173,10 +174,7 @@ async fn decide(
     by: &str,
 ) -> Result<(), Exit> {
     match store.key_decide(&name, finding.resolution(), None, policy, by).await {
-        Ok(KeyResolved::Stands) => {
-            println!("{}", finding.words());
-            Ok(())
-        }
+        Ok(KeyResolved::Stands) => out::line(finding.words()),
         Ok(KeyResolved::Refused(why)) => Err(Exit::Failed(why.to_string())),
         Ok(KeyResolved::Missing) => Err(Exit::Failed(
             "there is no record of this operation, identity and key; `ichido ledger unknown` lists what can be decided".to_owned(),

@@ -12,6 +12,7 @@ mod duration;
 mod exit;
 mod faults;
 mod ledger;
+mod out;
 mod paper;
 mod proxy;
 mod send;

@@ -3,7 +3,6 @@
 //! Guarantee: when it ends with 0 the message is durable, and stands under its key once, however often it was put in. The key and
 //! the body are shown nowhere.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use ichido_core::json::{Document, Pointer};
@@ -16,6 +15,7 @@ use tokio::io::AsyncReadExt as _;
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::out;
 use crate::store::open;
 
 /// Where a body may repeat its key (SPEC D18).
@@ -75,8 +75,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             )));
         }
     };
-    let said = writeln!(std::io::stdout(), "{line}");
-    said.map_err(|error| {
+    out::write(format!("{line}\n").as_bytes()).map_err(|error| {
         Exit::Failed(format!("the message stands, and standard output cannot be written: {error}"))
     })
 }

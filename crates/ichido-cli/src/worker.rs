@@ -8,7 +8,6 @@
 
 mod metrics;
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -18,6 +17,7 @@ use ichido_store::Store;
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::out;
 use crate::signals::Signals;
 use crate::store::open_with;
 use metrics::Metrics;
@@ -124,7 +124,5 @@ fn announce(config: &Config, store: &Store, worker: &Running, metrics: Option<&M
     }
     let (name, id) = (&config.worker.name, worker.id());
     lines.push(format!("ichido: {name} {id} works on {database}"));
-    let mut out = std::io::stdout().lock();
-    let said = writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush());
-    said.map_err(|error| Exit::Failed(format!("cannot say what it serves: {error}")))
+    out::line(lines.join("\n"))
 }

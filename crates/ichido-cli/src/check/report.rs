@@ -1,6 +1,6 @@
 //! What is found, on standard output.
 
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 
 use ichido_core::boundary::report::{self, Findings, visible};
 use ichido_core::boundary::{Boundary, Finding};
@@ -9,6 +9,7 @@ use super::allowed::note;
 use super::args::Format;
 use super::{misused, paint};
 use crate::exit::Exit;
+use crate::out;
 
 /// What was judged, and what was found.
 pub(super) struct Report<'a> {
@@ -79,11 +80,6 @@ fn say_painted(text: &str) -> Result<(), Exit> {
 
 /// Says it on standard output. A reader who has seen enough and went away is no failure.
 pub(super) fn say(text: &str) -> Result<(), Exit> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(misused("standard output", format!("the report cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
+    out::write(text.as_bytes())
+        .map_err(|error| misused("standard output", format!("the report cannot be written: {error}")))
 }

@@ -10,6 +10,7 @@ use ichido_core::retry::Guarantee;
 
 use super::{Config, DEFAULT_FILE, FILE_NAME, load};
 use crate::exit::Exit;
+use crate::out;
 use crate::table::table;
 
 /// What `ichido config` is told.
@@ -37,7 +38,7 @@ enum Command {
 
 /// Does as it is told.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
-    let out = match &args.command {
+    let text = match &args.command {
         Command::Init { file } if file.as_os_str() == "-" => DEFAULT_FILE.to_owned(),
         Command::Init { file } => init(file)?,
         Command::Check { file } => {
@@ -46,8 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             told(&config)
         }
     };
-    let said = io::stdout().write_all(out.as_bytes());
-    said.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+    out::say(&text)
 }
 
 fn init(file: &Path) -> Result<String, Exit> {

@@ -1,7 +1,7 @@
 //! Many letters at once: told first, confirmed, as a canary, with progress, stoppable.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::filter::Filter;
 use super::settings::{Settings, failed};
 use crate::exit::Exit;
+use crate::out;
 use crate::signals::Signals;
 use crate::table::table;
 
@@ -89,7 +90,7 @@ async fn act(settings: &Settings, args: Args, policies: &Policies, work: Work) -
     let bulk =
         Bulk { store: &store, policies, work, filter, actor: settings.by.clone(), reason: args.reason };
     let found = bulk.preflight().await.map_err(failed("the letters cannot be read"))?;
-    tell(settings, &found, work);
+    tell(settings, &found, work)?;
     if args.dry_run || found.would_go == 0 {
         return if found.refused.is_empty() { Ok(()) } else { Err(Exit::Found) };
     }
@@ -100,25 +101,21 @@ async fn act(settings: &Settings, args: Args, policies: &Policies, work: Work) -
 }
 
 /// What would happen.
-fn tell(settings: &Settings, found: &Preflight, work: Work) {
+fn tell(settings: &Settings, found: &Preflight, work: Work) -> Result<(), Exit> {
     if settings.json {
         let refused = found.refused.iter().map(|((queue, reason), count)| {
             json!({ "queue": queue, "reason": reason.as_str(), "count": count, "told": reason.to_string() })
         });
-        println!(
-            "{}",
-            json!({ "preflight": {
-                "matched": found.matched,
-                "would_go": found.would_go,
-                "queues": found.queues,
-                "errors": found.errors,
-                "refused": refused.collect::<Vec<Value>>(),
-            } })
-        );
-        return;
+        return out::line(json!({ "preflight": {
+            "matched": found.matched,
+            "would_go": found.would_go,
+            "queues": found.queues,
+            "errors": found.errors,
+            "refused": refused.collect::<Vec<Value>>(),
+        } }));
     }
     let Preflight { matched, would_go, .. } = found;
-    println!("{would_go} of {matched} dead letters would be {}", done(work));
+    let mut text = format!("{would_go} of {matched} dead letters would be {}\n", done(work));
     let counted = |counts: &std::collections::BTreeMap<String, u64>| {
         let row = |(name, count): (&String, &u64)| {
             [if name.is_empty() { "(none)" } else { name }.to_owned(), count.to_string()]
@@ -126,15 +123,19 @@ fn tell(settings: &Settings, found: &Preflight, work: Work) {
         counts.iter().map(row).collect::<Vec<_>>()
     };
     if 0 < *would_go {
-        print!("\n{}", table(["QUEUE", "LETTERS"], counted(&found.queues).into_iter()));
-        print!("\n{}", table(["ERROR", "LETTERS"], counted(&found.errors).into_iter()));
+        for (name, counts) in [("QUEUE", &found.queues), ("ERROR", &found.errors)] {
+            text.push('\n');
+            text += &table([name, "LETTERS"], counted(counts).into_iter());
+        }
     }
     if !found.refused.is_empty() {
         let row = |((queue, reason), count): (&(String, ichido::letters::Refusal), &u64)| {
             [queue.clone(), count.to_string(), reason.to_string()]
         };
-        print!("\n{}", table(["REFUSED OF", "LETTERS", "WHY"], found.refused.iter().map(row)));
+        text.push('\n');
+        text += &table(["REFUSED OF", "LETTERS", "WHY"], found.refused.iter().map(row));
     }
+    out::say(&text)
 }
 
 const fn done(work: Work) -> &'static str {
@@ -151,9 +152,7 @@ fn confirm(settings: &Settings, count: u64, work: Work) -> Result<(), Exit> {
         let what = format!("{count} letters would be {}; say so by --yes", done(work));
         return Err(settings.wrong("--yes", what));
     }
-    eprint!("type {count} to go on: ");
-    // Whoever closed standard error does not want to be asked; the answer still counts.
-    _ = std::io::stderr().flush();
+    out::aside(&format!("type {count} to go on: "));
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     if read.is_err() || answer.trim() != count.to_string() {
@@ -173,25 +172,28 @@ async fn go(settings: &Settings, bulk: &Bulk<'_>, found: &Preflight) -> Result<(
         told.store(true, Ordering::SeqCst);
     });
     let mut begun = false;
+    let mut said = Ok(());
     let progress = |progress: Progress| {
         if !begun {
             begun = true;
-            eprintln!(
-                "bulk {}; Ctrl-C stops it, and so does: ichido dead stop {}",
-                progress.operation, progress.operation
-            );
+            let id = progress.operation;
+            out::aside(&format!("bulk {id}; Ctrl-C stops it, and so does: ichido dead stop {id}\n"));
         }
-        show(settings, &progress, bulk.work);
+        // What cannot be said does not stop what is done; it is told at the end.
+        let shown = show(settings, &progress, bulk.work);
+        if said.is_ok() {
+            said = shown;
+        }
     };
     let ended = bulk.run(found, || stopped.load(Ordering::SeqCst), progress).await;
     listening.abort();
     if !settings.json && std::io::stderr().is_terminal() {
-        eprintln!();
+        out::aside("\n");
     }
     match ended {
-        Ok(report) => end(settings, bulk.work, &report),
+        Ok(report) => end(settings, bulk.work, &report).and(said),
         Err(BulkError { error, report }) => {
-            say(settings, bulk.work, &report);
+            say(settings, bulk.work, &report)?;
             let told = "it could not go on; run it again to go on with the rest";
             Err(failed(told)(error))
         }
@@ -199,13 +201,12 @@ async fn go(settings: &Settings, bulk: &Bulk<'_>, found: &Preflight) -> Result<(
 }
 
 /// How far it is: over and over on one line of a terminal, else a line each.
-fn show(settings: &Settings, progress: &Progress, work: Work) {
+fn show(settings: &Settings, progress: &Progress, work: Work) -> Result<(), Exit> {
     let Progress { of, moved, watched, .. } = progress;
     if settings.json {
         let watched =
             watched.map(|seen| json!({ "waiting": seen.waiting, "well": seen.well, "ill": seen.ill }));
-        println!("{}", json!({ "progress": { "moved": moved, "of": of, "watched": watched } }));
-        return;
+        return out::line(json!({ "progress": { "moved": moved, "of": of, "watched": watched } }));
     }
     let mut line = format!("{moved} of {of} {}", done(work));
     if let Some(seen) = watched {
@@ -213,14 +214,15 @@ fn show(settings: &Settings, progress: &Progress, work: Work) {
         _ = write!(line, "; watching: {} sent, {} failed, {} under way", seen.well, seen.ill, seen.waiting);
     }
     if std::io::stderr().is_terminal() {
-        eprint!("\r\u{1b}[2K{line}");
+        out::aside(&format!("\r\u{1b}[2K{line}"));
     } else {
-        eprintln!("{line}");
+        out::aside(&format!("{line}\n"));
     }
+    Ok(())
 }
 
 fn end(settings: &Settings, work: Work, report: &Report) -> Result<(), Exit> {
-    say(settings, work, report);
+    say(settings, work, report)?;
     match &report.ended {
         Ended::Done if report.refused.is_empty() => Ok(()),
         Ended::Done | Ended::Failed => Err(Exit::Found),
@@ -235,7 +237,7 @@ fn end(settings: &Settings, work: Work, report: &Report) -> Result<(), Exit> {
     }
 }
 
-fn say(settings: &Settings, work: Work, report: &Report) {
+fn say(settings: &Settings, work: Work, report: &Report) -> Result<(), Exit> {
     let Report { operation, moved, refused, gone, ended } = report;
     if settings.json {
         let ended = match ended {
@@ -245,19 +247,15 @@ fn say(settings: &Settings, work: Work, report: &Report) {
             Ended::Failed => "failed",
         };
         let refused: Value = refused.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
-        println!(
-            "{}",
-            json!({ "report": { "operation": operation.to_string(), "moved": moved, "gone": gone, "refused": refused, "ended": ended } })
+        return out::line(
+            json!({ "report": { "operation": operation.to_string(), "moved": moved, "gone": gone, "refused": refused, "ended": ended } }),
         );
-        return;
     }
-    println!("{moved} {}", done(work));
+    out::line(format_args!("{moved} {}", done(work)))?;
     if 0 < *gone {
-        println!("{gone} were taken by somebody else meanwhile");
+        out::line(format_args!("{gone} were taken by somebody else meanwhile"))?;
     }
-    for (reason, count) in refused {
-        println!("{count} refused: {reason}");
-    }
+    refused.iter().try_for_each(|(reason, count)| out::line(format_args!("{count} refused: {reason}")))
 }
 
 /// A few letters by their names: each is answered.
@@ -310,9 +308,9 @@ async fn by_id(
             Err(why) => (false, format!("refused: {why}")),
         };
         if settings.json {
-            println!("{}", json!({ "id": id.to_string(), "done": is_done && !args.dry_run, "told": told }));
+            out::line(json!({ "id": id.to_string(), "done": is_done && !args.dry_run, "told": told }))?;
         } else {
-            println!("{id}: {told}");
+            out::line(format_args!("{id}: {told}"))?;
         }
     }
     if refused { Err(Exit::Found) } else { Ok(()) }
@@ -322,10 +320,7 @@ pub(super) async fn stop(settings: &Settings, operation: Uuid) -> Result<(), Exi
     let store = settings.open().await?;
     let asked = ask_to_stop(&store, operation, &settings.by).await;
     match asked.map_err(failed("it could not be asked to stop"))? {
-        StopAsked::Asked => {
-            println!("asked; it stops before its next batch, if it still runs");
-            Ok(())
-        }
+        StopAsked::Asked => out::line("asked; it stops before its next batch, if it still runs"),
         StopAsked::Over => Err(Exit::Failed(format!("{operation} has ended"))),
         StopAsked::Unknown => Err(Exit::Failed(format!(
             "there is no bulk {operation}; `ichido dead bulks` lists those that there are"

@@ -1,7 +1,6 @@
 //! Looking at letters: lists, and all of one.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use ichido_core::boundary::report::visible;
 use ichido_core::verdict::Effect;
@@ -14,6 +13,7 @@ use super::filter::Filter;
 use super::settings::{Settings, failed};
 use super::{cursor, parse_cursor};
 use crate::exit::Exit;
+use crate::out;
 use crate::table::table;
 
 /// The most of an error's text in a table.
@@ -44,13 +44,12 @@ pub(super) async fn list(
     let more = page.last().filter(|_| page.len() == limit as usize).map(|last| cursor((last.since, last.id)));
     if settings.json {
         for letter in &page {
-            println!("{}", as_json(letter));
+            out::line(as_json(letter))?;
         }
         return Ok(());
     }
     if page.is_empty() {
-        println!("no {} letters fit", filter.state.as_str());
-        return Ok(());
+        return out::line(format_args!("no {} letters fit", filter.state.as_str()));
     }
     let rows = page.iter().map(|letter| {
         [
@@ -64,11 +63,12 @@ pub(super) async fn list(
             error(letter.code.as_deref(), letter.error.as_deref()),
         ]
     });
-    print!("{}", table(["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "TRIES", "EFFECT", "ERROR"], rows));
+    let mut text = table(["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "TRIES", "EFFECT", "ERROR"], rows);
     if let Some(more) = more {
-        println!("there may be more: --after {more}");
+        // A string takes all that is written to it.
+        _ = writeln!(text, "there may be more: --after {more}");
     }
-    Ok(())
+    out::say(&text)
 }
 
 pub(super) async fn show(settings: &Settings, id: Uuid, request: bool) -> Result<(), Exit> {
@@ -78,7 +78,7 @@ pub(super) async fn show(settings: &Settings, id: Uuid, request: bool) -> Result
     let message = store.message_get(id).await.map_err(&cannot)?;
     let (Some(letter), Some(message)) = (letter, message) else { return Err(no_letter(id)) };
     if request {
-        let written = std::io::stdout().write_all(&message.request);
+        let written = out::write(&message.request);
         return written.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")));
     }
     let steps = store.message_transitions(id).await.map_err(&cannot)?;
@@ -88,11 +88,10 @@ pub(super) async fn show(settings: &Settings, id: Uuid, request: bool) -> Result
         all["request_digest"] = json!(message.request_digest.to_string());
         all["trace"] = json!(message.trace);
         all["history"] = steps.iter().map(step_json).collect();
-        println!("{all}");
+        out::line(all)
     } else {
-        print!("{}", whole(&letter, &message, &steps));
+        out::say(&whole(&letter, &message, &steps))
     }
-    Ok(())
 }
 
 pub(super) fn no_letter(id: Uuid) -> Exit {
@@ -185,14 +184,14 @@ pub(super) async fn bulks(settings: &Settings) -> Result<(), Exit> {
     if settings.json {
         for row in rows {
             let members = NAMES.iter().map(|name| name.to_lowercase()).zip(row.map(Value::from));
-            println!("{}", Value::Object(members.collect()));
+            out::line(Value::Object(members.collect()))?;
         }
+        Ok(())
     } else if rows.is_empty() {
-        println!("nothing was done to many letters at once");
+        out::line("nothing was done to many letters at once")
     } else {
-        print!("{}", table(NAMES, rows.into_iter()));
+        out::say(&table(NAMES, rows.into_iter()))
     }
-    Ok(())
 }
 
 /// `BAD_REQUEST: no such symbol`, cut where it is long.

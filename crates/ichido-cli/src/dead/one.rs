@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::look::no_letter;
 use super::settings::{Settings, failed};
 use crate::exit::Exit;
+use crate::out;
 
 /// What a person found out.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -64,9 +65,9 @@ pub(super) async fn decide(
         let (is_done, told) = told(stepped, letter);
         refused |= !is_done;
         if settings.json {
-            println!("{}", json!({ "id": id.to_string(), "decided": is_done, "told": told }));
+            out::line(json!({ "id": id.to_string(), "decided": is_done, "told": told }))?;
         } else {
-            println!("{id}: {told}");
+            out::line(format_args!("{id}: {told}"))?;
         }
     }
     if refused { Err(Exit::Found) } else { Ok(()) }
@@ -128,11 +129,10 @@ pub(super) async fn edit(settings: &Settings, id: Uuid, edit: Edit) -> Result<()
             );
             if settings.json {
                 let told = json!({ "id": new.to_string(), "made_from": id.to_string(), "key": key.as_str(), "warning": warning });
-                println!("{told}");
+                out::line(told)
             } else {
-                println!("{new} is queued, made from {id}\nwarning: {warning}");
+                out::line(format_args!("{new} is queued, made from {id}\nwarning: {warning}"))
             }
-            Ok(())
         }
         Replaced::Refused(Why::CouldDoItTwice) => Err(Exit::Failed(format!(
             "nothing was made from {id}: nobody knows whether it took effect; find out, and say so: ichido dead decide done|not-done {id}"
