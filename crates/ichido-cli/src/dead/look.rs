@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ichido_core::boundary::report::visible;
+use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 use ichido_store::letter::{LetterRow, Standing};
 use ichido_store::message::{MessageRow, Transition};
@@ -82,15 +83,17 @@ pub(super) async fn show(settings: &Settings, id: Uuid, request: bool) -> Result
         return written.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")));
     }
     let steps = store.message_transitions(id).await.map_err(&cannot)?;
+    let sent_as = settings.sent_as(&letter);
     if settings.json {
         let mut all = as_json(&letter);
+        all["sent_as"] = json!(sent_as.as_ref().ok().map(IdempotencyKey::as_str));
         all["content_type"] = json!(message.content_type);
         all["request_digest"] = json!(message.request_digest.to_string());
         all["trace"] = json!(message.trace);
         all["history"] = steps.iter().map(step_json).collect();
         out::line(all)
     } else {
-        out::say(&whole(&letter, &message, &steps))
+        out::say(&whole(&letter, &message, &steps, sent_as))
     }
 }
 
@@ -100,7 +103,12 @@ pub(super) fn no_letter(id: Uuid) -> Exit {
     ))
 }
 
-fn whole(letter: &LetterRow, message: &MessageRow, steps: &[Transition]) -> String {
+fn whole(
+    letter: &LetterRow,
+    message: &MessageRow,
+    steps: &[Transition],
+    sent_as: Result<IdempotencyKey, String>,
+) -> String {
     let mut out = String::new();
     let standing = match letter.standing {
         Standing::Open => String::new(),
@@ -115,6 +123,7 @@ fn whole(letter: &LetterRow, message: &MessageRow, steps: &[Transition]) -> Stri
     say("queue", letter.queue.as_str().to_owned());
     say("identity", letter.identity.clone());
     say("key", letter.key.as_str().to_owned());
+    say("sent as", sent_as.map_or_else(|why| why, |key| key.as_str().to_owned()));
     say("effect", effect(letter.effect).to_owned());
     say("tries", format!("{} of {}", letter.history.tries, letter.history.tries_allowed));
     say("error", error(letter.code.as_deref(), letter.error.as_deref()));

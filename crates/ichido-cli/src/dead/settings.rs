@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use ichido::letters::Policies;
-use ichido::worker::Target;
+use ichido::worker::{Queue, Target};
+use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::letter::LetterRow;
 
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
@@ -59,6 +61,25 @@ impl Settings {
         let targets: Vec<Target> =
             config.destinations.iter().map(|described| described.target.clone()).collect();
         Ok(Policies::of(&config.queues, &targets))
+    }
+
+    /// What the settings say about a queue, if they know it.
+    pub(super) fn queue(&self, name: &str) -> Option<&Queue> {
+        self.config.as_ref()?.queues.iter().find(|queue| queue.name == name)
+    }
+
+    /// The key under which the destination knows a letter: as its queue is set up, or why that cannot be told here.
+    pub(super) fn sent_as(&self, letter: &LetterRow) -> Result<IdempotencyKey, String> {
+        let name = letter.queue.as_str();
+        match (self.queue(name), &self.config) {
+            (Some(queue), _) => Ok(queue.key.of(&letter.queue, &letter.identity, &letter.key)),
+            (None, Some(_)) => Err(format!(
+                "not known here: the configuration has no [queues.{name}]; give the worker's by --config"
+            )),
+            (None, None) => Err(format!(
+                "not known here: there is no {FILE_NAME} that says it; give the worker's by --config"
+            )),
+        }
     }
 
     /// Nothing was tried, because what was asked makes no sense.

@@ -1,7 +1,9 @@
 //! One letter: listed, shown, requeued, discarded, edited, decided.
 
+use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
+use ichido_store::message::QueueName;
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -49,6 +51,27 @@ both_databases! {
         assert_eq!(place.run(&["show", &id, "--request"]).out, "{\"qty\":1}");
         let missing = place.run(&["show", &Uuid::nil().to_string()]);
         assert!(missing.code == Some(1) && missing.err.contains("no dead or parked letter"), "{missing:?}");
+    }
+
+    /// Who asks the destination under another key than it was sent finds nothing, and decides wrongly.
+    #[test]
+    async fn a_letter_is_shown_with_the_key_that_the_destination_knows(place: Place) {
+        for (queue, kind) in [("orders", OutboundKey::Derived), ("ledger", OutboundKey::Own)] {
+            let id = place.dead(queue, 1).await[0];
+            let row = place.store.message_get(id).await.expect("read").expect("there");
+            let queue = QueueName::parse(queue).expect("a name");
+            let sent_as = kind.of(&queue, &row.identity, &row.key);
+            let shown = place.run(&["show", &id.to_string()]);
+            assert!(shown.out.contains(&format!("sent as      {}\n", sent_as.as_str())), "{shown:?}");
+            assert_eq!(place.json(&["show", &id.to_string()])[0]["sent_as"], sent_as.as_str());
+        }
+        let id = place.dead("forgotten", 1).await[0].to_string();
+        let shown = place.run(&["show", &id]);
+        assert!(shown.out.contains("not known here: the configuration has no [queues.forgotten]"), "{shown:?}");
+        assert!(place.json(&["show", &id])[0]["sent_as"].is_null());
+        std::fs::remove_file(place.folder().join("ichido.toml")).expect("removed");
+        let shown = place.run(&["show", &id]);
+        assert!(shown.out.contains("not known here: there is no ichido.toml"), "{shown:?}");
     }
 
     #[test]

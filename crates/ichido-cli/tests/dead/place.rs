@@ -22,6 +22,7 @@ destination = "broker"
 requeue = true
 [queues.ledger]
 destination = "broker"
+outbound_key = "own"
 [queues.mail]
 destination = "mail"
 requeue = true
