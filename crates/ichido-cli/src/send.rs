@@ -5,21 +5,18 @@
 
 use std::path::PathBuf;
 
-use ichido_core::json::{Document, Pointer};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use ichido_store::message::{Enqueued, NewMessage, QueueName};
 use tokio::io::AsyncReadExt as _;
 
+use crate::body_key;
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
 use crate::store::open;
-
-/// Where a body may repeat its key (SPEC D18).
-const KEY_POINTER: &str = "/idempotency_key";
 
 const AFTER_HELP: &str = "\
 The body is read from standard input. Says `new` or `same`, and the message's id. The same key with another body is refused.
@@ -64,6 +61,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let body = body().await?;
     let config = configuration(&args).map_err(misconfigured)?;
     let (url, message) = resolve(&args, config.as_ref(), body).map_err(misconfigured)?;
+    let queue = config.iter().flat_map(|config| &config.queues).find(|queue| queue.name == args.queue);
+    if let Some(warning) = queue.and_then(|queue| body_key::warning(queue, &message.request)) {
+        out::aside(&warning);
+    }
     let store = open(&url).await?;
     let put = store.message_enqueue(message).await;
     let line = match put.map_err(|error| Exit::Failed(format!("the message cannot be put in: {error}")))? {
@@ -123,7 +124,7 @@ fn resolve(args: &Args, config: Option<&Config>, body: Vec<u8>) -> Result<(Strin
     }
     let key = faults.check("--key", IdempotencyKey::parse(&args.key));
     if let Some(key) = &key {
-        faults.check("--key", agrees(key, &body));
+        faults.check("--key", body_key::agrees(key, &body));
     }
     let tries = known.flatten().map_or(Retry::OUTBOX.tries, |queue| queue.retry.tries);
     let built = (|| {
@@ -133,16 +134,4 @@ fn resolve(args: &Args, config: Option<&Config>, body: Vec<u8>) -> Result<(Strin
         Some((url?, message))
     })();
     faults.or(built)
-}
-
-/// The key that the body repeats, if it does, must be this one (SPEC D11).
-fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), String> {
-    let (Ok(document), Ok(pointer)) = (Document::parse(body, REQUEST_BYTES_MAX), Pointer::parse(KEY_POINTER))
-    else {
-        return Ok(());
-    };
-    match document.at(&pointer).and_then(|value| value.as_str().map(std::borrow::Cow::into_owned)) {
-        Some(in_body) => key.agrees_with_body(&in_body).map_err(|error| error.to_string()),
-        None => Ok(()),
-    }
 }

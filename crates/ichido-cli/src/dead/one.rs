@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::look::no_letter;
 use super::settings::{Settings, failed};
+use crate::body_key;
 use crate::exit::Exit;
 use crate::out;
 
@@ -111,9 +112,14 @@ pub(super) async fn edit(settings: &Settings, id: Uuid, edit: Edit) -> Result<()
     let key = edit.key.unwrap_or_else(|| Uuid::now_v7().to_string());
     let key = IdempotencyKey::parse(&key).map_err(|error| settings.wrong("--key", error.to_string()))?;
     let request = read(&edit.request).map_err(|why| settings.wrong("--request", why))?;
+    body_key::agrees(&key, &request).map_err(|why| settings.wrong("--request", why))?;
     let store = settings.open().await?;
     let cannot = failed("the new message could not be put in");
     let Some(old) = store.message_get(id).await.map_err(&cannot)? else { return Err(no_letter(id)) };
+    let queue = settings.queue(&old.queue);
+    if let Some(warning) = queue.and_then(|queue| body_key::warning(queue, &request)) {
+        out::aside(&warning);
+    }
     let note = Note { actor: Some(settings.by.clone()), excerpt: edit.reason, ..Note::default() };
     let Some(new) = made_from(&old, key, request) else { return Err(no_letter(id)) };
     let key = new.key.clone();

@@ -131,6 +131,25 @@ both_databases! {
         assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
     }
 
+    /// SPEC D11: as `send` does.
+    #[test]
+    async fn nothing_is_made_from_a_request_that_has_another_key_in_it(place: Place) {
+        let [derived, own] = [place.dead("orders", 1).await[0], place.dead("ledger", 1).await[0]];
+        std::fs::write(place.folder().join("request.json"), "{\"idempotency_key\":\"k-1\"}").expect("written");
+        for flags in [&[][..], &["--key", "k-2"]] {
+            let left = place.run(&[&["edit", &derived.to_string(), "--request", "request.json"], flags].concat());
+            assert!(left.code == Some(2) && left.err.contains("give the same one by --key"), "{left:?}");
+            assert_eq!(place.json(&["list", "--queue", "orders"]).len(), 1, "nothing was made from it");
+        }
+        let [derived, own] = [derived, own].map(|id| {
+            let left = place.run(&["edit", &id.to_string(), "--request", "request.json", "--key", "k-1"]);
+            assert_eq!(left.code, Some(0), "{left:?}");
+            left.err
+        });
+        assert!(derived.contains("outbound_key = \"own\" under [queues.orders]"), "{derived}");
+        assert_eq!(own, "", "the receiver gets one key");
+    }
+
     #[test]
     async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(place: Place) {
         let old = place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];

@@ -114,5 +114,22 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     );
     let disagree = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], &order);
     assert_eq!(disagree.code, Some(2), "{disagree:?}");
+    assert!(disagree.err.contains("give the same one by --key"), "{disagree:?}");
     assert!(!folder.path().join("x.db").exists(), "nothing was opened");
+}
+
+/// Its receiver would get two keys, and refuse them.
+#[test]
+fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
+    let folder = folder::fresh();
+    let send = ["send", "orders", "--key", "k", "--store", "sqlite:x.db"];
+    for (setting, warns) in [("derived", true), ("own", false)] {
+        folder.write(
+            "ichido.toml",
+            &format!("[queues.orders]\ndestination = \"paper\"\noutbound_key = \"{setting}\"\n[destinations.paper]\nkind = \"paper\"\n"),
+        );
+        let sent = run(folder.path(), &send, &order("k").body);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        assert_eq!(sent.err.contains("outbound_key = \"own\" under [queues.orders]"), warns, "{sent:?}");
+    }
 }
