@@ -90,6 +90,9 @@ enum Command {
         /// The new key; left out, one is made
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
+        /// Make it though the dead one took effect, so that it is done once more
+        #[arg(long)]
+        yes: bool,
         /// Why
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -142,8 +145,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Show { id, request } => look::show(&settings, id, request).await,
         Command::Requeue(args) => bulk::requeue(&settings, args).await,
         Command::Discard(args) => bulk::discard(&settings, args).await,
-        Command::Edit { id, request, key, reason } => {
-            one::edit(&settings, id, one::Edit { request, key, reason }).await
+        Command::Edit { id, request, key, yes, reason } => {
+            one::edit(&settings, id, one::Edit { request, key, yes, reason }).await
         }
         Command::Decide { finding, ids, reason } => one::decide(&settings, finding, &ids, reason).await,
         Command::Stop { operation } => bulk::stop(&settings, operation).await,

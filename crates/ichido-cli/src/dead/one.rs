@@ -105,6 +105,8 @@ fn told(stepped: LetterStepped, letter: Option<&LetterRow>) -> (bool, String) {
 pub(super) struct Edit {
     pub(super) request: PathBuf,
     pub(super) key: Option<String>,
+    /// Though the old one took effect.
+    pub(super) yes: bool,
     pub(super) reason: Option<String>,
 }
 
@@ -116,6 +118,14 @@ pub(super) async fn edit(settings: &Settings, id: Uuid, edit: Edit) -> Result<()
     let store = settings.open().await?;
     let cannot = failed("the new message could not be put in");
     let Some(old) = store.message_get(id).await.map_err(&cannot)? else { return Err(no_letter(id)) };
+    let letter = store.letter_find(&[id]).await.map_err(&cannot)?.pop();
+    if !edit.yes && letter.is_some_and(|letter| letter.effect == Effect::Done) {
+        let what = format!(
+            "{id} TOOK EFFECT, and a message made from it is done once more, under a key that nobody has seen; nothing was made. If that is \
+             meant, say --yes; if not, it needs no more attention: ichido dead discard {id} --reason …"
+        );
+        return Err(settings.wrong("--yes", what));
+    }
     let queue = settings.queue(&old.queue);
     if let Some(warning) = queue.and_then(|queue| body_key::warning(queue, &request)) {
         out::aside(&warning);

@@ -131,6 +131,20 @@ both_databases! {
         assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
     }
 
+    #[test]
+    async fn what_took_effect_is_done_once_more_only_when_that_is_said(place: Place) {
+        let old = place.arrived("mail", Failure::ForGood).await.to_string();
+        assert_eq!(place.run(&["decide", "done", &old]).code, Some(0));
+        std::fs::write(place.folder().join("request.json"), "{}").expect("written");
+        let unsaid = place.run(&["edit", &old, "--request", "request.json"]);
+        assert!(unsaid.code == Some(2) && unsaid.err.contains("TOOK EFFECT"), "{unsaid:?}");
+        assert!(unsaid.err.contains("--yes"), "{unsaid:?}");
+        assert!(place.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
+        let said = place.run(&["edit", &old, "--request", "request.json", "--yes"]);
+        assert!(said.code == Some(0) && said.out.contains("TOOK EFFECT"), "{said:?}");
+        assert_eq!(place.json(&["list", "--replaced"]).len(), 1);
+    }
+
     /// SPEC D11: as `send` does.
     #[test]
     async fn nothing_is_made_from_a_request_that_has_another_key_in_it(place: Place) {
