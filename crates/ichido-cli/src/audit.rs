@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
-use crate::store::open;
+use crate::store::open_existing;
 
 const AFTER_HELP: &str = "\
 Entries are sealed in spans, each seal chained to the one before it. Make a key by `openssl rand -hex 32`, keep it where who
@@ -92,7 +92,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         _ => None,
     };
     let url = faults.or(args.store).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
-    let store = open(&url).await.map_err(|exit| unreadable(name, exit))?;
+    let store = open_existing(&url).await.map_err(|exit| unreadable(name, exit))?;
     let told = match args.command {
         Command::Verify { .. } => return verify(&store, key.as_ref(), head, args.format).await,
         Command::Head => show_head(&store, args.format).await,

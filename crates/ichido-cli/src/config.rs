@@ -146,7 +146,8 @@ fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Fault
                 "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
             );
         } else {
-            store.url = faults.check(&place, outside.resolve(text));
+            let url = outside.resolve(text).and_then(|url| outside.from_here(url));
+            store.url = faults.check(&place, url);
         }
     }
     if let Some(most) = section.count("connections_max", 2..=CONNECTIONS_MAX, faults) {

@@ -15,7 +15,7 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
-use crate::store::open;
+use crate::store::open_existing;
 use crate::table::table;
 
 /// What `ichido ledger` is told.
@@ -97,11 +97,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         return Err(Exit::Misconfigured { command: "ledger", faults });
     };
     match args.command {
-        Command::Unknown { json } => list(&open(&url).await?, json).await,
+        Command::Unknown { json } => list(&open_existing(&url).await?, json).await,
         Command::Decide { finding, operation, identity, key, settles_within, by } => {
             let (key, policy) = checked(&key, &settles_within)?;
             let name = RecordName { operation, identity, key };
-            decide(&open(&url).await?, name, finding, &policy, &by).await
+            decide(&open_existing(&url).await?, name, finding, &policy, &by).await
         }
     }
 }

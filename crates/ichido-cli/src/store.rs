@@ -1,6 +1,7 @@
 //! Opening the store for a command.
 
 use std::error::Error as _;
+use std::path::Path;
 
 use ichido_store::Store;
 
@@ -14,7 +15,28 @@ pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
     open_with(url, CONNECTIONS_MAX).await
 }
 
-/// The same, with at most so many connections.
+/// Opens a store that is there. Who looks after letters or reads the trail means one that has some: a file that is not there was
+/// mistyped, and a new one would answer that all is well.
+pub(crate) async fn open_existing(url: &str) -> Result<Store, Exit> {
+    // Where nobody may say whether it is there, opening it says why.
+    if let Some(file) = sqlite_file(url).filter(|file| matches!(file.try_exists(), Ok(false))) {
+        let whole = std::path::absolute(file);
+        let shown = whole.as_deref().unwrap_or(file).display();
+        return Err(Exit::Failed(format!(
+            "there is no store at {shown}, and none was made; mend the path: after --store and in ICHIDO_STORE it counts from the folder \
+             that you are in, in a configuration from its own folder"
+        )));
+    }
+    open(url).await
+}
+
+/// The file that an address names, where it names one.
+pub(crate) fn sqlite_file(url: &str) -> Option<&Path> {
+    let address = url.strip_prefix("sqlite:")?;
+    Some(Path::new(address.strip_prefix("//").unwrap_or(address)))
+}
+
+/// Opens a store with at most so many connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     Store::open(url, connections_max).await.map_err(|error| {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -5,6 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::store::sqlite_file;
+
 /// The longest secret or certificate that is read.
 const BYTES_MAX: usize = 1 << 20;
 
@@ -57,6 +59,14 @@ impl Outside<'_> {
             return self.resolve(text);
         }
         Err("is a secret, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"".to_owned())
+    }
+
+    /// An address whose path, where it is that of an SQLite file, is counted from the configuration's folder.
+    pub(super) fn from_here(&self, url: String) -> Result<String, String> {
+        let Some(file) = sqlite_file(&url).filter(|file| file.is_relative()) else { return Ok(url) };
+        let whole = self.folder.join(file);
+        let text = whole.to_str().ok_or("the folder of this file has a name that is no UTF-8; rename it")?;
+        Ok(format!("sqlite:{text}"))
     }
 
     /// The text of a file, whose path is counted from the configuration's folder.

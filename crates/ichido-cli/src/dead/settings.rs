@@ -12,7 +12,7 @@ use ichido_store::letter::LetterRow;
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::store::open;
+use crate::store::open_existing;
 
 pub(super) struct Settings {
     pub(super) command: &'static str,
@@ -47,7 +47,7 @@ impl Settings {
     }
 
     pub(super) async fn open(&self) -> Result<Store, Exit> {
-        open(&self.url).await
+        open_existing(&self.url).await
     }
 
     /// What the queues say about dead letters. Without a configuration none says anything, and none may be requeued.

@@ -2,5 +2,6 @@
 
 mod bulk;
 mod closed;
+mod missing;
 mod one;
 mod place;
