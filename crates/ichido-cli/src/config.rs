@@ -146,7 +146,10 @@ fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Fault
                 "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
             );
         } else {
-            let url = outside.resolve(text).and_then(|url| outside.from_here(url));
+            let url = outside.resolve(text).and_then(|url| {
+                crate::store::check(&url)?;
+                outside.from_here(url)
+            });
             store.url = faults.check(&place, url);
         }
     }

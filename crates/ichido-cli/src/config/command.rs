@@ -11,6 +11,7 @@ use ichido_core::retry::Guarantee;
 use super::{Config, DEFAULT_FILE, FILE_NAME, load};
 use crate::exit::Exit;
 use crate::out;
+use crate::store::sqlite_file;
 use crate::table::table;
 
 /// What `ichido config` is told.
@@ -69,10 +70,15 @@ fn init(file: &Path) -> Result<String, Exit> {
 /// What a configuration comes to, without a secret.
 fn told(config: &Config) -> String {
     let mut out = String::new();
-    let store = match &config.store.url {
-        Some(url) if url.starts_with("sqlite:") => "SQLite",
-        Some(_) => "PostgreSQL",
-        None => "none; give one by --store or ICHIDO_STORE",
+    let url = config.store.url.as_deref();
+    let store = match (url, url.and_then(sqlite_file)) {
+        (_, Some(file)) => {
+            let whole = std::path::absolute(file);
+            format!("SQLite, {}", whole.as_deref().unwrap_or(file).display())
+        }
+        // The address may hold a password.
+        (Some(_), None) => "PostgreSQL".to_owned(),
+        (None, None) => "none; give one by --store or ICHIDO_STORE".to_owned(),
     };
     let worker = &config.worker;
     // A string takes all that is written to it.

@@ -10,7 +10,8 @@ fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
     assert_eq!(made.code, Some(0), "{made:?}");
     let checked = run(folder.path(), &["config", "check"], "");
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    for told in ["SQLite", "orders", "paper", "http://127.0.0.1:8090"] {
+    let file = format!("SQLite, {}\n", folder.path().join("ichido.db").display());
+    for told in [&*file, "orders", "paper", "http://127.0.0.1:8090"] {
         assert!(checked.out.contains(told), "{told} in {}", checked.out);
     }
     let path = folder.write("ichido.toml", "# mine\n");
@@ -32,4 +33,27 @@ fn what_is_wrong_with_a_file_is_said_with_its_place_and_code_2() {
     let missing = run(folder.path(), &["config", "check", "nowhere.toml"], "");
     assert_eq!(missing.code, Some(2), "{missing:?}");
     assert!(missing.err.contains("`ichido config init` writes one"), "{}", missing.err);
+}
+
+#[test]
+fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
+    let folder = folder::fresh();
+    for (url, why) in [
+        ("mysql://x", "names no database that is known"),
+        ("ichido.db", "names no database that is known"),
+        ("sqlite:", "is no SQLite file"),
+        ("sqlite:a.db?mode=ro", "is no SQLite file"),
+        ("sqlite::memory:", "is in memory"),
+    ] {
+        folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));
+        let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+        assert_eq!(checked.code, Some(2), "{checked:?}");
+        assert!(checked.err.contains("mine.toml:2:7 store.url: "), "{url}: {}", checked.err);
+        assert!(checked.err.contains(why), "{url}: {}", checked.err);
+    }
+    for url in ["postgres://db/ichido", "postgresql://db/ichido"] {
+        folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));
+        let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+        assert!(checked.code == Some(0) && checked.out.contains("store: PostgreSQL\n"), "{checked:?}");
+    }
 }
