@@ -37,6 +37,14 @@ pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
+/// Writes one as it would be given: `10m`, in the largest unit that says all of it.
+pub(crate) fn shown(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+    let fitting = units.iter().find(|(_, size)| 0 < millis && millis.is_multiple_of(*size));
+    fitting.map_or_else(|| format!("{millis}ms"), |(unit, size)| format!("{}{unit}", millis / size))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +54,9 @@ mod tests {
         for (text, millis) in [("0ms", 0), ("250ms", 250), ("3s", 3_000), ("5m", 300_000), ("1h", 3_600_000)]
         {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["0ms", "250ms", "90s", "10m", "36h", "3d"] {
+            assert_eq!(shown(parse(text).unwrap()), text);
         }
         assert_eq!(parse("3d"), Ok(Duration::from_hours(72)));
         for text in ["", "3", "s", "3 s", "1.5s", "-1s", "3sec", "3S", "½s"] {

@@ -15,6 +15,7 @@ use ichido::worker::{Running, Worker};
 use ichido_store::Store;
 
 use crate::config::{self, Config, FILE_NAME};
+use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
@@ -61,13 +62,22 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => {
             worker.stop();
             worker.ended().await;
-            Err(Exit::Cut("stopped at once; what was under way is taken up by another worker, or by this one's next start".to_owned()))
+            Err(Exit::Cut(cut(&config)))
         }
     };
     if let Some(serving) = serving {
         serving.abort();
     }
     ended
+}
+
+/// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
+fn cut(config: &Config) -> String {
+    let longest = config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default();
+    format!(
+        "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
+        duration::shown(longest)
+    )
 }
 
 /// The flag or the environment, then the configuration.

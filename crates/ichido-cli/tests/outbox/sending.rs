@@ -91,6 +91,24 @@ both_databases! {
         database.until_stage(id, Stage::Sent).await;
         assert_eq!(paper.counts("k1").await.0, 1);
     }
+
+    /// Whoever cut it off knows how long to wait for what was under way.
+    #[test]
+    async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+        let queue = "outbound_key = \"own\"\nlease = \"7m\"\n[queues.quick]\ndestination = \"broker\"\nlease = \"6m\"";
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"5m\""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        database.put("k1").await;
+        while paper.counts("k1").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        worker.signal("INT");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(3), "{log}");
+        assert!(log.contains("once its lease (at most 7m) is over"), "{log}");
+    }
 }
 
 #[test]
