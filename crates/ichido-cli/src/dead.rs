@@ -9,6 +9,7 @@ mod look;
 mod one;
 mod settings;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -148,10 +149,19 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Edit { id, request, key, yes, reason } => {
             one::edit(&settings, id, one::Edit { request, key, yes, reason }).await
         }
-        Command::Decide { finding, ids, reason } => one::decide(&settings, finding, &ids, reason).await,
+        Command::Decide { finding, ids, reason } => {
+            one::decide(&settings, finding, &once_each(ids), reason).await
+        }
         Command::Stop { operation } => bulk::stop(&settings, operation).await,
         Command::Bulks => look::bulks(&settings).await,
     }
+}
+
+/// A letter that is named twice is meant once.
+fn once_each(mut ids: Vec<Uuid>) -> Vec<Uuid> {
+    let mut seen = BTreeSet::new();
+    ids.retain(|id| seen.insert(*id));
+    ids
 }
 
 /// Where a page ends: `2026-11-15T03:12:00Z,01995b1c-…`.

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::filter::Filter;
+use super::once_each;
 use super::settings::{Settings, failed};
 use crate::exit::Exit;
 use crate::out;
@@ -63,7 +64,8 @@ pub(super) async fn discard(settings: &Settings, args: Args) -> Result<(), Exit>
     act(settings, args, &Policies::default(), Work::Discard).await
 }
 
-async fn act(settings: &Settings, args: Args, policies: &Policies, work: Work) -> Result<(), Exit> {
+async fn act(settings: &Settings, mut args: Args, policies: &Policies, work: Work) -> Result<(), Exit> {
+    args.ids = once_each(args.ids);
     if args.filter.is_of_parked() {
         let what = "a parked letter is decided, not requeued or discarded: ichido dead decide";
         return Err(settings.wrong("--parked", what));

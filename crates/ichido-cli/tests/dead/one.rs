@@ -145,6 +145,26 @@ both_databases! {
         assert_eq!(place.json(&["list", "--replaced"]).len(), 1);
     }
 
+    #[test]
+    async fn a_letter_that_is_named_twice_is_meant_once(place: Place) {
+        let [requeued, discarded, decided] = [
+            place.dead("orders", 1).await[0],
+            place.dead("orders", 1).await[0],
+            place.arrived("mail", Failure::InDoubt).await,
+        ];
+        for (id, arguments) in [
+            (requeued, &["requeue"][..]),
+            (discarded, &["discard", "--reason", "test data"]),
+            (decided, &["decide", "not-done"]),
+        ] {
+            let id = id.to_string();
+            let left = place.run(&[arguments, &[&id, &id]].concat());
+            assert_eq!((left.code, left.out.lines().count()), (Some(0), 1), "{left:?}");
+        }
+        let steps = place.store.message_transitions(requeued).await.expect("read");
+        assert_eq!(steps.iter().filter(|step| step.kind == "requeued").count(), 1, "{steps:?}");
+    }
+
     /// SPEC D11: as `send` does.
     #[test]
     async fn nothing_is_made_from_a_request_that_has_another_key_in_it(place: Place) {
