@@ -148,7 +148,7 @@ fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Fault
         } else {
             let url = outside.resolve(text).and_then(|url| {
                 crate::store::check(&url)?;
-                outside.from_here(url)
+                outside.counted_here(url)
             });
             store.url = faults.check(&place, url);
         }
