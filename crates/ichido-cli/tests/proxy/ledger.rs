@@ -37,9 +37,9 @@ async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
 #[tokio::test]
 async fn the_unknown_are_listed_as_a_table_and_nothing_a_client_sent_steers_the_terminal() {
     let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.expect("the store");
     let (code, out, err) = run(&["ledger", "unknown", "--store", &file.url]);
     assert_eq!((code, out.as_str()), (Some(0), "nothing is unknown\n"), "{err}");
-    let store = Store::open(&file.url, 2).await.expect("the store");
     held(&store, "POST /orders", "alice", "k-1").await;
     held(&store, "POST /orders/{id}", "bob\u{1b}[2J", "k-2").await;
     let (code, out, _) = run(&["ledger", "--store", &file.url, "unknown"]);
