@@ -19,13 +19,12 @@ mod service;
 mod settings;
 mod wire;
 
-use std::io::Write as _;
-
 use tokio::net::TcpListener;
 
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
+use crate::out;
 use crate::signals::Signals;
 use service::Broker;
 use settings::Settings;
@@ -52,10 +51,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 /// One line, with the address that was really taken, and the seed with which the same faults come again.
 fn announce(listener: &TcpListener, seed: u64) -> Result<(), Exit> {
-    let told = listener.local_addr().and_then(|address| {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "ichido: paper listening on http://{address} with seed {seed}")?;
-        out.flush()
-    });
-    told.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))
+    let address = listener.local_addr();
+    let address = address.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))?;
+    out::line(format_args!("ichido: paper listening on http://{address} with seed {seed}"))
 }

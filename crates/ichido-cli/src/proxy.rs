@@ -27,7 +27,6 @@ mod streams;
 mod upstream;
 mod wire;
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -37,6 +36,7 @@ use tokio::net::TcpListener;
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
+use crate::out;
 use crate::signals::Signals;
 use crate::store::open;
 use forward::Forward;
@@ -89,11 +89,8 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Exit> {
 
 /// One line, with the address that was really taken: whoever started us may have asked for any port.
 fn announce(listener: &TcpListener, args: &Args) -> Result<(), Exit> {
-    let told = listener.local_addr().and_then(|address| {
-        let role = args.role.party().as_str();
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "ichido: {role} listening on http://{address} for {}", args.upstream)?;
-        out.flush()
-    });
-    told.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))
+    let address = listener.local_addr();
+    let address = address.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))?;
+    let role = args.role.party().as_str();
+    out::line(format_args!("ichido: {role} listening on http://{address} for {}", args.upstream))
 }

@@ -50,6 +50,7 @@ fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
         assert_eq!(checked.code, Some(2), "{checked:?}");
         assert!(checked.err.contains("mine.toml:2:7 store.url: "), "{url}: {}", checked.err);
         assert!(checked.err.contains(why), "{url}: {}", checked.err);
+        assert!(!checked.err.contains("mysql"), "an address may hold a password: {}", checked.err);
     }
     for url in ["postgres://db/ichido", "postgresql://db/ichido"] {
         folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));

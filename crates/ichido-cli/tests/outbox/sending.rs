@@ -6,7 +6,7 @@ use super::both_databases;
 use super::broker::{Paper, order};
 use super::database::{Database, LOOK_EVERY, key};
 use super::folder;
-use super::program::{Worker, run};
+use super::program::{Worker, ichido, run};
 use ichido::worker::OutboundKey;
 use ichido_store::message::QueueName;
 
@@ -92,6 +92,23 @@ both_databases! {
         assert_eq!(paper.counts("k1").await.0, 1);
     }
 
+    /// What it serves is said for people; that nobody reads it is no reason to stop.
+    #[test]
+    async fn a_worker_whose_output_nobody_reads_works(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut worker = ichido(folder.path()).arg("worker").stdout(writer).spawn().unwrap();
+        let id = database.put("k1").await;
+        while database.row(id).await.status != Stage::Sent {
+            assert_eq!(worker.try_wait().unwrap(), None, "it runs");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+    }
+
     /// Whoever cut it off knows how long to wait for what was under way.
     #[test]
     async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: Database) {
@@ -140,13 +157,13 @@ fn what_makes_no_sense_is_refused_with_its_place() {
 #[test]
 fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
     let folder = folder::fresh();
-    let send = ["send", "orders", "--key", "k", "--store", "sqlite:x.db"];
+    let arguments = ["send", "orders", "--key", "k", "--store", "sqlite:x.db"];
     for (setting, warns) in [("derived", true), ("own", false)] {
         folder.write(
             "ichido.toml",
             &format!("[queues.orders]\ndestination = \"paper\"\noutbound_key = \"{setting}\"\n[destinations.paper]\nkind = \"paper\"\n"),
         );
-        let sent = run(folder.path(), &send, &order("k").body);
+        let sent = run(folder.path(), &arguments, &order("k").body);
         assert_eq!(sent.code, Some(0), "{sent:?}");
         assert_eq!(sent.err.contains("outbound_key = \"own\" under [queues.orders]"), warns, "{sent:?}");
     }
