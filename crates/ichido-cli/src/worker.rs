@@ -9,10 +9,11 @@
 mod metrics;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ichido::worker::{Running, Worker};
 use ichido_store::Store;
+use ichido_store::message::QueueName;
 
 use crate::config::{self, Config, FILE_NAME};
 use crate::duration;
@@ -52,6 +53,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         None => None,
     };
     let store = open_with(&url, config.store.connections_max).await?;
+    check_keys(&store, &config, &args.config).await?;
     let worker = start(&store, &config).map_err(misconfigured)?;
     announce(&config, &store, &worker, metrics.as_ref())?;
     let serving = metrics.map(|metrics| tokio::spawn(metrics.serve()));
@@ -92,6 +94,27 @@ fn url(args: &Args, config: &Config) -> Result<String, Faults> {
         faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
     }
     faults.or(url)
+}
+
+/// A queue goes by one kind of key for good: what is tried under one is another action under the other (SPEC D7).
+async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), Exit> {
+    let mut faults = Faults::default();
+    for queue in &config.queues {
+        // A name that is none was refused with the configuration.
+        let Some(name) = QueueName::parse(&queue.name) else { continue };
+        let stands = queue.key.contradicted_by(store, &name).await;
+        let stands = stands
+            .map_err(|error| Exit::Failed(format!("the store cannot be asked for its queues: {error}")))?;
+        if let Some(stands) = stands {
+            let (place, wanted) =
+                (format!("{}: [queues.{}]", file.display(), queue.name), queue.key.as_str());
+            faults.add(
+                place,
+                format!("outbound_key is \"{wanted}\", and its messages have gone out under \"{stands}\" so far: a further try would be another action to the receiver; set it to \"{stands}\", or put new messages into a queue of another name"),
+            );
+        }
+    }
+    faults.or(Some(())).map_err(|faults| Exit::Misconfigured { command: "worker", faults })
 }
 
 fn start(store: &Store, config: &Config) -> Result<Running, Faults> {

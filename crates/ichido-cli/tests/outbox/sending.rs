@@ -52,6 +52,22 @@ both_databases! {
         assert!(!log.contains("k-secret") && !log.contains("ACME"), "{log}");
     }
 
+    /// A further try under another key would be another action to the broker (SPEC D7).
+    #[test]
+    async fn a_worker_refuses_a_queue_that_went_by_another_kind_of_key(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        folder.write("ichido.toml", &config(&database, &paper, "", ""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        worker.signal("TERM");
+        worker.wait().await;
+        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
+        let refused = run(folder.path(), &["worker"], "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        for part in ["ichido.toml: [queues.orders]", "set it to \"derived\"", "a queue of another name"] {
+            assert!(refused.err.contains(part), "no {part} in {refused:?}");
+        }
+    }
+
     /// The first signal lets what is under way end; nothing is lost.
     #[test]
     async fn a_stopped_worker_ends_what_it_began(database: Database) {

@@ -321,6 +321,12 @@ CREATE TABLE ichido.nodes (
     seen_at    timestamptz NOT NULL
 );
 
+-- By which kind of key the calls for a queue's messages go out, as its first worker said: the same on every try.
+CREATE TABLE ichido.queue_keys (
+    queue text COLLATE "C" NOT NULL PRIMARY KEY,
+    kind  text             NOT NULL
+);
+
 -- Who does which part of the upkeep: one node at a time.
 CREATE TABLE ichido.caretakers (
     duty        text COLLATE "C" NOT NULL PRIMARY KEY,

@@ -278,6 +278,12 @@ CREATE TABLE ichido_nodes (
     seen_at    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- By which kind of key the calls for a queue's messages go out, as its first worker said: the same on every try.
+CREATE TABLE ichido_queue_keys (
+    queue TEXT NOT NULL PRIMARY KEY,
+    kind  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Who does which part of the upkeep: one node at a time.
 CREATE TABLE ichido_caretakers (
     duty        TEXT    NOT NULL PRIMARY KEY,

@@ -130,6 +130,12 @@ impl Postgres {
         rows.iter().map(node).collect()
     }
 
+    /// The kind of key that a queue's calls go out by.
+    pub(crate) async fn queue_keys(&self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
+        let query = sqlx::query(include_str!("sql/queue_keys.sql")).bind(queue.as_str()).bind(kind);
+        Ok(self.calls.one(query).await?.try_get("kind")?)
+    }
+
     /// Leaves the duties of a node to the next one.
     pub(crate) async fn leave_care(&self, node: Uuid) -> Result<(), StoreError> {
         self.calls.execute(sqlx::query(include_str!("sql/caretaker_release.sql")).bind(node)).await?;

@@ -173,6 +173,18 @@ impl Sqlite {
         rows.iter().map(node).collect()
     }
 
+    /// The kind of key that a queue's calls go out by.
+    pub(crate) async fn queue_keys(&self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
+        let mut writing = self.write().await?;
+        let row = sqlx::query(include_str!("sql/queue_keys.sql"))
+            .bind(queue.as_str())
+            .bind(kind)
+            .fetch_one(writing.connection())
+            .await?;
+        writing.commit().await?;
+        Ok(row.text("kind")?.to_owned())
+    }
+
     /// Leaves the duties of a node to the next one.
     pub(crate) async fn leave_care(&self, node: Uuid) -> Result<(), StoreError> {
         let mut writing = self.write().await?;

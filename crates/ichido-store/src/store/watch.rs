@@ -13,6 +13,9 @@ use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
 use crate::node::{Duty, Node, SharedPace};
 
+/// The longest name of a kind of key.
+const KIND_BYTES_MAX: usize = 32;
+
 impl Store {
     /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
     /// failed message is due or before when messages are forgotten, are counted from it.
@@ -44,6 +47,13 @@ impl Store {
     /// How many messages of each queue are in each state.
     pub async fn queue_counts(&self) -> Result<Vec<Count>, StoreError> {
         read(|| async { on!(&*self.driver, driver => driver.counts().await) }).await
+    }
+
+    /// By which kind of key the calls for a queue's messages go out: what was said first stands, and is answered to everybody
+    /// later. Under another kind a second try would be another action to its receiver (SPEC D7).
+    pub async fn queue_keys(&self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
+        check::name("the kind of key", kind, KIND_BYTES_MAX)?;
+        on!(&*self.driver, driver => driver.queue_keys(queue, kind).await)
     }
 
     /// When the oldest message of a queue that could be claimed now was put in; `None` when none waits. What is delayed, or waits for

@@ -439,6 +439,16 @@ both_databases! {
     }
 
     #[test]
+    async fn the_kind_of_key_of_a_queue_stays_as_it_was_first_said(fixture: Fixture) {
+        let (a, b) = (QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap());
+        assert_eq!(fixture.store.queue_keys(&a, "derived").await.unwrap(), "derived");
+        assert_eq!(fixture.store.queue_keys(&a, "own").await.unwrap(), "derived");
+        assert_eq!(fixture.store.queue_keys(&b, "own").await.unwrap(), "own");
+        assert_eq!(fixture.another_node().await.queue_keys(&a, "own").await.unwrap(), "derived");
+        assert!(fixture.store.queue_keys(&a, "no\0").await.is_err());
+    }
+
+    #[test]
     async fn who_stops_leaves_its_duties_to_the_next(fixture: Fixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);

@@ -90,6 +90,13 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
         () = first_word(&node) => (),
         () = node.stop.reached(Stage::Draining) => return,
     }
+    let keys_stand = tokio::select! {
+        stand = keys_stand(&node) => stand,
+        () = node.stop.reached(Stage::Draining) => return,
+    };
+    if !keys_stand {
+        return;
+    }
     let (mut renewing, mut upkeep, mut lanes) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
     let renewer = Arc::clone(&node);
     renewing.spawn(async move { renewer.claims.run().await });
@@ -129,6 +136,33 @@ async fn first_word(node: &Node) {
         }
         tokio::time::sleep(START_AGAIN_AFTER).await;
     }
+}
+
+/// Whether every queue is to be served by the kind of key that it always was (SPEC D7). Where one is not, nothing is: that is a
+/// fault of the configuration, and who starts the worker must hear of it.
+async fn keys_stand(node: &Node) -> bool {
+    let mut all = true;
+    for served in node.queues.values() {
+        let wanted = served.settings.key;
+        let stands = loop {
+            let asked = wanted.contradicted_by(&node.store, &served.name).await;
+            match said("a queue's kind of key could not be asked for", asked) {
+                Some(stands) => break stands,
+                None => tokio::time::sleep(START_AGAIN_AFTER).await,
+            }
+        };
+        if let Some(stands) = stands {
+            let (queue, wanted) = (served.name.as_str(), wanted.as_str());
+            tracing::error!(
+                queue,
+                wanted,
+                stands,
+                "the worker serves nothing: a queue's messages have gone out under another kind of key, and a try under a new one could take effect twice; keep the kind, or put new messages into a queue of another name"
+            );
+            all = false;
+        }
+    }
+    all
 }
 
 async fn drained(lanes: &mut JoinSet<()>) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::pace;
 use ichido_core::retry::Retry;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
 use crate::destination::Destination;
@@ -85,6 +87,25 @@ pub enum OutboundKey {
 }
 
 impl OutboundKey {
+    /// Its name, in configurations and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Derived => "derived",
+            Self::Own => "own",
+        }
+    }
+
+    /// What stands in a store for a queue, where that is another kind: its messages may have been tried under such keys, and a
+    /// try under another would be another action to their receiver. A worker that would do so serves nothing.
+    pub async fn contradicted_by(
+        self,
+        store: &Store,
+        queue: &QueueName,
+    ) -> Result<Option<String>, StoreError> {
+        let stands = store.queue_keys(queue, self.as_str()).await?;
+        Ok((stands != self.as_str()).then_some(stands))
+    }
+
     /// The key that calls for a message carry.
     pub fn of(self, queue: &QueueName, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
         match self {

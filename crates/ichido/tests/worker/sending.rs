@@ -104,6 +104,26 @@ both_databases! {
 
     /// SPEC D7.
     #[test]
+    async fn a_queue_is_not_served_under_another_kind_of_key(fixture: Fixture) {
+        let far = Far::default();
+        let first = fixture.work(far.done());
+        let sent = fixture.put("k1").await;
+        fixture.until(sent, Stage::Sent).await;
+        first.stop();
+        first.ended().await;
+        let other = fixture.another_node().await;
+        let waiting = other.put("k2").await;
+        let changed = other.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
+        // By itself: nobody stops it.
+        changed.ended().await;
+        let row = other.row(waiting).await;
+        assert_eq!((row.status, row.tries, far.count()), (Stage::Queued, 0, 1));
+        let _again = other.work(far.done());
+        other.until(waiting, Stage::Sent).await;
+    }
+
+    /// SPEC D7.
+    #[test]
     async fn two_identities_with_one_key_are_two_keys_at_the_destination(fixture: Fixture) {
         let far = Far::default();
         let _worker = fixture.work(far.done());
