@@ -1,4 +1,4 @@
--- The same as settle_sent.sql, for reports of which none was made before: without ON CONFLICT and RETURNING an insert costs half.
+-- The same as settle_sent.sql, for reports of which none was made before: without ON CONFLICT and RETURNING an insert costs less.
 -- Answers which claims stand, and with them all their reports. A batch with a report that comes again fails whole, and is written by
 -- the other statement.
 WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
