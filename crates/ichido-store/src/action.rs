@@ -106,7 +106,7 @@ pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
 }
 
 /// The id of what has a name: the same for the same name, and, being of version 8, no message's.
-fn subject(kind: &str, name: &[u8]) -> Uuid {
+pub(crate) fn subject(kind: &str, name: &[u8]) -> Uuid {
     let digest = Digest::of_bytes(&[kind.as_bytes(), b"\0", name].concat());
     let (first, _) = digest.as_bytes().split_at(16);
     uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid()

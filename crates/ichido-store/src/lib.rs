@@ -41,6 +41,7 @@ mod sqlite;
 mod store;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
+pub mod token;
 mod told;
 mod wake;
 

@@ -72,6 +72,19 @@ impl Duty<'_> {
     }
 }
 
+/// A queue that was ever paused, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuePause {
+    /// The queue.
+    pub queue: String,
+    /// Whether nothing of it is claimed.
+    pub paused: bool,
+    /// Who paused it, or ended the pause.
+    pub by: Option<String>,
+    /// Since when it stands so.
+    pub since: Timestamp,
+}
+
 /// A node as it was last heard of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {

@@ -10,6 +10,7 @@ mod mark;
 pub(crate) mod moment;
 mod read;
 mod step;
+mod tokens;
 mod upkeep;
 mod work;
 

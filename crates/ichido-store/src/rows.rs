@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::held::{End, Ends};
 use crate::letter::{LetterRow, Standing};
 use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
-use crate::node::Node;
+use crate::node::{Node, QueuePause};
 use crate::placement::{Before, effect_from};
 use crate::rescue::LapsedMessage;
 
@@ -278,6 +278,15 @@ pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
         name: row.text("name")?.to_owned(),
         started_at: row.moment("started_at")?,
         seen_at: row.moment("seen_at")?,
+    })
+}
+
+pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
+    Ok(QueuePause {
+        queue: row.text("name")?.to_owned(),
+        paused: row.truth("paused")?,
+        by: row.text_or_none("paused_by")?,
+        since: row.moment("changed_at")?,
     })
 }
 

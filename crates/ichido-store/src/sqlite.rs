@@ -14,6 +14,7 @@ mod letters;
 mod own;
 mod read;
 mod step;
+mod tokens;
 mod upkeep;
 mod values;
 mod work;

@@ -5,6 +5,7 @@ mod audit;
 mod keys;
 mod letters;
 mod outbox;
+mod tokens;
 mod watch;
 
 use std::sync::Arc;

@@ -334,6 +334,22 @@ CREATE TABLE ichido.caretakers (
     lease_until timestamptz      NOT NULL
 );
 
+-- Who may come in over HTTP. A token itself is not here, only the hash of its secret.
+CREATE TABLE ichido.tokens (
+    id         uuid        NOT NULL PRIMARY KEY,
+    name       text        NOT NULL,
+    role       text        NOT NULL,
+    identity   text,                 -- For whom a producer puts messages in, and
+    queues     text,                 -- into which queues: names between blanks, which no name has.
+    hash       bytea       NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    CONSTRAINT tokens_role CHECK (role IN ('viewer', 'operator', 'admin', 'producer')),
+    CONSTRAINT tokens_producer CHECK ((role = 'producer') = (identity IS NOT NULL AND queues IS NOT NULL)),
+    CONSTRAINT tokens_hash CHECK (octet_length(hash) = 32)
+);
+
 -- A message as one row (SPEC D1). A due failed message is claimed as if queued, and shown as failed until then.
 CREATE VIEW ichido.message AS
 SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.request, m.digest AS request_digest,

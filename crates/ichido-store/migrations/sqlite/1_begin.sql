@@ -291,6 +291,22 @@ CREATE TABLE ichido_caretakers (
     lease_until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Who may come in over HTTP. A token itself is not here, only the hash of its secret.
+CREATE TABLE ichido_tokens (
+    id         BLOB    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    role       TEXT    NOT NULL,
+    identity   TEXT,             -- For whom a producer puts messages in, and
+    queues     TEXT,             -- into which queues: names between blanks, which no name has.
+    hash       BLOB    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    CONSTRAINT tokens_role CHECK (role IN ('viewer', 'operator', 'admin', 'producer')),
+    CONSTRAINT tokens_producer CHECK ((role = 'producer') = (identity IS NOT NULL AND queues IS NOT NULL)),
+    CONSTRAINT tokens_hash CHECK (length(hash) = 32)
+) STRICT;
+
 -- A new message becomes claimable, or waits for its time, in the statement that puts it in: SQLite's statements write one
 -- table, and a caller who gives up between two of them and commits its own transaction would leave a message that nobody finds.
 CREATE TRIGGER ichido_messages_placed AFTER INSERT ON ichido_messages

@@ -64,7 +64,11 @@ impl Postgres {
         self.calls.talk(async |connection| self.record(connection, action).await).await
     }
 
-    async fn record(&self, connection: &mut PgConnection, action: &Action) -> Result<(), StoreError> {
+    pub(super) async fn record(
+        &self,
+        connection: &mut PgConnection,
+        action: &Action,
+    ) -> Result<(), StoreError> {
         sqlx::query(include_str!("sql/action_add.sql"))
             .bind(action.subject)
             .bind(self.skew())

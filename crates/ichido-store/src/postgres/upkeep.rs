@@ -14,8 +14,8 @@ use crate::error::StoreError;
 use crate::held::lock;
 use crate::message::QueueName;
 use crate::micros;
-use crate::node::{Node, SharedPace};
-use crate::rows::{last_id, node};
+use crate::node::{Node, QueuePause, SharedPace};
+use crate::rows::{last_id, node, pause};
 
 impl Postgres {
     /// What time it is.
@@ -128,6 +128,11 @@ impl Postgres {
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         let rows = self.calls.all(sqlx::query(include_str!("sql/node_list.sql"))).await?;
         rows.iter().map(node).collect()
+    }
+
+    pub(crate) async fn pauses(&self) -> Result<Vec<QueuePause>, StoreError> {
+        let rows = self.calls.all(sqlx::query(include_str!("sql/queue_list.sql"))).await?;
+        rows.iter().map(pause).collect()
     }
 
     /// The kind of key that a queue's calls go out by.

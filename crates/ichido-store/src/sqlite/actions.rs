@@ -69,7 +69,7 @@ impl Sqlite {
     }
 }
 
-async fn record(writing: &mut Writing, action: &Action) -> Result<(), StoreError> {
+pub(super) async fn record(writing: &mut Writing, action: &Action) -> Result<(), StoreError> {
     let fence = number(writing.draw_one()?);
     let now = writing.now.as_micros();
     sqlx::query(include_str!("sql/action_add.sql"))

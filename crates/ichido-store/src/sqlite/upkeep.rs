@@ -14,8 +14,8 @@ use super::step::count_add;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::node::{Node, SharedPace};
-use crate::rows::{last_id, node, queue_name};
+use crate::node::{Node, QueuePause, SharedPace};
+use crate::rows::{last_id, node, pause, queue_name};
 
 impl Sqlite {
     /// What time it is.
@@ -171,6 +171,11 @@ impl Sqlite {
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
         let rows = sqlx::query(include_str!("sql/node_list.sql")).fetch_all(self.pool()).await?;
         rows.iter().map(node).collect()
+    }
+
+    pub(crate) async fn pauses(&self) -> Result<Vec<QueuePause>, StoreError> {
+        let rows = sqlx::query(include_str!("sql/queue_list.sql")).fetch_all(self.pool()).await?;
+        rows.iter().map(pause).collect()
     }
 
     /// The kind of key that a queue's calls go out by.

@@ -11,7 +11,7 @@ use crate::check;
 use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
-use crate::node::{Duty, Node, SharedPace};
+use crate::node::{Duty, Node, QueuePause, SharedPace};
 
 /// The longest name of a kind of key.
 const KIND_BYTES_MAX: usize = 32;
@@ -105,6 +105,11 @@ impl Store {
     pub async fn pace_write(&self, destination: &str, version: i64, pace: &[u8]) -> Result<bool, StoreError> {
         check::no_nul("the destination", destination)?;
         on!(&*self.driver, driver => driver.pace_write(destination, version, pace).await)
+    }
+
+    /// The queues that were ever paused, and how they stand; those that are left out run.
+    pub async fn queue_pauses(&self) -> Result<Vec<QueuePause>, StoreError> {
+        read(|| async { on!(&*self.driver, driver => driver.pauses().await) }).await
     }
 
     /// Says that a node lives.

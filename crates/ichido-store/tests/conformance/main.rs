@@ -20,6 +20,7 @@ mod races;
 mod read;
 mod rescue;
 mod settle_in;
+mod tokens;
 mod transaction;
 mod unknown;
 mod wake;

@@ -1,0 +1,227 @@
+//! Who may come in over HTTP: tokens, kept as hashes.
+//!
+//! Guarantee: a token itself is never here, so that who reads the database cannot come in with what it finds. That one was made or
+//! revoked is an entry of the audit trail with who did it, written together with the change (SPEC F5). One that was revoked stays
+//! listed: the trail names it.
+//!
+//! ```
+//! use ichido_core::digest::Digest;
+//! use ichido_store::Store;
+//! use ichido_store::token::{NewToken, Role};
+//! use uuid::Uuid;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let store = Store::open(&file.url, 4).await?;
+//! let secret = b"drawn by the caller, and long enough that nobody guesses it";
+//! let hash = *Digest::of_bytes(secret).as_bytes();
+//! let token = NewToken { id: Uuid::now_v7(), name: "night watch".into(), role: Role::Operator, hash, lives: None };
+//! store.token_add(&token, "olivia").await?;
+//! assert!(store.token_list().await?[0].is_live(store.now().await?));
+//! assert!(store.token_revoke(token.id, "olivia").await?);
+//! assert!(!store.token_list().await?[0].is_live(store.now().await?));
+//! # Ok(())
+//! # }
+//! ```
+
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::action::{Action, subject};
+use crate::check;
+use crate::columns::Columns;
+use crate::error::StoreError;
+use crate::message::QueueName;
+use crate::message::limits::IDENTITY_BYTES_MAX;
+
+/// The bounds of tokens.
+pub mod limits {
+    /// The longest name of a token, in bytes.
+    pub const NAME_BYTES_MAX: usize = 128;
+    /// The most queues that a producer may put messages into.
+    pub const QUEUES_MAX: usize = 256;
+    /// The most tokens that are listed: the newest.
+    pub const TOKENS_MAX: u32 = 10_000;
+}
+
+/// What the bearer of a token may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Look, and act on what is there: requeue, cancel, decide, pause.
+    Operator,
+    /// Everything.
+    Admin,
+    /// Put messages in for one identity, and look at those.
+    Producer {
+        /// For whom.
+        identity: String,
+        /// Into which queues; at least one.
+        queues: Vec<QueueName>,
+    },
+}
+
+impl Role {
+    /// Its name.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+            Self::Producer { .. } => "producer",
+        }
+    }
+
+    fn parse(name: &str, identity: Option<String>, queues: Option<&str>) -> Option<Self> {
+        match (name, identity, queues) {
+            ("viewer", None, None) => Some(Self::Viewer),
+            ("operator", None, None) => Some(Self::Operator),
+            ("admin", None, None) => Some(Self::Admin),
+            ("producer", Some(identity), Some(queues)) => {
+                let queues: Option<Vec<QueueName>> = queues.split(BETWEEN).map(QueueName::parse).collect();
+                Some(Self::Producer { identity, queues: queues? })
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn identity(&self) -> Option<&str> {
+        match self {
+            Self::Producer { identity, .. } => Some(identity),
+            Self::Viewer | Self::Operator | Self::Admin => None,
+        }
+    }
+
+    /// The queues as one text: no name of a queue holds a blank.
+    pub(crate) fn queues(&self) -> Option<String> {
+        match self {
+            Self::Producer { queues, .. } => {
+                let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+                Some(names.join(&BETWEEN.to_string()))
+            }
+            Self::Viewer | Self::Operator | Self::Admin => None,
+        }
+    }
+}
+
+const BETWEEN: char = ' ';
+
+/// A token to be made.
+#[derive(Clone)]
+pub struct NewToken {
+    /// Its id, which is no secret.
+    pub id: Uuid,
+    /// Its name, for people.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// SHA-256 of its secret.
+    pub hash: [u8; 32],
+    /// For how long; `None` is until it is revoked.
+    pub lives: Option<Duration>,
+}
+
+/// Not even the hash goes into a log.
+impl std::fmt::Debug for NewToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewToken").field("id", &self.id).field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl NewToken {
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        check::name("the token's name", &self.name, limits::NAME_BYTES_MAX)?;
+        if let Role::Producer { identity, queues } = &self.role {
+            check::name("the producer's identity", identity, IDENTITY_BYTES_MAX)?;
+            if queues.is_empty() {
+                return Err(StoreError::Empty { what: "the producer's list of queues" });
+            }
+            check::bytes("the producer's list of queues", queues.len(), limits::QUEUES_MAX)?;
+        }
+        Ok(())
+    }
+}
+
+/// A token as it is kept.
+#[derive(Clone)]
+pub struct Token {
+    /// Its id.
+    pub id: Uuid,
+    /// Its name.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// SHA-256 of its secret: compare it in constant time.
+    pub hash: [u8; 32],
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it lets nobody in.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Not even the hash goes into a log.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token").field("id", &self.id).field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl Token {
+    /// Whether it lets its bearer in at a moment.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| now < expires_at)
+    }
+}
+
+pub(crate) fn token(row: &impl Columns) -> Result<Token, StoreError> {
+    let queues = row.text_or_none("queues")?;
+    let role = Role::parse(row.text("role")?, row.text_or_none("identity")?, queues.as_deref());
+    let corrupt = || StoreError::Corrupt { table: "tokens", detail: "a role makes no sense".to_owned() };
+    Ok(Token {
+        id: row.uuid("id")?,
+        name: row.text("name")?.to_owned(),
+        role: role.ok_or_else(corrupt)?,
+        hash: row.hash("hash")?,
+        created_at: row.moment("created_at")?,
+        expires_at: row.moment_or_none("expires_at")?,
+        revoked_at: row.moment_or_none("revoked_at")?,
+    })
+}
+
+/// That a token was made.
+pub(crate) fn made(token: &NewToken, by: &str) -> Action {
+    let detail = match (token.role.identity(), token.role.queues()) {
+        (Some(identity), Some(queues)) => format!("producer for {identity} into {queues}"),
+        _ => token.role.as_str().to_owned(),
+    };
+    action(token.id, &token.name, ("created", "none", "live"), by, Some(detail))
+}
+
+/// That a token was revoked.
+pub(crate) fn revoked(id: Uuid, name: &str, by: &str) -> Action {
+    action(id, name, ("revoked", "live", "revoked"), by, None)
+}
+
+fn action(
+    id: Uuid,
+    name: &str,
+    (kind, from, to): (&str, &str, &str),
+    by: &str,
+    detail: Option<String>,
+) -> Action {
+    Action {
+        subject: subject("token", id.as_bytes()),
+        about: format!("token {name}"),
+        kind: kind.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        actor: Some(by.to_owned()),
+        detail,
+    }
+}

@@ -1,0 +1,110 @@
+//! Who may come in: tokens are kept as hashes, and what is done to them is in the trail (SPEC F5).
+
+use std::time::Duration;
+
+use ichido_store::error::StoreError;
+use ichido_store::message::QueueName;
+use ichido_store::token::{NewToken, Role, limits};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{Fixture, queue};
+
+fn token(name: &str, role: Role) -> NewToken {
+    NewToken { id: Uuid::now_v7(), name: name.to_owned(), role, hash: [7; 32], lives: None }
+}
+
+fn producer(queues: Vec<QueueName>) -> Role {
+    Role::Producer { identity: "shop 1".to_owned(), queues }
+}
+
+impl Fixture {
+    /// The names of those that let their bearer in now, the newest first.
+    async fn live(&self) -> Vec<String> {
+        let now = self.store.now().await.unwrap();
+        let tokens = self.store.token_list().await.unwrap();
+        tokens.into_iter().filter(|token| token.is_live(now)).map(|token| token.name).collect()
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_token_comes_back_as_it_was_made(fixture: Fixture) {
+        let mails = QueueName::parse("mail.welcome:eu").unwrap();
+        let roles = [Role::Viewer, Role::Operator, Role::Admin, producer(vec![queue(), mails])];
+        for role in &roles {
+            fixture.store.token_add(&token(role.as_str(), role.clone()), "olivia").await.unwrap();
+        }
+        let kept = fixture.store.token_list().await.unwrap();
+        let newest_first: Vec<&Role> = roles.iter().rev().collect();
+        assert_eq!(kept.iter().map(|token| &token.role).collect::<Vec<_>>(), newest_first);
+        assert!(kept.iter().all(|token| token.hash == [7; 32] && token.expires_at.is_none()));
+    }
+
+    #[test]
+    async fn a_token_ends_when_it_is_revoked_or_its_time_is_over(fixture: Fixture) {
+        let (first, second) = (token("first", Role::Admin), token("second", Role::Admin));
+        let short = NewToken { lives: Some(Duration::from_mins(1)), ..token("short", Role::Viewer) };
+        for token in [&first, &second, &short] {
+            fixture.store.token_add(token, "olivia").await.unwrap();
+        }
+        assert_eq!(fixture.live().await, ["short", "second", "first"]);
+        assert!(fixture.store.token_revoke(first.id, "pete").await.unwrap());
+        assert!(!fixture.store.token_revoke(first.id, "pete").await.unwrap(), "it ends once");
+        assert!(!fixture.store.token_revoke(Uuid::now_v7(), "pete").await.unwrap(), "there is no such token");
+        assert_eq!(fixture.live().await, ["short", "second"]);
+        fixture.store.skew_by(Duration::from_secs(61));
+        assert_eq!(fixture.live().await, ["second"]);
+        assert_eq!(fixture.store.token_list().await.unwrap().len(), 3, "the trail names them");
+    }
+
+    #[test]
+    async fn what_is_done_to_a_token_is_in_the_trail_with_who_did_it(fixture: Fixture) {
+        let token = token("web", producer(vec![queue()]));
+        fixture.store.token_add(&token, "olivia").await.unwrap();
+        fixture.store.token_revoke(token.id, "pete").await.unwrap();
+        let actions = fixture.store.action_list(None, 10).await.unwrap();
+        let told: Vec<_> = actions.iter().map(|row| {
+            let action = &row.action;
+            (action.about.as_str(), action.kind.as_str(), action.actor.as_deref(), action.detail.as_deref())
+        }).collect();
+        assert_eq!(told, [
+            ("token web", "revoked", Some("pete"), None),
+            ("token web", "created", Some("olivia"), Some("producer for shop 1 into orders")),
+        ]);
+        assert_eq!(actions[0].action.subject, actions[1].action.subject, "they are one chain");
+    }
+
+    #[test]
+    async fn a_token_that_makes_no_sense_is_refused(fixture: Fixture) {
+        let many = vec![queue(); limits::QUEUES_MAX + 1];
+        let nobody = Role::Producer { identity: String::new(), queues: vec![queue()] };
+        for refused in [
+            token("", Role::Viewer),
+            token(&"n".repeat(limits::NAME_BYTES_MAX + 1), Role::Viewer),
+            token("nul\0", Role::Viewer),
+            token("nowhere", producer(Vec::new())),
+            token("everywhere", producer(many)),
+            token("for nobody", nobody),
+        ] {
+            let error = fixture.store.token_add(&refused, "olivia").await.unwrap_err();
+            assert!(
+                matches!(error, StoreError::Empty { .. } | StoreError::TooLarge { .. } | StoreError::NulInText { .. }),
+                "{error}"
+            );
+        }
+        assert!(fixture.store.token_list().await.unwrap().is_empty());
+        assert!(fixture.store.action_list(None, 10).await.unwrap().is_empty());
+    }
+
+    #[test]
+    async fn it_is_told_which_queues_are_paused_and_by_whom(fixture: Fixture) {
+        assert!(fixture.store.queue_pauses().await.unwrap().is_empty());
+        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
+        let paused = fixture.store.queue_pauses().await.unwrap();
+        assert_eq!((paused[0].queue.as_str(), paused[0].paused, paused[0].by.as_deref()), ("orders", true, Some("olivia")));
+        fixture.store.queue_pause(&queue(), false, Some("pete")).await.unwrap();
+        let resumed = fixture.store.queue_pauses().await.unwrap();
+        assert_eq!((resumed.len(), resumed[0].paused, resumed[0].by.as_deref()), (1, false, Some("pete")));
+    }
+}
