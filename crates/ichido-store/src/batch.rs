@@ -11,6 +11,7 @@ mod aside;
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use self::aside::{Aside, PutAside};
@@ -73,13 +74,25 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
         Self { jobs }
     }
 
-    /// Hands a job in and waits for its answer.
-    pub(crate) async fn submit(&self, job: J, bytes: usize) -> Result<R, StoreError> {
+    /// Hands a job in, and gives back the wait for its answer, which does not carry the job.
+    pub(crate) fn submit(&self, job: J, bytes: usize) -> impl Future<Output = Result<R, StoreError>> + Send {
         let (answer, answered) = oneshot::channel();
-        let gone = || StoreError::Unknown(sqlx::Error::WorkerCrashed);
-        self.jobs.send(Waiting { job, bytes, answer }).await.map_err(|_| StoreError::Busy)?;
-        // No answer: the write itself panicked, and nobody knows how far it came.
-        answered.await.map_err(|_| gone())?
+        let waits = match self.jobs.try_send(Waiting { job, bytes, answer }) {
+            Ok(()) => Ok(None),
+            Err(TrySendError::Closed(_)) => Err(StoreError::Busy),
+            // Few wait to be let in; apart, or every caller would carry the room for it.
+            Err(TrySendError::Full(waiting)) => {
+                let jobs = self.jobs.clone();
+                Ok(Some(Box::pin(async move { jobs.send(waiting).await.map_err(|_| StoreError::Busy) })))
+            }
+        };
+        async move {
+            if let Some(waits) = waits? {
+                waits.await?;
+            }
+            // No answer: the write itself panicked, and nobody knows how far it came.
+            answered.await.map_err(|_| StoreError::Unknown(sqlx::Error::WorkerCrashed))?
+        }
     }
 }
 

@@ -41,17 +41,30 @@ pub(crate) enum Answer {
     Stepped(Stepped),
 }
 
-/// Hands a job in where its kind belongs, and takes the answer of that kind.
+/// One of two waits for an answer.
+enum Either<A, B> {
+    Apart(A),
+    Together(B),
+}
+
+/// Hands a job in where its kind belongs, and takes the answer of that kind. Only the wait is a future: it does not carry the job,
+/// so that whoever awaits many of them moves little.
 macro_rules! submit {
-    ($batches:expr, $stream:ident, $job:ident => $answer:ident, $work:expr, $bytes:expr) => {
-        match $batches {
-            Batches::Apart { $stream, .. } => $stream.submit($work, $bytes).await,
-            Batches::Together(all) => match all.submit(Job::$job($work), $bytes).await? {
-                Answer::$answer(answer) => Ok(answer),
-                _ => unreachable!("a job has an answer of its own kind"),
-            },
+    ($batches:expr, $stream:ident, $job:ident => $answer:ident, $work:expr, $bytes:expr) => {{
+        let wait = match $batches {
+            Batches::Apart { $stream, .. } => Either::Apart($stream.submit($work, $bytes)),
+            Batches::Together(all) => Either::Together(all.submit(Job::$job($work), $bytes)),
+        };
+        async move {
+            match wait {
+                Either::Apart(wait) => wait.await,
+                Either::Together(wait) => match wait.await? {
+                    Answer::$answer(answer) => Ok(answer),
+                    _ => unreachable!("a job has an answer of its own kind"),
+                },
+            }
         }
-    };
+    }};
 }
 
 impl Batches {
@@ -68,23 +81,35 @@ impl Batches {
         }
     }
 
-    pub(crate) async fn claim(&self, attempt: Attempt, bytes: usize) -> Result<KeyClaimed, StoreError> {
+    pub(crate) fn claim(
+        &self,
+        attempt: Attempt,
+        bytes: usize,
+    ) -> impl Future<Output = Result<KeyClaimed, StoreError>> + Send {
         submit!(self, claims, Claim => Claimed, attempt, bytes)
     }
 
-    pub(crate) async fn settle(&self, settle: KeySettle, bytes: usize) -> Result<KeySettled, StoreError> {
+    pub(crate) fn settle(
+        &self,
+        settle: KeySettle,
+        bytes: usize,
+    ) -> impl Future<Output = Result<KeySettled, StoreError>> + Send {
         submit!(self, settles, Settle => Settled, settle, bytes)
     }
 
-    pub(crate) async fn message(&self, message: Numbered, bytes: usize) -> Result<Enqueued, StoreError> {
+    pub(crate) fn message(
+        &self,
+        message: Numbered,
+        bytes: usize,
+    ) -> impl Future<Output = Result<Enqueued, StoreError>> + Send {
         submit!(self, messages, Message => Enqueued, message, bytes)
     }
 
-    pub(crate) async fn settlement(
+    pub(crate) fn settlement(
         &self,
         settlement: Settlement,
         bytes: usize,
-    ) -> Result<Stepped, StoreError> {
+    ) -> impl Future<Output = Result<Stepped, StoreError>> + Send {
         submit!(self, settlements, Settlement => Stepped, settlement, bytes)
     }
 }

@@ -35,7 +35,7 @@ impl Beginner {
             match told.try_recv() {
                 Ok(may) => return Some(may),
                 Err(oneshot::error::TryRecvError::Closed) => return None,
-                Err(oneshot::error::TryRecvError::Empty) => self.write().await,
+                Err(oneshot::error::TryRecvError::Empty) => Box::pin(self.write()).await,
             }
         }
     }

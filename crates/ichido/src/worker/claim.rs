@@ -99,7 +99,8 @@ impl Claims {
         if claim.holds_at(self.clock.own() + long) {
             return true;
         }
-        self.renew(std::slice::from_ref(claim), claim.lease).await;
+        // Apart, because few get here, and every attempt would carry the room for it.
+        Box::pin(self.renew(std::slice::from_ref(claim), claim.lease)).await;
         self.hold_now(claim)
     }
 

@@ -80,6 +80,11 @@ impl Pacer {
         if let Some(slot) = self.free() {
             return slot;
         }
+        // Apart, because few get here, and every attempt would carry the room for it.
+        Box::pin(self.slot_asked_for()).await
+    }
+
+    async fn slot_asked_for(&self) -> Slot {
         // It may only have been long since anybody looked.
         self.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
         if let Some(slot) = self.free() {
@@ -133,7 +138,8 @@ impl Pacer {
                 Some(PaceReport::Throttled | PaceReport::Failure) => (),
             }
         }
-        self.report().await;
+        // Apart for the same reason.
+        Box::pin(self.report()).await;
     }
 
     /// Reads the row, unless somebody did since then, by our own clock.
