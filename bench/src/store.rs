@@ -10,6 +10,7 @@ use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::lifecycle::Event;
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
@@ -157,7 +158,13 @@ async fn drain(store: &Store, pool: &PgPool) -> Vec<Line> {
 }
 
 async fn drain_all(store: Store) -> usize {
-    let terms = ClaimTerms { node: Uuid::now_v7(), lease: Duration::from_secs(30), marks: false };
+    let terms = ClaimTerms {
+        node: Uuid::now_v7(),
+        lease: Duration::from_secs(30),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     let batch = NonZeroU32::new(1_000).expect("not zero");
     let mut drained = 0;
     loop {

@@ -34,6 +34,7 @@ pub mod message;
 pub mod node;
 mod placement;
 mod postgres;
+mod promised;
 mod record;
 pub mod rescue;
 mod rows;

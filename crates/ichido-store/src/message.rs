@@ -35,7 +35,13 @@
 //! assert_eq!(store.message_enqueue(message).await?, Enqueued::Same { id });
 //!
 //! // Claim. When there is nothing, wait for a wake-up and look again after a bound in any case.
-//! let terms = ClaimTerms { node: Uuid::now_v7(), lease: Duration::from_secs(30), marks: false };
+//! let terms = ClaimTerms {
+//!     node: Uuid::now_v7(),
+//!     lease: Duration::from_secs(30),
+//!     marks: false,
+//!     guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+//!     travels_for: Duration::from_mins(1),
+//! };
 //! let few = NonZeroU32::new(32).ok_or("at least one")?;
 //! let mut works = store.work_claim(&queue, few, terms).await?;
 //! while works.is_empty() {
@@ -111,7 +117,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Begun, Event, History, Stage, State};
-use ichido_core::retry::Retry;
+use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
@@ -309,6 +315,11 @@ pub struct ClaimTerms {
     /// Whether the beginning of each call will be marked ([`Begun::NotYet`]), by [`Store::work_begin`](crate::Store::work_begin):
     /// for irreversible work without keys. The example is at [`rescue`](crate::rescue).
     pub marks: bool,
+    /// What the one who claims believes of repetitions. Kept with the claim: should its holder die, a rescue goes by this or by
+    /// its own belief, whichever promises less (SPEC F2).
+    pub guarantee: Guarantee,
+    /// How long after its beginning a call may still be travelling; kept likewise, and the longer one holds.
+    pub travels_for: Duration,
 }
 
 /// A claimed message.

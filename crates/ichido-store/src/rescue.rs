@@ -30,18 +30,16 @@
 //! }
 //!
 //! let lease = Duration::from_secs(30);
-//! let terms = ClaimTerms { node: Uuid::now_v7(), lease, marks: true };
+//! let (guarantee, travels_for) = (Guarantee::Nothing, Duration::from_mins(10));
+//! let terms = ClaimTerms { node: Uuid::now_v7(), lease, marks: true, guarantee, travels_for };
 //! let works = store.work_claim(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
 //! // Right before the call: `false` means that the claim was lost meanwhile, and the call must not be made.
 //! assert_eq!(store.work_begin(&[(works[0].id, works[0].fence)]).await?, [true]);
 //!
 //! // The worker dies. When its lease is over, any node rescues what it held, one claim at a time.
 //! # store.skew_by(lease + Duration::from_secs(1));
-//! let of_queue = |_queue: &QueueName| RescueTerms {
-//!     guarantee: Guarantee::Nothing,
-//!     wait: Duration::from_secs(2),
-//!     travels_for: Duration::from_mins(10),
-//! };
+//! let of_queue =
+//!     |_queue: &QueueName| RescueTerms { guarantee, wait: Duration::from_secs(2), travels_for };
 //! let mut rescued = 0;
 //! while let Some(count) = store.work_rescue(of_queue).await? {
 //!     rescued += count;
@@ -74,6 +72,10 @@ pub(crate) struct Lapsed {
     pub(crate) now: Timestamp,
     /// Whether the lease held one message only.
     pub(crate) alone: bool,
+    /// What its holder believed of repetitions.
+    pub(crate) guarantee: Guarantee,
+    /// How long its holder's calls may be travelling.
+    pub(crate) travels_for: Duration,
     pub(crate) left: Vec<LapsedMessage>,
 }
 
@@ -87,7 +89,8 @@ pub(crate) struct LapsedMessage {
     pub(crate) history: History,
 }
 
-/// What a queue's owner says about messages whose worker is gone.
+/// What a queue's owner says about messages whose worker is gone. Where that worker was told otherwise, the more careful of the two
+/// holds: the call was made under what it believed.
 #[derive(Clone, Copy, Debug)]
 pub struct RescueTerms {
     /// What the queue's destination promises about repetitions.
@@ -114,6 +117,8 @@ pub struct Rescued {
 /// The steps of all that a lapsed lease still holds.
 pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
     let mut moves = Moves::default();
+    let guarantee = terms.guarantee.weaker(lapsed.guarantee);
+    let travels_for = terms.travels_for.max(lapsed.travels_for);
     for message in &lapsed.left {
         let history = message.history;
         let state = State::Sending {
@@ -126,9 +131,9 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
         let event = Event::WorkerDied {
             fence: lapsed.fence,
             alone: lapsed.alone,
-            safety: history.safety(terms.guarantee, lapsed.now),
+            safety: history.safety(guarantee, lapsed.now),
             due: lapsed.now.plus(terms.wait),
-            travels_until: lapsed.now.plus(terms.travels_for),
+            travels_until: lapsed.now.plus(travels_for),
         };
         let moving = Moving { id: message.id, queue: lapsed.queue.clone(), priority: message.priority };
         let stamp = Stamp {

@@ -156,7 +156,13 @@ async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
 }
 
 async fn send_some(store: &Store, say: &impl Fn(String)) {
-    let terms = ClaimTerms { node: Uuid::now_v7(), lease: LEASE, marks: false };
+    let terms = ClaimTerms {
+        node: Uuid::now_v7(),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     let work = match store.work_claim(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
         Ok(work) => work,
         Err(error) => return expected(&error),
@@ -271,7 +277,13 @@ async fn finish(store: &Store) {
     loop {
         while store.work_rescue(|_| terms).await.expect("rescued").is_some() {}
         store.work_promote(10_000).await.expect("promoted");
-        let terms = ClaimTerms { node: Uuid::now_v7(), lease: LEASE, marks: false };
+        let terms = ClaimTerms {
+            node: Uuid::now_v7(),
+            lease: LEASE,
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
         let work = store
             .work_claim(&queue(), NonZeroU32::new(500).expect("not zero"), terms)
             .await

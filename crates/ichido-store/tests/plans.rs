@@ -56,7 +56,7 @@ async fn add_present(connection: &mut PgConnection) {
             "INSERT INTO ichido.letters (message_id, queue, state, effect, code, error, since, tries, deaths) SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', 'no', now(), 1, 0 FROM generate_series(951, 999) n"
         ),
         format!(
-            "INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, message_ids) SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, false, ARRAY[{id}] FROM generate_series(1000, 1000) n"
+            "INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, travels_for, message_ids) SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, false, 'nothing', 0, ARRAY[{id}] FROM generate_series(1000, 1000) n"
         ),
     ];
     for statement in statements {
@@ -135,7 +135,9 @@ const CLAIM_SQL: &str = include_str!("../src/postgres/sql/work_claim.sql");
 
 async fn claim(connection: &mut PgConnection) -> Plan {
     let nothing = "00000000-0000-0000-0000-000000000000";
-    let arguments = format!("'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0");
+    let arguments = format!(
+        "'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'nothing', NULL, 0"
+    );
     plan(connection, CLAIM_SQL, &arguments).await
 }
 

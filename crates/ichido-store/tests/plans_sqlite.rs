@@ -303,7 +303,13 @@ impl Counted {
 
     async fn claimed(&self) -> (u64, Vec<Work>) {
         self.enqueue(Duration::ZERO).await;
-        let terms = ClaimTerms { node: Uuid::from_u128(1), lease: LEASE, marks: true };
+        let terms = ClaimTerms {
+            node: Uuid::from_u128(1),
+            lease: LEASE,
+            marks: true,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
         let (cost, work) =
             self.cost(self.store.work_claim(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
         let work = work.unwrap();

@@ -100,7 +100,13 @@ async fn all_wait() {
 }
 
 fn terms() -> ClaimTerms {
-    ClaimTerms { node: Uuid::from_u128(1), lease: LEASE, marks: false }
+    ClaimTerms {
+        node: Uuid::from_u128(1),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    }
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::lifecycle::{Event, State};
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
 use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Stepped};
@@ -105,7 +106,13 @@ async fn child_one_after_another() {
     for _ in 0..ROUNDS {
         assert!(matches!(store.message_enqueue(message()).await.unwrap(), Enqueued::New { .. }));
         mark();
-        let terms = ClaimTerms { node: Uuid::from_u128(1), lease: LEASE, marks: false };
+        let terms = ClaimTerms {
+            node: Uuid::from_u128(1),
+            lease: LEASE,
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
         let work = store.work_claim(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
         mark();
         let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());

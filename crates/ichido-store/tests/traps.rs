@@ -8,6 +8,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
@@ -68,7 +69,13 @@ async fn a_lease_runs_from_the_moment_of_the_claim() {
     let store = Store::open(&database.url, 2).await.expect("the store opens");
     store.message_enqueue(message("k")).await.expect("put in");
     let node = Uuid::from_u128(1);
-    let terms = ClaimTerms { node, lease: Duration::from_secs(30), marks: false };
+    let terms = ClaimTerms {
+        node,
+        lease: Duration::from_secs(30),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     let queue = QueueName::parse("orders").expect("a name");
     let work = store.work_claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, Failure, Stage};
-use ichido_core::retry::Safety;
+use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::letter::LetterFilter;
@@ -28,7 +28,13 @@ fn message(key: &str) -> NewMessage {
 async fn die(store: &Store, key: &str) -> Uuid {
     let put = store.message_enqueue(message(key)).await.expect("put in");
     let Enqueued::New { id } = put else { panic!("{put:?}") };
-    let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_secs(30), marks: false };
+    let terms = ClaimTerms {
+        node: Uuid::nil(),
+        lease: Duration::from_secs(30),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     let work =
         store.work_claim(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
     let (fence, failure, effect) = (work.fence, Failure::ForGood, Effect::NotDone);

@@ -72,7 +72,13 @@ async fn many_dead(fixture: &Fixture) {
     for put in fixture.store.messages_enqueue((0..LETTERS).map(new).collect()).await {
         put.unwrap();
     }
-    let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_hours(1), marks: false };
+    let terms = ClaimTerms {
+        node: Uuid::nil(),
+        lease: Duration::from_hours(1),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     loop {
         let works = fixture.store.work_claim(&queue(QUEUE), many(5_000), terms).await.unwrap();
         if works.is_empty() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Event;
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::{postgres, sqlite};
@@ -49,7 +50,13 @@ impl Drop for KeyFile {
 async fn sent(url: &str, count: usize) -> Vec<Uuid> {
     let store = Store::open(url, 2).await.expect("the store");
     let queue = QueueName::parse("orders").expect("a name");
-    let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_secs(30), marks: false };
+    let terms = ClaimTerms {
+        node: Uuid::nil(),
+        lease: Duration::from_secs(30),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     let mut ids = Vec::new();
     for _ in 0..count {
         let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, Failure};
-use ichido_core::retry::Safety;
+use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
@@ -136,7 +136,13 @@ impl Place {
         for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
             put.expect("put in");
         }
-        let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_hours(1), marks: false };
+        let terms = ClaimTerms {
+            node: Uuid::nil(),
+            lease: Duration::from_hours(1),
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
         let many = NonZeroU32::new(count).expect("some");
         let works = self.store.work_claim(&queue, many, terms).await.expect("claimed");
         let note = Note {

@@ -43,6 +43,21 @@ impl Guarantee {
             (Self::Nothing, _) => Safety::Neither,
         }
     }
+
+    /// What both of these promises cover: of two that differ about one call, neither is believed further than the other goes.
+    #[must_use]
+    pub fn weaker(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing, _) | (_, Self::Nothing) => Self::Nothing,
+            (Self::HonoursKeys { keeps_for }, Self::HonoursKeys { keeps_for: other }) => {
+                Self::HonoursKeys { keeps_for: keeps_for.min(other) }
+            }
+            // What is harmless at any time is harmless for as long as a key is remembered.
+            (keyed @ Self::HonoursKeys { .. }, Self::Repeatable)
+            | (Self::Repeatable, keyed @ Self::HonoursKeys { .. }) => keyed,
+            (Self::Repeatable, Self::Repeatable) => Self::Repeatable,
+        }
+    }
 }
 
 /// The repetition is refused, because the effect may be there already.

@@ -227,6 +227,21 @@ fn a_receiver_covers_a_repetition_only_while_it_remembers_the_key() {
 }
 
 #[test]
+fn of_two_promises_the_weaker_is_believed() {
+    let keyed = |secs| Guarantee::HonoursKeys { keeps_for: Duration::from_secs(secs) };
+    let of = |one: Guarantee, other: Guarantee| {
+        assert_eq!(one.weaker(other), other.weaker(one), "whoever said which");
+        one.weaker(other)
+    };
+    for any in [Guarantee::Nothing, Guarantee::Repeatable, keyed(10)] {
+        assert_eq!(of(any, any), any);
+        assert_eq!(of(any, Guarantee::Nothing), Guarantee::Nothing);
+        assert_eq!(of(any, Guarantee::Repeatable), any);
+    }
+    assert_eq!(of(keyed(10), keyed(20)), keyed(10));
+}
+
+#[test]
 fn a_hop_repeats_a_keyed_post_after_network_faults_and_502_to_504_only() {
     let answer = |status| Seen::Answer(Answer { status, headers: &[], body: b"", echo: Echo::Absent });
     for status in [502, 503, 504] {
@@ -270,7 +285,28 @@ fn cap(retry: &Retry) -> Duration {
     }
 }
 
+fn guarantees() -> impl Strategy<Value = Guarantee> {
+    prop_oneof![
+        Just(Guarantee::Nothing),
+        Just(Guarantee::Repeatable),
+        (0_u64..100).prop_map(|secs| Guarantee::HonoursKeys { keeps_for: Duration::from_secs(secs) }),
+    ]
+}
+
 proptest! {
+    /// A repetition that the weaker of two promises lets through is let through by each of them.
+    #[test]
+    fn the_weaker_promise_lets_nothing_through_that_one_of_the_two_refuses(
+        one in guarantees(),
+        other in guarantees(),
+        doubt in proptest::option::of(0_i64..100),
+        effect in prop_oneof![Just(Effect::NotDone), Just(Effect::Unknown)],
+    ) {
+        let at = |secs: i64| Timestamp::from_micros(secs * 1_000_000);
+        let may = |guarantee: Guarantee| may_repeat(guarantee.safety(doubt.map(at), at(100)), effect).is_ok();
+        prop_assert_eq!(may(one.weaker(other)), may(one) && may(other));
+    }
+
     #[test]
     fn a_wait_is_never_below_the_hint_nor_above_cap_plus_jitter(
         retry in retries(),

@@ -126,8 +126,13 @@ CREATE TABLE ichido.leases (
     lease_until timestamptz NOT NULL,
     marks       boolean     NOT NULL, -- Whether the beginning of each call is marked in `begun`.
     suspect     boolean     NOT NULL, -- Whether it was claimed alone because a worker had died with it.
+    guarantee   text        NOT NULL, -- What its holder believed of repetitions: who rescues it may have been told otherwise.
+    keeps_for   bigint,               -- Microseconds for which keys are honoured.
+    travels_for bigint      NOT NULL, -- Microseconds for which its holder's calls may be travelling.
     message_ids uuid[]      NOT NULL,
-    CONSTRAINT leases_some CHECK (cardinality(message_ids) > 0)
+    CONSTRAINT leases_some CHECK (cardinality(message_ids) > 0),
+    CONSTRAINT leases_guarantee CHECK (guarantee IN ('nothing', 'repeatable', 'honours_keys')),
+    CONSTRAINT leases_keeps CHECK ((guarantee = 'honours_keys') = (keeps_for IS NOT NULL))
 );
 
 -- Ids do not compress; trying costs a tenth of a claim.

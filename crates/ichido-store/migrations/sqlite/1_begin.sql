@@ -118,8 +118,13 @@ CREATE TABLE ichido_leases (
     lease_until INTEGER NOT NULL,
     marks       INTEGER NOT NULL CHECK (marks IN (0, 1)), -- Whether the beginning of each call is marked in `ichido_begun`.
     suspect     INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- Whether it was claimed alone because a worker had died with it.
+    guarantee   TEXT    NOT NULL, -- What its holder believed of repetitions: who rescues it may have been told otherwise.
+    keeps_for   INTEGER,          -- Microseconds for which keys are honoured.
+    travels_for INTEGER NOT NULL, -- Microseconds for which its holder's calls may be travelling.
     message_ids TEXT    NOT NULL,
-    CONSTRAINT leases_some CHECK (json_array_length(message_ids) > 0)
+    CONSTRAINT leases_some CHECK (json_array_length(message_ids) > 0),
+    CONSTRAINT leases_guarantee CHECK (guarantee IN ('nothing', 'repeatable', 'honours_keys')),
+    CONSTRAINT leases_keeps CHECK ((guarantee = 'honours_keys') = (keeps_for IS NOT NULL))
 ) STRICT;
 
 CREATE INDEX ichido_leases_lapse ON ichido_leases (lease_until);

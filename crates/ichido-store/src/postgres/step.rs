@@ -15,6 +15,7 @@ use crate::error::StoreError;
 use crate::held::lock;
 use crate::message::{Note, QueueName, Stepped};
 use crate::placement::{Before, Moves, Moving, Placed, Stamp, effect_name, operate, standing_of};
+use crate::promised;
 use crate::rescue::Lapsed;
 use crate::rows::{
     final_state, held_state, history_of, lapsed_message, letter_before, letter_state, priority, queue_name,
@@ -220,6 +221,8 @@ impl Postgres {
             claimed_at: lease.moment("claimed_at")?,
             now: lease.moment("now")?,
             alone: ids.len() == 1,
+            guarantee: promised::guarantee(&lease)?,
+            travels_for: promised::travels_for(&lease)?,
             left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
         };
         let moves = judge(&lapsed);

@@ -26,6 +26,7 @@ use crate::held::{Ending, Ends, lock};
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::micros;
 use crate::placement::{Moves, Stamp};
+use crate::promised::Promised;
 use crate::rows::{self, work};
 
 /// How often reports are looked at again when others about the same messages get ahead.
@@ -98,6 +99,7 @@ impl Postgres {
         terms: ClaimTerms,
         place: Place,
     ) -> Result<Vec<Work>, StoreError> {
+        let promised = Promised::of(&terms);
         let rows = self
             .calls
             .all(
@@ -109,7 +111,10 @@ impl Postgres {
                     .bind(i64::from(count.get()))
                     .bind(micros(terms.lease))
                     .bind(terms.marks)
-                    .bind(self.skew()),
+                    .bind(self.skew())
+                    .bind(promised.guarantee)
+                    .bind(promised.keeps_for)
+                    .bind(promised.travels_for),
             )
             .await?;
         let work = self.claimed(queue, terms, &rows)?;
@@ -120,6 +125,7 @@ impl Postgres {
     }
 
     async fn claim_suspect(&self, queue: &QueueName, terms: ClaimTerms) -> Result<Vec<Work>, StoreError> {
+        let promised = Promised::of(&terms);
         let rows = self
             .calls
             .all(
@@ -128,7 +134,10 @@ impl Postgres {
                     .bind(terms.node)
                     .bind(micros(terms.lease))
                     .bind(terms.marks)
-                    .bind(self.skew()),
+                    .bind(self.skew())
+                    .bind(promised.guarantee)
+                    .bind(promised.keeps_for)
+                    .bind(promised.travels_for),
             )
             .await?;
         self.claimed(queue, terms, &rows)

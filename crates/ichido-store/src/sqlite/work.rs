@@ -18,6 +18,7 @@ use crate::error::StoreError;
 use crate::held::{End, Ending, Ends};
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::placement::{Moves, Stamp};
+use crate::promised::Promised;
 use crate::rows::{self, work};
 
 impl Sqlite {
@@ -234,7 +235,7 @@ async fn take(
         .bind(json::text(rows))
         .execute(writing.connection())
         .await?;
-    let now = writing.now;
+    let (now, promised) = (writing.now, Promised::of(&terms));
     sqlx::query(include_str!("sql/lease_add.sql"))
         .bind(number(fence))
         .bind(queue.as_str())
@@ -243,6 +244,9 @@ async fn take(
         .bind(now.plus(terms.lease).as_micros())
         .bind(terms.marks)
         .bind(suspect)
+        .bind(promised.guarantee)
+        .bind(promised.keeps_for)
+        .bind(promised.travels_for)
         .bind(json::text(work.iter().map(|work| json::id(work.id))))
         .execute(writing.connection())
         .await?;

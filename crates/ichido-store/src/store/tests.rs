@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
 use uuid::Uuid;
 
 use super::Store;
@@ -19,7 +20,13 @@ fn message(key: &str) -> NewMessage {
 }
 
 async fn claimed(store: &Store) -> usize {
-    let terms = ClaimTerms { node: Uuid::nil(), lease: PATIENCE, marks: false };
+    let terms = ClaimTerms {
+        node: Uuid::nil(),
+        lease: PATIENCE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
     store.work_claim(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
 }
 

@@ -213,7 +213,13 @@ pub(crate) fn message(text: &str) -> NewMessage {
 }
 
 pub(crate) fn terms() -> ClaimTerms {
-    ClaimTerms { node: Uuid::from_u128(1), lease: LEASE, marks: false }
+    ClaimTerms {
+        node: Uuid::from_u128(1),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    }
 }
 
 pub(crate) fn new_id(enqueued: Enqueued) -> Uuid {

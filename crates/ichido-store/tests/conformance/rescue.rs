@@ -1,9 +1,9 @@
 //! Messages whose worker is gone (SPEC D12, E1, E2, F2).
 
-use ichido_core::lifecycle::Doubt;
-use ichido_core::retry::Guarantee;
+use ichido_core::lifecycle::{Doubt, Event, Failure};
+use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
-use ichido_store::message::{NewMessage, Note, QueueName, Settlement};
+use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
 use ichido_store::rescue::RescueTerms;
 
 use crate::both_databases;
@@ -30,6 +30,71 @@ both_databases! {
         assert_eq!((fixture.status(id).await, fixture.status(elsewhere).await), ("parked", "sending"));
         let rescued = fixture.store.work_rescue_of(&[other], of(KEYED)).await.unwrap().unwrap();
         assert_eq!((rescued.count, rescued.parked, rescued.dead), (1, vec![], vec![]));
+    }
+
+    /// SPEC F2, D12: the call was made under what its holder believed, whatever the one who rescues was told since.
+    #[test]
+    async fn of_holder_and_rescuer_the_one_who_promises_less_is_believed(fixture: Fixture) {
+        let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
+        for (number, holder, rescuer, state) in [
+            (0, Guarantee::Nothing, KEYED, "parked"),
+            (1, Guarantee::Nothing, Guarantee::Repeatable, "parked"),
+            (2, KEYED, Guarantee::Nothing, "parked"),
+            (3, Guarantee::Repeatable, Guarantee::Nothing, "parked"),
+            (4, KEYED, KEYED, "failed"),
+            (5, Guarantee::Repeatable, KEYED, "failed"),
+            (6, KEYED, Guarantee::Repeatable, "failed"),
+            (7, brief, brief, "failed"),
+        ] {
+            let id = fixture.enqueue(&format!("k{number}")).await;
+            let terms = ClaimTerms { guarantee: holder, ..terms() };
+            only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+            fixture.pass(AFTER_LEASE);
+            assert_eq!(fixture.rescue(rescuer).await, Some(1));
+            assert_eq!(fixture.status(id).await, state, "{holder:?} held it, {rescuer:?} rescues");
+        }
+    }
+
+    /// SPEC F2: a receiver that its holder said to forget keys sooner may have forgotten the first of two calls.
+    #[test]
+    async fn of_holder_and_rescuer_the_shorter_memory_of_a_key_is_believed(fixture: Fixture) {
+        let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
+        for (key, first, second, state) in
+            [("k1", brief, KEYED, "parked"), ("k2", KEYED, brief, "parked"), ("k3", KEYED, KEYED, "failed")]
+        {
+            let id = fixture.enqueue(key).await;
+            let work = fixture.claim_one().await;
+            let failure = Failure::Again { due: work.claimed_at.plus(BACKOFF) };
+            let (fence, effect, safety) = (work.fence, Effect::Unknown, Safety::Keyed);
+            let unknown = Event::Failed { fence, failure, effect, safety, travels_until: work.claimed_at };
+            fixture.settle(&work, unknown).await;
+            assert_eq!(fixture.status(id).await, "failed", "in doubt, and to be sent again");
+            fixture.pass(BACKOFF);
+            fixture.promote().await;
+            let terms = ClaimTerms { guarantee: first, ..terms() };
+            only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+            fixture.pass(AFTER_LEASE);
+            assert_eq!(fixture.rescue(second).await, Some(1));
+            assert_eq!(fixture.status(id).await, state, "{first:?} held it, {second:?} rescues");
+        }
+    }
+
+    /// SPEC F2: nobody decides that it was not done before the holder's call can have settled, either.
+    #[test]
+    async fn of_holder_and_rescuer_the_longer_way_of_a_call_is_believed(fixture: Fixture) {
+        for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
+            let id = fixture.enqueue(key).await;
+            let terms = ClaimTerms { guarantee: Guarantee::Nothing, travels_for: longer, ..terms() };
+            only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+            fixture.pass(AFTER_LEASE);
+            let before = fixture.store.now().await.unwrap();
+            fixture.rescue(Guarantee::Nothing).await;
+            let after = fixture.store.now().await.unwrap();
+            let letters = fixture.store.letter_find(&[id]).await.unwrap();
+            let Some(Doubt { travels_until, .. }) = only(letters).history.doubt else { panic!("no doubt") };
+            let longest = longer.max(TRAVELS_FOR);
+            assert!((before.plus(longest)..=after.plus(longest)).contains(&travels_until), "{travels_until}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_store::message::{ClaimTerms, Note, Settlement};
+use ichido_store::message::{Note, Settlement};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -101,7 +101,7 @@ impl Lane {
         let (node, served) = (&self.node, &self.served);
         let pacer = &served.aim.pacer;
         let count = pacer.room(served.settings.batch_size);
-        let terms = ClaimTerms { node: node.id, lease: served.settings.lease, marks: served.marks() };
+        let terms = served.claim_terms(node.id);
         let asked = node.clock.ask();
         let alone = Arc::clone(&node.suspect).try_acquire_owned().ok();
         // Never given up half way, or a claim might stand that nobody knows of.

@@ -8,7 +8,7 @@ use ichido_core::audit::AuditKey;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::message::QueueName;
+use ichido_store::message::{ClaimTerms, QueueName};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -52,6 +52,17 @@ impl Served {
     /// Whether a durable mark is made before each call.
     pub(super) fn marks(&self) -> bool {
         self.settings.marks.unwrap_or(self.aim.promise.guarantee == Guarantee::Nothing)
+    }
+
+    /// On what terms a node claims its messages.
+    pub(super) fn claim_terms(&self, node: Uuid) -> ClaimTerms {
+        ClaimTerms {
+            node,
+            lease: self.settings.lease,
+            marks: self.marks(),
+            guarantee: self.aim.promise.guarantee,
+            travels_for: self.aim.travels_for(),
+        }
     }
 
     /// The key that calls for a message carry.

@@ -70,6 +70,22 @@ both_databases! {
         assert_eq!(far.calls_of(ids[0]), 1);
     }
 
+    /// SPEC F2, D12: what a worker called that was told of no keys is not called again by one that was told otherwise.
+    #[test]
+    async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let worker = fixture.work(first_gated(&far, &gate));
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        drop(worker);
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = other.work(first_gated(&far, &gate).honours_keys(DAY));
+        let row = other.until_row(id, |row| row.status != Stage::Sending).await;
+        assert_eq!((row.status, row.effect), (Stage::Parked, Effect::Unknown));
+        assert_eq!(far.count(), 1);
+    }
+
     /// SPEC D12: a worker that stood still past its lease makes no call that it had not begun, and cannot settle.
     #[test]
     async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: Fixture) {

@@ -53,7 +53,13 @@ impl Fixture {
         for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
             put.unwrap();
         }
-        let terms = ClaimTerms { node: Uuid::nil(), lease: Duration::from_hours(1), marks: false };
+        let terms = ClaimTerms {
+            node: Uuid::nil(),
+            lease: Duration::from_hours(1),
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
         let works = self.store.work_claim(queue, many(count), terms).await.unwrap();
         let note = Note { code: Some(ErrorCode::BadRequest), ..Note::default() };
         let died = |work: &Claimed| {

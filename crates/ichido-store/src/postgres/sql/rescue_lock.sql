@@ -1,6 +1,6 @@
 -- Locks one lapsed lease, of the queues $2 if any are named, in a statement of its own: what is left is computed by the next one,
 -- whose snapshot sees every settle that held the lock before us.
-SELECT l.fence, l.queue, l.node, l.claimed_at, l.marks, l.suspect, l.message_ids, now.at AS now
+SELECT l.fence, l.queue, l.node, l.claimed_at, l.marks, l.suspect, l.guarantee, l.keeps_for, l.travels_for, l.message_ids, now.at AS now
 FROM ichido.leases l, (SELECT clock_timestamp() + $1 * interval '1 microsecond' AS at) AS now
 WHERE l.lease_until <= (SELECT clock_timestamp() + $1 * interval '1 microsecond')
   AND ($2::text[] IS NULL OR l.queue = ANY ($2))

@@ -20,8 +20,9 @@ picked AS (
     RETURNING message_id, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence
 ),
 lease AS (
-    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, message_ids)
-    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $6 * interval '1 microsecond', $7, false, array_agg(message_id)
+    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, keeps_for, travels_for, message_ids)
+    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $6 * interval '1 microsecond', $7, false,
+           $9, $10::bigint, $11::bigint, array_agg(message_id)
     FROM picked, now GROUP BY now.at
     RETURNING fence, claimed_at
 ),

@@ -8,8 +8,9 @@ picked AS (
     RETURNING message_id, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence
 ),
 lease AS (
-    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, message_ids)
-    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $3 * interval '1 microsecond', $4, true, array_agg(message_id)
+    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, keeps_for, travels_for, message_ids)
+    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $3 * interval '1 microsecond', $4, true,
+           $6, $7::bigint, $8::bigint, array_agg(message_id)
     FROM picked, now GROUP BY now.at
     RETURNING fence, claimed_at
 ),
