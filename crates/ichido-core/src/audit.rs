@@ -5,15 +5,16 @@
 //! here reads a database: pages of it come in, findings go out.
 //!
 //! An [`entry::Entry`] is hashed into a [`leaf::Leaf`], which also holds the hash of the entry before it of the same message: a
-//! message's entries are a chain. The leaves of one span are a Merkle tree, whose root stands in a [`seal::Seal`]; each seal holds
+//! message's entries are a chain, which begins from the code of what was asked for ([`request::Request`]). The leaves of one span are a Merkle tree, whose root stands in a [`seal::Seal`]; each seal holds
 //! the code of the one before it, and its own code is an HMAC under a key that is not in the database. The last seal's
 //! [`seal::Head`], kept elsewhere, vouches for all before it.
 //!
-//! What it cannot show: entries that are not sealed yet, and seals that were cut off at the end, unless a head was kept.
+//! What it cannot show: entries that are not sealed yet, a request of which no entry is sealed yet, and seals that were cut off at the end, unless a head was kept.
 
 pub mod entry;
 mod framing;
 pub mod leaf;
+pub mod request;
 pub mod seal;
 pub mod verify;
 

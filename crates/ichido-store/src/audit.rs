@@ -30,10 +30,11 @@
 //! [`Store::audit_prune`]: crate::Store::audit_prune
 //! [`Store::message_forget_keyed`]: crate::Store::message_forget_keyed
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ichido_core::audit::entry::{Entry, EntryId, Subject};
-use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::leaf::{self, Leaf, Previous};
+use ichido_core::audit::request::Request;
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
 use ichido_core::audit::verify::Stored;
 use ichido_core::audit::{AuditKey, Code};
@@ -43,7 +44,7 @@ use uuid::Uuid;
 use crate::columns::Columns;
 use crate::error::StoreError;
 
-/// The most entries of one seal: some 300 kB of leaves. On PostgreSQL the entries of one transaction stay together, and may be more.
+/// The most entries of one seal: some 440 kB of leaves. On PostgreSQL the entries of one transaction stay together, and may be more.
 pub const SEAL_ENTRIES_MAX: u32 = 4096;
 
 /// How many seals are read at once.
@@ -170,21 +171,53 @@ pub(crate) fn firsts(entries: &[Entry]) -> Vec<EntryId> {
     firsts
 }
 
-/// The seal that follows, over entries of which each message's are in order. `before` has the entries before the first ones.
+/// The code of what a message asked for, by its id. The hash of the bytes is computed where they are.
+pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, Code), StoreError> {
+    let request = Request {
+        content_type: row.text("content_type")?,
+        hash,
+        priority: row.small("priority")?,
+        tries_allowed: row.count("tries_allowed")?.into(),
+        due: row.moment_or_none("due")?,
+    };
+    Ok((row.uuid("message_id")?, request.code()))
+}
+
+/// The messages whose first entry is among these: nothing of them is before.
+pub(crate) fn begun(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
+    let before: HashSet<Uuid> = before.iter().map(|entry| entry.id.message).collect();
+    let mut messages: Vec<Uuid> = entries.iter().map(|entry| entry.id.message).collect();
+    messages.dedup();
+    messages.retain(|message| !before.contains(message));
+    messages
+}
+
+/// The messages of which a list has the first entry.
+pub(crate) fn begun_in(leaves: &[Leaf]) -> Vec<Uuid> {
+    let is_first = |leaf: &&Leaf| matches!(leaf.previous, Previous::Request(_));
+    leaves.iter().filter(is_first).map(|leaf| leaf.id.message).collect()
+}
+
+/// What the first entries of a seal follow: the entries before them, and where none is, what was asked for.
+pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, Code>) -> HashMap<Uuid, Previous> {
+    let entries = before.iter().map(|entry| (entry.id.message, Previous::Entry(entry.content())));
+    requests.into_iter().map(|(message, code)| (message, Previous::Request(code))).chain(entries).collect()
+}
+
+/// The seal that follows, over entries of which each message's are in order. `previous` has what the first ones follow.
 pub(crate) fn next_seal(
     last: Option<&Seal>,
     entries: &[Entry],
-    before: &[Entry],
+    mut previous: HashMap<Uuid, Previous>,
     (until, now): (i64, Timestamp),
     key: Option<&AuditKey>,
 ) -> Option<(Seal, Vec<Leaf>)> {
     let number = last.map_or(1, |last| last.number + 1);
-    let mut previous: HashMap<Uuid, Code> =
-        before.iter().map(|entry| (entry.id.message, entry.content())).collect();
     let mut leaves: Vec<Leaf> = Vec::with_capacity(entries.len());
     for (index, entry) in (0_u32..).zip(entries) {
-        let leaf = Leaf::of(entry, previous.get(&entry.id.message).copied(), key, number, index);
-        previous.insert(leaf.id.message, leaf.content);
+        let follows = previous.get(&entry.id.message).copied().unwrap_or(Previous::Nothing);
+        let leaf = Leaf::of(entry, follows, key, number, index);
+        previous.insert(leaf.id.message, Previous::Entry(leaf.content));
         leaves.push(leaf);
     }
     let moments = || leaves.iter().map(|leaf| leaf.at);

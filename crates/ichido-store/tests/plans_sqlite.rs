@@ -121,7 +121,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 39] {
+fn statements() -> [Expected; 40] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -166,6 +166,7 @@ fn statements() -> [Expected; 39] {
         "seal_last" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid=?)"];
         "seal_page" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid>?)"];
         "seal_entries" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
+        "request_find" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id=?)"];
         "seal_before" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
         "seal_listed" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
         "seal_done" by ["ichido_unsealed USING PRIMARY KEY (message_id=?"];

@@ -120,20 +120,24 @@ async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
         ),
     )
     .await;
+    on_sqlite(&file.url, format!("UPDATE ichido_messages SET request = x'00' WHERE id = {}", hex(ids[3])))
+        .await;
     let (code, out, _) = run(&verify);
     assert_eq!(code, Some(1));
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[0].starts_with(&format!("changed: message {} entry ", ids[0])), "{out}");
     assert!(lines[0].contains(".0 in seal 1, of 20"), "{out}");
     assert!(lines[1].starts_with(&format!("removed: message {} entry ", ids[1])), "{out}");
-    assert!(lines[2].starts_with(&format!("inserted: message {} entry ", ids[2])), "{out}");
-    assert_eq!(lines[3], "TAMPERED WITH: 5 entries in 1 seals, 0 of them forgotten since");
+    assert!(lines[2].starts_with(&format!("request_changed: message {} entry ", ids[3])), "{out}");
+    assert!(lines[2].contains("differs from what was sealed"), "{out}");
+    assert!(lines[3].starts_with(&format!("inserted: message {} entry ", ids[2])), "{out}");
+    assert_eq!(lines[4], "TAMPERED WITH: 5 entries in 1 seals, 0 of them forgotten since");
     assert!(!out.contains("secret") && !out.contains(KEY.trim_end()));
 
     let (code, out, _) = run(&[&verify[..], &["--format", "json"]].concat());
     assert_eq!(code, Some(1));
     let report = json(&out);
-    assert_eq!((&report["whole"], &report["found"]), (&Value::Bool(false), &3.into()));
+    assert_eq!((&report["whole"], &report["found"]), (&Value::Bool(false), &4.into()));
     let finding = &report["findings"][1];
     assert_eq!((finding["kind"].as_str(), finding["seal"].as_u64()), (Some("removed"), Some(1)));
     assert_eq!(finding["message"].as_str(), Some(ids[1].to_string().as_str()));
@@ -155,6 +159,11 @@ async fn the_same_on_postgres() {
     let (code, out, _) = run(&verify);
     assert_eq!(code, Some(1));
     assert!(out.starts_with(&format!("changed: message {}", ids[1])), "{out}");
+    let change = format!("UPDATE ichido.messages SET request = '' WHERE id = '{}'", ids[2]);
+    connection.execute(AssertSqlSafe(change)).await.expect("changed");
+    let (code, out, _) = run(&verify);
+    assert_eq!(code, Some(1));
+    assert!(out.contains(&format!("request_changed: message {}", ids[2])), "{out}");
 }
 
 #[tokio::test]

@@ -22,19 +22,40 @@ pub struct Leaf {
     pub at: Timestamp,
     /// The code of all it says.
     pub content: Code,
-    /// That of the entry before it of the same message, as it was when this one was sealed.
-    pub previous: Option<Code>,
+    /// What it follows.
+    pub previous: Previous,
     /// Binds it to its place.
     pub tag: Tag,
 }
 
+/// What an entry follows, as it was when the entry was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Previous {
+    /// Nothing: it is the first about something that is no message.
+    Nothing,
+    /// The entry before it of the same message.
+    Entry(Code),
+    /// What was asked for: it is the message's first.
+    Request(Code),
+}
+
+impl Previous {
+    const fn parts(&self) -> (u8, Option<&Code>) {
+        match self {
+            Self::Nothing => (0, None),
+            Self::Entry(code) => (1, Some(code)),
+            Self::Request(code) => (2, Some(code)),
+        }
+    }
+}
+
 impl Leaf {
-    /// The bytes of a leaf without, and with, the code of one before it.
+    /// The bytes of a leaf without, and with, the code of what it follows.
     const BYTES: usize = 16 + 8 + 2 + 8 + 32 + 8 + 1;
     const BYTES_CHAINED: usize = Self::BYTES + 32;
 
     /// The leaf of an entry at a place of a seal.
-    pub fn of(entry: &Entry, previous: Option<Code>, key: Option<&AuditKey>, seal: u64, index: u32) -> Self {
+    pub fn of(entry: &Entry, previous: Previous, key: Option<&AuditKey>, seal: u64, index: u32) -> Self {
         let leaf =
             Self { id: entry.id, at: entry.at, content: entry.content(), previous, tag: Tag::default() };
         Self { tag: leaf.tag_at(key, seal, index), ..leaf }
@@ -57,7 +78,11 @@ impl Leaf {
         framing.number(self.id.step.into());
         framing.number(self.at.as_micros());
         framing.part(&self.content.0);
-        framing.part_or_none(self.previous.as_ref().map(|code| &code.0[..]));
+        let (kind, code) = self.previous.parts();
+        framing.part(&[kind]);
+        if let Some(code) = code {
+            framing.part(&code.0);
+        }
     }
 
     fn hash(&self) -> Code {
@@ -78,10 +103,9 @@ pub fn write(leaves: &[Leaf]) -> Vec<u8> {
         bytes.extend_from_slice(&leaf.at.as_micros().to_be_bytes());
         bytes.extend_from_slice(&leaf.content.0);
         bytes.extend_from_slice(&leaf.tag);
-        bytes.push(u8::from(leaf.previous.is_some()));
-        if let Some(previous) = &leaf.previous {
-            bytes.extend_from_slice(&previous.0);
-        }
+        let (kind, code) = leaf.previous.parts();
+        bytes.push(kind);
+        bytes.extend(code.iter().flat_map(|code| code.0));
     }
     bytes
 }
@@ -99,8 +123,9 @@ pub fn read(mut bytes: &[u8]) -> Option<Vec<Leaf>> {
         let content = Code(take(&mut bytes)?);
         let tag = take(&mut bytes)?;
         let previous = match take::<1>(&mut bytes)? {
-            [0] => None,
-            [1] => Some(Code(take(&mut bytes)?)),
+            [0] => Previous::Nothing,
+            [1] => Previous::Entry(Code(take(&mut bytes)?)),
+            [2] => Previous::Request(Code(take(&mut bytes)?)),
             _ => return None,
         };
         leaves.push(Leaf { id, at, content, previous, tag });

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::entry::{Entry, EntryId, Subject};
-use super::leaf::{self, Leaf};
+use super::leaf::{self, Leaf, Previous};
+use super::request::Request;
 use super::seal::{Forgotten, Head, Seal};
 use super::verify::{Finding, Kind, Report, Stored, Verifier};
 use super::{AuditKey, AuditKeyError, Code};
@@ -87,15 +88,40 @@ const CHANGES: [fn(&mut Entry); 27] = [
 #[derive(Clone)]
 struct Trail {
     entries: Vec<Entry>,
+    requests: HashMap<Uuid, Request<'static>>,
     seals: Vec<(Seal, Option<Vec<u8>>, Option<Code>)>,
     forgotten: HashMap<Uuid, Forgotten>,
 }
+
+fn request(message: Uuid) -> Request<'static> {
+    Request {
+        content_type: "text/plain",
+        hash: Request::hash(message.as_bytes()),
+        priority: 5,
+        tries_allowed: 3,
+        due: None,
+    }
+}
+
+/// Every field, each changed by itself.
+const REQUEST_CHANGES: [fn(&mut Request<'static>); 6] = [
+    |request| request.content_type = "text/html",
+    |request| request.hash[31] ^= 1,
+    |request| request.priority -= 1,
+    |request| request.tries_allowed += 1,
+    |request| request.due = Some(Timestamp::EPOCH),
+    // A byte that moves across a border.
+    |request| request.content_type = "text/plai",
+];
 
 /// Seals the entries in parts of these sizes.
 fn sealed(entries: Vec<Entry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail {
     let mut seals: Vec<(Seal, Option<Vec<u8>>, Option<Code>)> = Vec::new();
     let mut rest = &entries[..];
-    let mut previous_of: HashMap<Uuid, Code> = HashMap::new();
+    let requests: HashMap<Uuid, Request<'static>> =
+        entries.iter().map(|entry| (entry.id.message, request(entry.id.message))).collect();
+    let mut previous_of: HashMap<Uuid, Previous> =
+        requests.iter().map(|(id, request)| (*id, Previous::Request(request.code()))).collect();
     for size in sizes.iter().cycle() {
         if rest.is_empty() {
             break;
@@ -108,14 +134,14 @@ fn sealed(entries: Vec<Entry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail
             .iter()
             .enumerate()
             .map(|(index, entry)| {
-                let previous = previous_of.insert(entry.id.message, entry.content());
-                Leaf::of(entry, previous, key, number, u32::try_from(index).unwrap())
+                let previous = previous_of.insert(entry.id.message, Previous::Entry(entry.content()));
+                Leaf::of(entry, previous.unwrap(), key, number, u32::try_from(index).unwrap())
             })
             .collect();
         let seal = seal_after(last, &leaves).signed(key);
         seals.push((seal, Some(leaf::write(&leaves)), None));
     }
-    Trail { entries, seals, forgotten: HashMap::new() }
+    Trail { entries, requests, seals, forgotten: HashMap::new() }
 }
 
 fn seal_after(last: Option<Seal>, leaves: &[Leaf]) -> Seal {
@@ -142,12 +168,14 @@ impl Trail {
         let mut verifier = Verifier::new(key, head);
         let found: HashMap<EntryId, Entry> =
             self.entries.iter().map(|entry| (entry.id, entry.clone())).collect();
+        let requests: HashMap<Uuid, Code> =
+            self.requests.iter().map(|(id, request)| (*id, request.code())).collect();
         let mut listed: Vec<EntryId> = Vec::new();
         for (seal, leaves, pruned) in &self.seals {
             let stored = Stored { seal: *seal, leaves: leaves.as_deref(), pruned: *pruned };
             if let Some(checked) = verifier.seal(stored) {
                 listed.extend(checked.leaves.iter().map(|leaf| leaf.id));
-                verifier.entries(&checked, &checked.leaves, &found, &self.forgotten);
+                verifier.entries(&checked, &checked.leaves, &found, &requests, &self.forgotten);
             }
         }
         for entry in &self.entries {
@@ -210,6 +238,33 @@ fn every_field_of_an_entry_counts() {
 }
 
 #[test]
+fn every_field_of_a_request_counts_and_its_message_is_named() {
+    let key = key(1);
+    for (number, change) in REQUEST_CHANGES.iter().enumerate() {
+        let mut trail = trail(12, Some(&key));
+        let first = trail.entries[1].id;
+        change(trail.requests.get_mut(&first.message).unwrap());
+        let report = trail.verify(Some(&key), None);
+        assert_eq!(named(&report), [(Kind::RequestChanged, first)], "change {number}");
+        assert_eq!(report.found, 1);
+    }
+}
+
+#[test]
+fn a_request_that_was_forgotten_with_its_entries_is_not_missed() {
+    let key = key(1);
+    let mut trail = trail(6, Some(&key));
+    let message = trail.entries[0].id.message;
+    let entries = u32::try_from(trail.entries.iter().filter(|entry| entry.id.message == message).count());
+    trail.entries.retain(|entry| entry.id.message != message);
+    trail.requests.remove(&message);
+    assert!(!trail.verify(Some(&key), None).is_whole(), "nothing says why");
+    let note = Forgotten::signed(message, Timestamp::EPOCH, entries.unwrap(), Some(&key));
+    trail.forgotten.insert(message, note);
+    assert!(trail.verify(Some(&key), None).is_whole());
+}
+
+#[test]
 fn without_the_key_no_seal_can_be_mended() {
     let (right, wrong) = (key(1), key(2));
     let mut trail = trail(12, Some(&right));
@@ -254,7 +309,7 @@ fn an_entry_removed_or_put_in_together_with_its_leaf_shows_where() {
     let mut inserted = trail(12, Some(&key));
     let new = entry(9, 99);
     let mut leaves = inserted.leaves(2);
-    leaves.insert(3, Leaf::of(&new, None, None, 3, 3));
+    leaves.insert(3, Leaf::of(&new, Previous::Nothing, None, 3, 3));
     inserted.put_leaves(2, &leaves);
     inserted.entries.push(new.clone());
     assert_eq!(named(&inserted.verify(Some(&key), None)), [(Kind::Inserted, new.id)]);
@@ -284,7 +339,9 @@ fn a_key_that_comes_later_vouches_for_what_was_before() {
     let leaves: Vec<Leaf> = trail.entries[5..]
         .iter()
         .enumerate()
-        .map(|(index, entry)| Leaf::of(entry, None, Some(&key), 3, u32::try_from(index).unwrap()))
+        .map(|(index, entry)| {
+            Leaf::of(entry, Previous::Nothing, Some(&key), 3, u32::try_from(index).unwrap())
+        })
         .collect();
     trail.seals[2] = (seal_after(Some(last), &leaves).signed(Some(&key)), Some(leaf::write(&leaves)), None);
     let report = trail.verify(Some(&key), None);
@@ -365,6 +422,10 @@ fn a_key_has_enough_bytes_and_does_not_show_itself() {
 /// What somebody does to a trail.
 #[derive(Clone, Debug)]
 enum Tampering {
+    Request {
+        message: u128,
+        how: usize,
+    },
     Change {
         entry: usize,
         how: usize,
@@ -399,6 +460,7 @@ enum Tampering {
 
 fn tampering() -> impl Strategy<Value = Tampering> {
     prop_oneof![
+        (0..3_u128, any::<usize>()).prop_map(|(message, how)| Tampering::Request { message, how }),
         (any::<usize>(), any::<usize>()).prop_map(|(entry, how)| Tampering::Change { entry, how }),
         any::<usize>().prop_map(|entry| Tampering::Remove { entry }),
         (1000_i64..).prop_map(|fence| Tampering::Insert { fence }),
@@ -418,6 +480,12 @@ fn tamper(trail: &mut Trail, tampering: &Tampering) -> Option<Vec<(Kind, EntryId
             let entry = &mut trail.entries[entry % count];
             CHANGES[how % CHANGES.len()](entry);
             Some(vec![(Kind::Changed, entry.id)])
+        }
+        Tampering::Request { message, how } => {
+            let id = Uuid::from_u128(message);
+            REQUEST_CHANGES[how % REQUEST_CHANGES.len()](trail.requests.get_mut(&id)?);
+            let first = trail.entries.iter().find(|entry| entry.id.message == id)?;
+            Some(vec![(Kind::RequestChanged, first.id)])
         }
         Tampering::Remove { entry } => Some(vec![(Kind::Removed, trail.entries.remove(entry % count).id)]),
         Tampering::Insert { fence } => {

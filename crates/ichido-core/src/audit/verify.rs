@@ -10,7 +10,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::entry::{Entry, EntryId};
-use super::leaf::{self, Leaf};
+use super::leaf::{self, Leaf, Previous};
 use super::seal::{Forgotten, Head, Seal};
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
@@ -26,6 +26,8 @@ pub const LATE_MIN: Duration = Duration::from_hours(1);
 pub enum Kind {
     /// An entry says something else than when it was sealed.
     Changed,
+    /// What a message asked for is something else than when its first entry was sealed.
+    RequestChanged,
     /// An entry that was sealed is gone, and nothing says that it was forgotten.
     Removed,
     /// An entry lies in a span that was sealed without it.
@@ -43,6 +45,7 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Changed => "changed",
+            Self::RequestChanged => "request_changed",
             Self::Removed => "removed",
             Self::Inserted => "inserted",
             Self::SealChanged => "seal_changed",
@@ -176,12 +179,14 @@ impl<'k> Verifier<'k> {
     }
 
     /// Compares entries with the leaves that stand for them: `leaves` is a page of the seal's, `found` what the database has of these,
-    /// `forgotten` what it says of their messages.
+    /// `requests` the codes of what their messages asked for, at least where a leaf follows one, `forgotten` what it says of messages
+    /// that are gone.
     pub fn entries(
         &mut self,
         checked: &Checked,
         leaves: &[Leaf],
         found: &HashMap<EntryId, Entry>,
+        requests: &HashMap<Uuid, Code>,
         forgotten: &HashMap<Uuid, Forgotten>,
     ) {
         for leaf in leaves {
@@ -194,13 +199,13 @@ impl<'k> Verifier<'k> {
                 continue;
             }
             match found.get(&leaf.id) {
-                Some(entry) if entry.content() == leaf.content => (),
-                Some(_) => self.tell(
-                    Kind::Changed,
-                    &checked.seal,
-                    leaf,
-                    "it says something else than when it was sealed",
-                ),
+                Some(entry) => {
+                    if entry.content() != leaf.content {
+                        let why = "it says something else than when it was sealed";
+                        self.tell(Kind::Changed, &checked.seal, leaf, why);
+                    }
+                    self.request(&checked.seal, leaf, requests.get(&leaf.id.message));
+                }
                 None => self.missing(&checked.seal, leaf, forgotten.get(&leaf.id.message)),
             }
         }
@@ -346,6 +351,16 @@ impl<'k> Verifier<'k> {
             }
         }
         told
+    }
+
+    /// Whether the message of a first entry still asks for what it asked for. A message that is gone changes its entries.
+    fn request(&mut self, seal: &Seal, leaf: &Leaf, found: Option<&Code>) {
+        if let (Previous::Request(sealed), Some(found)) = (leaf.previous, found)
+            && sealed != *found
+        {
+            let why = "the request of its message differs from what was sealed: its bytes, media type, priority, due time or tries allowed";
+            self.tell(Kind::RequestChanged, seal, leaf, why);
+        }
     }
 
     fn missing(&mut self, seal: &Seal, leaf: &Leaf, forgotten: Option<&Forgotten>) {

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::Entry;
 use ichido_core::audit::leaf::{self, Leaf};
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
 use ichido_core::audit::verify::{Checked, Report, Verifier};
+use ichido_core::audit::{AuditKey, Code};
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
@@ -17,11 +17,17 @@ use uuid::Uuid;
 use super::Postgres;
 use super::moment::Moment;
 use crate::audit::{
-    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, entries, entry,
-    entry_id, firsts, forgotten, messages_of, next_seal, stored,
+    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun, begun_in,
+    entries, entry, entry_id, firsts, forgotten, messages_of, next_seal, previous, request, stored,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+
+/// How many requests are hashed by one statement, which has its bound of time.
+const REQUESTS_PAGE: usize = 64;
+
+/// How many bytes of requests are hashed for one seal, which has its bound of time too: where there are more, it has fewer entries.
+const REQUEST_BYTES_PER_SEAL: i64 = 256 << 20;
 
 /// Up to where entries can be sealed, where those of transactions to come begin, and the time.
 struct Horizon {
@@ -60,12 +66,22 @@ impl Postgres {
         }
         let Horizon { ended_below, now, .. } = self.horizon(connection).await?;
         let since = last.map_or(i64::MIN, |last| last.until);
-        let Some(until) = span(connection, since, ended_below, i64::from(limit)).await? else {
-            return Ok(AuditSealed::Nothing);
+        let mut limit = i64::from(limit);
+        let (until, entries, before, begun) = loop {
+            let Some(until) = span(connection, since, ended_below, limit).await? else {
+                return Ok(AuditSealed::Nothing);
+            };
+            let entries = entries_of(connection, since, until).await?;
+            let before = before(connection, &entries).await?;
+            let begun = begun(&entries, &before);
+            if limit == 1 || request_bytes(connection, &begun).await? <= REQUEST_BYTES_PER_SEAL {
+                break (until, entries, before, begun);
+            }
+            limit /= 2;
         };
-        let entries = entries_of(connection, since, until).await?;
-        let before = before(connection, &entries).await?;
-        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, &before, (until, now), key) else {
+        let requests = requests(connection, &begun).await?;
+        let previous = previous(&before, requests);
+        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, (until, now), key) else {
             return Ok(AuditSealed::Nothing);
         };
         add(connection, &seal, &leaves).await?;
@@ -247,6 +263,28 @@ async fn before(connection: &mut PgConnection, entries: &[Entry]) -> Result<Vec<
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }
 
+/// How many bytes these messages' requests have; the server knows without reading them.
+async fn request_bytes(connection: &mut PgConnection, messages: &[Uuid]) -> Result<i64, StoreError> {
+    let query = sqlx::query(include_str!("sql/request_bytes.sql")).bind(messages);
+    Ok(query.fetch_one(connection).await?.number("bytes")?)
+}
+
+/// The codes of what these messages asked for. The server hashes the bytes: they need not travel.
+async fn requests(
+    connection: &mut PgConnection,
+    messages: &[Uuid],
+) -> Result<HashMap<Uuid, Code>, StoreError> {
+    let mut requests = HashMap::with_capacity(messages.len());
+    for page in messages.chunks(REQUESTS_PAGE) {
+        let query = sqlx::query(include_str!("sql/request_find.sql")).bind(page);
+        for row in query.fetch_all(&mut *connection).await? {
+            let (message, code) = request(&row, row.hash("request_hash")?)?;
+            requests.insert(message, code);
+        }
+    }
+    Ok(requests)
+}
+
 async fn add(connection: &mut PgConnection, seal: &Seal, leaves: &[Leaf]) -> Result<(), StoreError> {
     sqlx::query(include_str!("sql/seal_add.sql"))
         .bind(seal.number.cast_signed())
@@ -280,7 +318,8 @@ async fn compare(
         let gone: Vec<Leaf> =
             checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
         let forgotten = notes(connection, &gone).await?;
-        verifier.entries(checked, &checked.leaves, &found, &forgotten);
+        let requests = requests(connection, &begun_in(&checked.leaves)).await?;
+        verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
         for leaf in &checked.leaves {
             found.remove(&leaf.id);
         }

@@ -5,23 +5,27 @@
 
 use std::collections::HashMap;
 
-use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::{Entry, EntryId};
 use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::request::Request;
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
 use ichido_core::audit::verify::{Checked, Report, Verifier};
+use ichido_core::audit::{AuditKey, Code};
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::{Sqlite, Writing, json as batch};
 use crate::audit::{
-    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, entries, entry,
-    entry_id, firsts, forgotten, messages_of, next_seal, stored,
+    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun, begun_in,
+    entries, entry, entry_id, firsts, forgotten, messages_of, next_seal, previous, request, stored,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::hex;
+
+/// How many requests are read at once, to be hashed: each may have [`REQUEST_BYTES_MAX`](crate::message::limits::REQUEST_BYTES_MAX).
+const REQUESTS_PAGE: usize = 16;
 
 impl Sqlite {
     pub(crate) async fn audit_seal(
@@ -39,11 +43,14 @@ impl Sqlite {
             sqlx::query(include_str!("sql/seal_entries.sql")).bind(limit).fetch_all(&mut *reader).await?;
         let entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
         let before = before(&mut reader, &entries).await?;
+        let requests = requests(&mut reader, &begun(&entries, &before)).await?;
         let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let until = last.map_or(0, |last| last.until).saturating_add(count);
         let now = self.now(&mut reader).await?;
         drop(reader);
-        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, &before, (until, now), key) else {
+        let Some((seal, leaves)) =
+            next_seal(last.as_ref(), &entries, previous(&before, requests), (until, now), key)
+        else {
             return Ok(AuditSealed::Nothing);
         };
         let mut writing = self.write().await?;
@@ -161,6 +168,23 @@ async fn before(connection: &mut SqliteConnection, entries: &[Entry]) -> Result<
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }
 
+/// The codes of what these messages asked for.
+async fn requests(
+    connection: &mut SqliteConnection,
+    messages: &[Uuid],
+) -> Result<HashMap<Uuid, Code>, StoreError> {
+    let mut requests = HashMap::with_capacity(messages.len());
+    for page in messages.chunks(REQUESTS_PAGE) {
+        let ids = batch::text(page.iter().copied().map(batch::id));
+        let query = sqlx::query(include_str!("sql/request_find.sql")).bind(ids);
+        for row in query.fetch_all(&mut *connection).await? {
+            let (message, code) = request(&row, Request::hash(row.bytes("request")?))?;
+            requests.insert(message, code);
+        }
+    }
+    Ok(requests)
+}
+
 async fn add(connection: &mut SqliteConnection, seal: &Seal, leaves: &[Leaf]) -> Result<(), StoreError> {
     sqlx::query(include_str!("sql/seal_add.sql"))
         .bind(seal.number.cast_signed())
@@ -193,7 +217,8 @@ async fn compare(
     let gone: Vec<Leaf> =
         checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
     let forgotten = notes(connection, &gone).await?;
-    verifier.entries(checked, &checked.leaves, &found, &forgotten);
+    let requests = requests(connection, &begun_in(&checked.leaves)).await?;
+    verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
     sqlx::query(include_str!("sql/listed_add.sql")).bind(listed).execute(connection).await?;
     Ok(())
 }

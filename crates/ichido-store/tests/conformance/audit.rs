@@ -2,7 +2,7 @@
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::EntryId;
-use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::leaf::{self, Leaf, Previous};
 use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::{Kind, Report};
 use ichido_core::lifecycle::Event;
@@ -193,6 +193,64 @@ both_databases! {
         let id = literal(&fixture, ids[1]);
         write(&fixture, &format!("UPDATE {{t}}messages SET key = 'another' WHERE id = {id}")).await;
         assert_eq!(named(&verify(&fixture).await), [(Kind::Changed, ids[1])]);
+    }
+
+    /// SPEC F5: what was asked for is sealed with the first entry, and found whichever seal that is in.
+    #[test]
+    async fn a_changed_request_is_found_and_its_message_named(fixture: Fixture) {
+        let ids = sent(&fixture, 40).await;
+        let work = { fixture.enqueue("twice").await; fixture.claim_one().await };
+        fixture.settle(&work, again(&work)).await;
+        seal(&fixture.store, 30).await;
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let again = fixture.claim_one().await;
+        fixture.send(&again).await;
+        seal(&fixture.store, 30).await;
+        let whole = assert_whole(&fixture).await;
+        assert!(3 <= whole.seals, "{whole:?}");
+        let forged = if fixture.store.is_sqlite() { "x'00'" } else { "'\\x00'::bytea" };
+        for id in [ids[0], ids[33], work.id] {
+            for (change, back) in [
+                (format!("request = {forged}"), "request = before.request"),
+                ("content_type = 'text/html'".to_owned(), "content_type = before.content_type"),
+                ("priority = 0".to_owned(), "priority = before.priority"),
+                ("tries_allowed = 100".to_owned(), "tries_allowed = before.tries_allowed"),
+                ("due = created_at".to_owned(), "due = NULL"),
+            ] {
+                write(&fixture, "CREATE TABLE before AS SELECT * FROM {t}messages").await;
+                let id_literal = literal(&fixture, id);
+                let changed = format!("UPDATE {{t}}messages SET {change} WHERE id = {id_literal}");
+                assert_eq!(write(&fixture, &changed).await, 1);
+                let report = verify(&fixture).await;
+                assert_eq!((named(&report), report.found), (vec![(Kind::RequestChanged, id)], 1), "{change}");
+                let finding = report.findings[0];
+                assert!(finding.seal.is_some() && finding.at.is_some(), "{finding:?}");
+                assert!(finding.why.contains("request"), "{finding:?}");
+                let restored = format!(
+                    "UPDATE {{t}}messages SET {back} FROM before WHERE {{t}}messages.id = before.id AND before.id = {id_literal}"
+                );
+                write(&fixture, &restored).await;
+                write(&fixture, "DROP TABLE before").await;
+                assert_whole(&fixture).await;
+            }
+        }
+    }
+
+    /// SPEC F5: what retention took with the entries is not missed, and what it left is still judged.
+    #[test]
+    async fn a_changed_request_is_found_beside_what_was_forgotten(fixture: Fixture) {
+        sent(&fixture, 5).await;
+        let kept = fixture.dead("dead", Effect::NotDone).await;
+        seal(&fixture.store, 3).await;
+        fixture.pass(DAY);
+        let moment = fixture.store.now().await.unwrap();
+        assert_eq!(fixture.store.message_forget_keyed(&key(), moment, 10).await.unwrap(), 5);
+        fixture.store.audit_prune(Some(&key()), 0, 10).await.unwrap();
+        assert_eq!(assert_whole(&fixture).await.forgotten, 5);
+        let id = literal(&fixture, kept);
+        write(&fixture, &format!("UPDATE {{t}}messages SET content_type = 'text/html' WHERE id = {id}")).await;
+        assert_eq!(named(&verify(&fixture).await), [(Kind::RequestChanged, kept)]);
     }
 
     #[test]
@@ -404,9 +462,9 @@ both_databases! {
             lists(&fixture).await.iter().flat_map(|(_, list)| leaf::read(list).unwrap()).collect();
         assert_eq!(leaves.len(), 3);
         assert!(leaves.iter().all(|leaf| leaf.id.message == id));
-        assert_eq!(leaves[0].previous, None);
-        assert_eq!(leaves[1].previous, Some(leaves[0].content));
-        assert_eq!(leaves[2].previous, Some(leaves[1].content));
+        assert!(matches!(leaves[0].previous, Previous::Request(_)), "{:?}", leaves[0]);
+        assert_eq!(leaves[1].previous, Previous::Entry(leaves[0].content));
+        assert_eq!(leaves[2].previous, Previous::Entry(leaves[1].content));
     }
 
     /// Workers settle, two nodes seal, a third forgets, all at once: each entry is sealed once, and nothing is missed.

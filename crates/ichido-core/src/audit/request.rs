@@ -1,0 +1,43 @@
+//! What a message asked for, and the code of it, from which the chain of its entries begins.
+//!
+//! Guarantee: two requests have the same code only when every field and every byte is the same. Whose it is, its key and its digest
+//! are not here: every entry says those itself.
+
+use sha2::{Digest as _, Sha256};
+
+use super::Code;
+use super::framing::Framing;
+use crate::time::Timestamp;
+
+/// A request as the database holds it; of its bytes, which may be many, their hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// The media type.
+    pub content_type: &'a str,
+    /// SHA-256 of the bytes.
+    pub hash: [u8; 32],
+    /// How urgent it is.
+    pub priority: i16,
+    /// How often it may be tried.
+    pub tries_allowed: i64,
+    /// Not before this moment.
+    pub due: Option<Timestamp>,
+}
+
+impl Request<'_> {
+    /// The hash of a request's bytes.
+    pub fn hash(bytes: &[u8]) -> [u8; 32] {
+        Sha256::digest(bytes).into()
+    }
+
+    /// The code of all it says.
+    pub fn code(&self) -> Code {
+        let mut framing = Framing::new(None, "ichido audit request 1");
+        framing.part(self.content_type.as_bytes());
+        framing.part(&self.hash);
+        framing.number(self.priority.into());
+        framing.number(self.tries_allowed);
+        framing.part_or_none(self.due.map(|due| due.as_micros().to_be_bytes()).as_ref().map(|b| &b[..]));
+        framing.finish()
+    }
+}
