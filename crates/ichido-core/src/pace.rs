@@ -90,7 +90,29 @@ impl Pace {
     pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.steadied(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, Event::Asked);
-        if let Some((until, why)) = pace.held(now) {
+        let rests_until = pace.circuit.rests_until(now);
+        pace.grant(settings, now, count, rests_until)
+    }
+
+    /// The same for messages of which a try has failed before: while the circuit is not closed, they give way to the others, so
+    /// that none which always fails is the probe that keeps them waiting (SPEC E2).
+    #[must_use]
+    pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
+        let mut pace = self.steadied(settings, now);
+        pace.circuit = pace.circuit.step(&settings.circuit, now, Event::AskedAgain);
+        let rests_until = pace.circuit.rests_until_again(&settings.circuit, now);
+        pace.grant(settings, now, count, rests_until)
+    }
+
+    fn grant(
+        self,
+        settings: &Settings,
+        now: Timestamp,
+        count: NonZeroU32,
+        rests_until: Option<Timestamp>,
+    ) -> (Self, Grant) {
+        let mut pace = self;
+        if let Some((until, why)) = longer(now, pace.paused_until, rests_until.unwrap_or(now)) {
             return (pace, Grant::Wait { until, why });
         }
         let first = pace.next_slot(settings, now);
@@ -179,6 +201,15 @@ impl Pace {
     pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.steadied(settings, now);
         let circuit = pace.circuit.step(&settings.circuit, now, Event::Failed { sent });
+        Self { circuit, ..pace }
+    }
+
+    /// The same for a message of which a try had failed before. It may be the message, so it opens no circuit, and lengthens no
+    /// rest.
+    #[must_use]
+    pub fn on_failure_again(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
+        let pace = self.steadied(settings, now);
+        let circuit = pace.circuit.step(&settings.circuit, now, Event::FailedAgain { sent });
         Self { circuit, ..pace }
     }
 

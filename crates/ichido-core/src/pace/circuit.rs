@@ -3,11 +3,17 @@
 //! Guarantee: a destination that failed [`CircuitSettings::failures`] times in a row is not called until its
 //! rest is over; then at most [`CircuitSettings::probes`] calls go out, and one success closes the circuit
 //! again. It cannot stay half open for good: probes that never report are replaced after another rest. Only
-//! a failed probe lengthens the rest; what becomes of calls that were sent before it does not.
+//! a failed probe lengthens the rest; what becomes of calls that were sent before it does not. However many messages
+//! fail whenever they are tried, those that do not are kept waiting no longer than one first rest by their retries.
 //!
 //! It counts failures in a row, not a share over a window. The breaker is for a destination that is down; one
 //! that fails a third of its calls is the retries' business, and cutting it off would turn a bad hour into an
 //! outage. And a count is one number that nodes can share in a row, where a window is a list.
+//!
+//! What says that a destination is down are different messages that fail. One that has failed before and fails again may be bad
+//! itself, so it never opens a circuit, and must not keep one open for others (SPEC E2): it is a probe only when none that has not
+//! failed came for one for a whole first rest, and its failing does not lengthen the rest. It needs no breaker, either: its own
+//! backoff spaces its tries.
 //!
 //! A refusal for coming too fast is not a failure here: the destination is up, and `pace` slows down.
 
@@ -77,12 +83,19 @@ pub enum Circuit {
 pub enum Event {
     /// Someone wants to call.
     Asked,
+    /// Someone wants to call for a message of which a try has failed before.
+    AskedAgain,
     /// This many calls were let through.
     LetThrough(u32),
     /// A call did its work, or was refused for a reason of its own: the destination is up.
     Succeeded,
     /// A call failed in a way that says the destination is down: no connection, no answer, a 5xx.
     Failed {
+        /// The slot of the call.
+        sent: Timestamp,
+    },
+    /// The same, of a call for a message of which a try had failed before.
+    FailedAgain {
         /// The slot of the call.
         sent: Timestamp,
     },
@@ -115,10 +128,22 @@ impl Circuit {
         }
     }
 
+    /// The same for a message of which a try has failed before: it gives way to the others for one first rest.
+    pub fn rests_until_again(self, settings: &CircuitSettings, now: Timestamp) -> Option<Timestamp> {
+        let gives_way_until = match self {
+            Self::Closed { .. } => now,
+            Self::Open { until: over, .. } | Self::HalfOpen { since: over, .. } => {
+                over.plus(settings.rest.min(settings.rest_max))
+            }
+        };
+        let until = self.rests_until(now).unwrap_or(now).max(gives_way_until);
+        (now < until).then_some(until)
+    }
+
     /// The circuit after `event`.
     #[must_use]
     pub fn step(self, settings: &CircuitSettings, now: Timestamp, event: Event) -> Self {
-        use Event::{Asked, Failed, LetThrough, Succeeded, Throttled};
+        use Event::{Asked, AskedAgain, Failed, FailedAgain, LetThrough, Succeeded, Throttled};
         match (self, event) {
             (Self::Closed { .. } | Self::HalfOpen { .. }, Succeeded) => Self::NEW,
             (Self::Closed { failures }, Failed { .. }) => match failures.saturating_add(1) {
@@ -126,9 +151,21 @@ impl Circuit {
                 _ => Self::opened(now, settings.rest.min(settings.rest_max)),
             },
             // Sent before the rest, so it is no probe and tells nothing of how the destination is now.
-            (Self::HalfOpen { since, .. }, Failed { sent } | Throttled { sent }) if sent < since => self,
+            (Self::HalfOpen { since, .. }, Failed { sent } | FailedAgain { sent } | Throttled { sent })
+                if sent < since =>
+            {
+                self
+            }
             (Self::HalfOpen { rest, .. }, Failed { .. }) => Self::opened(now, settings.rest_after(rest)),
-            (Self::Open { until, rest }, Asked) if until <= now => Self::probing(settings, now, now, rest),
+            // It may be the message, so others need not wait longer for it.
+            (Self::HalfOpen { rest, .. }, FailedAgain { .. }) => Self::opened(now, rest),
+            (Self::Closed { .. } | Self::Open { .. } | Self::HalfOpen { .. }, AskedAgain) => {
+                match self.rests_until_again(settings, now) {
+                    Some(_) => self,
+                    None => self.step(settings, now, Asked),
+                }
+            }
+            (Self::Open { until, rest }, Asked) if until <= now => Self::probing(settings, now, until, rest),
             (Self::HalfOpen { since, renewed_at, rest, .. }, Asked) if renewed_at <= now => {
                 Self::probing(settings, now, since, rest)
             }
@@ -142,8 +179,11 @@ impl Circuit {
                 Self::HalfOpen { since, probes_left, renewed_at, rest }
             }
             // What an open circuit hears is late, from calls before it opened; the probe will tell.
-            (Self::Open { .. }, Asked | LetThrough(_) | Succeeded | Failed { .. } | Throttled { .. })
-            | (Self::Closed { .. }, Asked | LetThrough(_) | Throttled { .. })
+            (
+                Self::Open { .. },
+                Asked | LetThrough(_) | Succeeded | Failed { .. } | FailedAgain { .. } | Throttled { .. },
+            )
+            | (Self::Closed { .. }, Asked | LetThrough(_) | FailedAgain { .. } | Throttled { .. })
             | (Self::HalfOpen { .. }, Asked) => self,
         }
     }

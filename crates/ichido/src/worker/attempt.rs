@@ -15,7 +15,7 @@ use tokio::sync::SemaphorePermit;
 use super::claim::Held;
 use super::meter;
 use super::node::{Node, Served};
-use super::pacer::Slot;
+use super::pacer::{Caller, Slot};
 use super::stop::Stage;
 use crate::destination::{Call, Came, Cancel};
 
@@ -80,6 +80,10 @@ impl Attempt {
         self.held.now(&self.node.clock)
     }
 
+    fn caller(&self) -> Caller {
+        if 1 < self.held.work.history.tries { Caller::Again } else { Caller::Fresh }
+    }
+
     /// What a call could do that is made now: it counts when it arrives, which may be as late as a call can travel.
     fn safety(&self) -> Safety {
         let aim = &self.served.aim;
@@ -126,7 +130,7 @@ impl Attempt {
     async fn paced(&self) -> Result<Timestamp, NotMade> {
         let pacer = &self.served.aim.pacer;
         loop {
-            let (until, why) = match pacer.slot().await {
+            let (until, why) = match pacer.slot(self.caller()).await {
                 Slot::At(moment) => {
                     let now = self.now();
                     if now < moment {
@@ -140,7 +144,9 @@ impl Attempt {
                 Slot::NotBefore(until, why) => (until, why),
             };
             let wait = until.since(self.now());
-            if why != Hold::Rate && HELD_BACK_MAX < wait {
+            // What gives way to others does not keep a slot from them, either.
+            let gives_way = why == Hold::Circuit && self.caller() == Caller::Again;
+            if gives_way || why != Hold::Rate && HELD_BACK_MAX < wait {
                 return Err(NotMade::HeldBack { until });
             }
             tokio::time::sleep(wait.clamp(Duration::from_millis(1), LOOK_AGAIN_AFTER)).await;
@@ -192,7 +198,7 @@ impl Attempt {
         cancel.cancel_clones();
         match came {
             Came::Judged { verdict, note } => {
-                aim.pacer.hear(&verdict, ready.sent).await;
+                aim.pacer.hear(&verdict, ready.sent, self.caller()).await;
                 self.judged(&verdict, note, began)
             }
             Came::Snoozed { wait } => self.snoozed(wait),

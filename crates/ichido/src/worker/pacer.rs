@@ -39,7 +39,7 @@ pub(super) struct Pacer {
     /// The row as it was last read or written, and when.
     known: Mutex<(Row, Option<Duration>)>,
     heard: Mutex<Heard>,
-    wanting: Mutex<Vec<oneshot::Sender<Slot>>>,
+    wanting: Mutex<Vec<Wanting>>,
     /// One reading or change at a time; what arrives meanwhile goes into the next.
     turn: tokio::sync::Mutex<()>,
 }
@@ -49,7 +49,22 @@ pub(super) struct Pacer {
 struct Heard {
     successes: u32,
     throttles: Vec<(Timestamp, Option<Duration>)>,
-    failures: Vec<Timestamp>,
+    failures: Vec<(Timestamp, Caller)>,
+}
+
+/// For what a call is made: what it tells of the destination when it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// For a message of which no try has failed.
+    Fresh,
+    /// For one that has failed before, and may be bad itself (SPEC E2).
+    Again,
+}
+
+/// Somebody who waits for a slot.
+struct Wanting {
+    caller: Caller,
+    tell: oneshot::Sender<Slot>,
 }
 
 /// Whether a call may be made.
@@ -76,7 +91,7 @@ impl Pacer {
     }
 
     /// A moment for one call.
-    pub(super) async fn slot(&self) -> Slot {
+    pub(super) async fn slot(&self, caller: Caller) -> Slot {
         if let Some(slot) = self.free() {
             return slot;
         }
@@ -91,7 +106,7 @@ impl Pacer {
             return slot;
         }
         let (tell, mut told) = oneshot::channel();
-        lock(&self.wanting).push(tell);
+        lock(&self.wanting).push(Wanting { caller, tell });
         let _turn = self.turn.lock().await;
         if let Ok(slot) = told.try_recv() {
             return slot;
@@ -122,7 +137,7 @@ impl Pacer {
 
     /// What a call told of the destination; a refusal or a failure is in the row when this returns, if the store could be
     /// reached.
-    pub(super) async fn hear(&self, verdict: &Verdict, sent: Timestamp) {
+    pub(super) async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
         {
             let heard = &mut *lock(&self.heard);
             match verdict.tells_pace() {
@@ -134,7 +149,9 @@ impl Pacer {
                 Some(PaceReport::Throttled) if heard.throttles.len() < WAITING_MAX => {
                     heard.throttles.push((sent, verdict.hint));
                 }
-                Some(PaceReport::Failure) if heard.failures.len() < WAITING_MAX => heard.failures.push(sent),
+                Some(PaceReport::Failure) if heard.failures.len() < WAITING_MAX => {
+                    heard.failures.push((sent, caller));
+                }
                 Some(PaceReport::Throttled | PaceReport::Failure) => (),
             }
         }
@@ -180,24 +197,30 @@ impl Pacer {
         })
     }
 
-    /// Asks for as many slots as are wanted, and hands them out.
+    /// Asks for as many slots as are wanted, and hands them out: in the order in which they were asked for, unless the circuit is
+    /// not closed. Then those come first that have not failed.
     async fn hand_out(&self) {
         let mut wanting = std::mem::take(&mut *lock(&self.wanting));
-        wanting.retain(|tell| !tell.is_closed());
-        let Some(count) = u32::try_from(wanting.len()).ok().and_then(NonZeroU32::new) else { return };
-        let reserve = |pace: Pace, settings: &Settings, now| pace.reserve(settings, now, count);
-        match self.change(reserve).await {
-            Ok(Grant::Slots(slots)) => {
-                let after = Slot::NotBefore(slots.last(), Hold::Rate);
-                let mut moments = slots.into_iter();
-                for tell in wanting {
-                    let _told = tell.send(moments.next().map_or(after, Slot::At));
-                }
+        wanting.retain(|wanting| !wanting.tell.is_closed());
+        let again = wanting.iter().filter(|wanting| wanting.caller == Caller::Again).count();
+        let counts = [some(wanting.len()), some(wanting.len() - again), some(again)];
+        let [Some(all), fresh, again] = counts else { return };
+        let reserve = |pace: Pace, settings: &Settings, now| {
+            if matches!(pace.circuit, Circuit::Closed { .. }) {
+                let (pace, grant) = pace.reserve(settings, now, all);
+                return (pace, Granted::ToAll(grant));
             }
-            Ok(Grant::Wait { until, why }) => {
-                for tell in wanting {
-                    let _told = tell.send(Slot::NotBefore(until, why));
-                }
+            let (pace, fresh) = either(fresh, pace, |pace, count| pace.reserve(settings, now, count));
+            let (pace, again) = either(again, pace, |pace, count| pace.reserve_again(settings, now, count));
+            (pace, Granted::Apart { fresh, again })
+        };
+        match self.change(reserve).await {
+            Ok(Granted::ToAll(grant)) => tell(wanting, Some(grant)),
+            Ok(Granted::Apart { fresh, again }) => {
+                let (first, others) =
+                    wanting.into_iter().partition(|wanting| wanting.caller == Caller::Fresh);
+                tell(first, fresh);
+                tell(others, again);
             }
             Err(error) => {
                 tracing::warn!(%error, destination = self.name, "no slots could be had; trying again");
@@ -255,6 +278,46 @@ impl Pacer {
     }
 }
 
+/// What was granted to those who want slots.
+enum Granted {
+    ToAll(Grant),
+    Apart { fresh: Option<Grant>, again: Option<Grant> },
+}
+
+fn some(count: usize) -> Option<NonZeroU32> {
+    u32::try_from(count).ok().and_then(NonZeroU32::new)
+}
+
+/// Asks for some, if any are wanted.
+fn either(
+    count: Option<NonZeroU32>,
+    pace: Pace,
+    ask: impl FnOnce(Pace, NonZeroU32) -> (Pace, Grant),
+) -> (Pace, Option<Grant>) {
+    let Some(count) = count else { return (pace, None) };
+    let (pace, grant) = ask(pace, count);
+    (pace, Some(grant))
+}
+
+/// Tells each what it got.
+fn tell(wanting: Vec<Wanting>, grant: Option<Grant>) {
+    match grant {
+        Some(Grant::Slots(slots)) => {
+            let after = Slot::NotBefore(slots.last(), Hold::Rate);
+            let mut moments = slots.into_iter();
+            for wanting in wanting {
+                let _told = wanting.tell.send(moments.next().map_or(after, Slot::At));
+            }
+        }
+        Some(Grant::Wait { until, why }) => {
+            for wanting in wanting {
+                let _told = wanting.tell.send(Slot::NotBefore(until, why));
+            }
+        }
+        None => (),
+    }
+}
+
 impl Heard {
     fn is_empty(&self) -> bool {
         self.successes == 0 && self.throttles.is_empty() && self.failures.is_empty()
@@ -268,8 +331,11 @@ impl Heard {
         for (sent, hint) in &self.throttles {
             pace = pace.on_throttled(settings, now, *sent, *hint);
         }
-        for sent in &self.failures {
-            pace = pace.on_failure(settings, now, *sent);
+        for (sent, caller) in &self.failures {
+            pace = match caller {
+                Caller::Fresh => pace.on_failure(settings, now, *sent),
+                Caller::Again => pace.on_failure_again(settings, now, *sent),
+            };
         }
         pace
     }

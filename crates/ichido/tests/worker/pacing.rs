@@ -1,5 +1,6 @@
 //! The pace that all workers share (SPEC B4, D6).
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido::destination::{Done, Failed, Handler};
@@ -10,7 +11,27 @@ use ichido_core::time::Timestamp;
 use ichido_store::message::NewMessage;
 
 use crate::both_databases;
-use crate::fixture::{Far, Fixture, LEASE, QUEUE, backoff, key, look_again, many, queue};
+use crate::fixture::{BACKOFF, Far, Fixture, LEASE, QUEUE, backoff, key, look_again, many, message, queue};
+
+/// So long that no case gets there by itself.
+const REST: Duration = Duration::from_hours(1);
+const CIRCUIT: CircuitSettings = CircuitSettings {
+    failures: NonZeroU32::new(3).unwrap(),
+    rest: REST,
+    rest_max: Duration::from_hours(8),
+    probes: NonZeroU32::MIN,
+};
+
+/// A receiver that is up, and fails whenever it gets a bad message.
+fn bad_fail(far: &Far) -> Handler {
+    far.handler(|_, job| async move {
+        if job.payload.starts_with(b"{\"n\":\"bad") {
+            Err(Failed::unreachable("it broke"))
+        } else {
+            Ok(Done::default())
+        }
+    })
+}
 
 /// A worker whose destination has a pace of its own.
 fn paced(fixture: &Fixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
@@ -103,13 +124,11 @@ both_databases! {
     /// A destination that is down is left alone by all, asked again after its rest, and then served.
     #[test]
     async fn a_destination_that_is_down_is_left_alone(fixture: Fixture) {
-        const REST: Duration = Duration::from_hours(1);
         let far = Far::default();
         let handler = far.handler(|number, _| async move {
             if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
         });
-        let circuit = CircuitSettings { failures: many(3), rest: REST, rest_max: REST, probes: many(1) };
-        let _worker = paced(&fixture, handler, |target| target.pace = Settings { circuit, ..Settings::DEFAULT });
+        let _worker = paced(&fixture, handler, |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
         let paces = Paces::of(fixture.store.clone());
         for number in 0..6 {
             fixture.put(&format!("k{number}")).await;
@@ -123,9 +142,81 @@ both_databases! {
         fixture.until_count(Stage::Sending, 0).await;
         assert_eq!((far.count(), fixture.count(Stage::Queued).await), (3, 3));
         fixture.pass(REST + Duration::from_mins(1));
+        fixture.until_count(Stage::Sent, 4).await;
+        // Those that have failed gave way to them.
+        fixture.pass(REST);
         fixture.until_count(Stage::Sent, 7).await;
         assert_eq!(far.count(), 9);
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }));
+    }
+
+    /// SPEC E2: messages that always fail open no circuit for the good ones among them, however often they are tried.
+    #[test]
+    async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: Fixture) {
+        const TRIES: u32 = 4;
+        let far = Far::default();
+        let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let paces = Paces::of(fixture.store.clone());
+        let (mut bad, mut good) = (Vec::new(), Vec::new());
+        // Never as many bad ones in a row as open the circuit, while none has failed before.
+        for number in 0..10 {
+            bad.push(fixture.put_in(NewMessage { tries_allowed: many(TRIES), ..message(&format!("bad{number}")) }).await);
+            good.push(fixture.put(&format!("good{number}")).await);
+            fixture.until(good[number], Stage::Sent).await;
+        }
+        for round in 1..TRIES {
+            for id in &bad {
+                let row = fixture.until(*id, Stage::Failed).await;
+                assert_eq!(row.tries, round);
+            }
+            // All ten come due at once, and fail one after the other.
+            fixture.pass(BACKOFF);
+            let stage = if round + 1 == TRIES { Stage::Dead } else { Stage::Failed };
+            for id in &bad {
+                fixture.until_row(*id, |row| row.status == stage && row.tries == round + 1).await;
+            }
+            let circuit = paces.read("broker").await.unwrap().pace.circuit;
+            assert!(matches!(circuit, Circuit::Closed { .. }), "{circuit:?}");
+            good.push(fixture.put(&format!("after{round}")).await);
+            fixture.until(*good.last().unwrap(), Stage::Sent).await;
+        }
+        for id in good {
+            assert_eq!(far.calls_of(id), 1);
+        }
+    }
+
+    /// SPEC E2: where as many bad ones in a row did open it, the probe after the rest is a good one, though they are older and due.
+    #[test]
+    async fn a_message_that_has_not_failed_is_the_probe(fixture: Fixture) {
+        let far = Far::default();
+        let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let paces = Paces::of(fixture.store.clone());
+        let mut bad = Vec::new();
+        for number in 0..3 {
+            bad.push(fixture.put_in(NewMessage { tries_allowed: many(3), ..message(&format!("bad{number}")) }).await);
+        }
+        fixture.until_count(Stage::Failed, 3).await;
+        assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }));
+        let good = fixture.put("good").await;
+        goes_on(&fixture, "m1").await;
+        assert_eq!(far.calls_of(good), 0, "it waits for the rest to be over");
+        fixture.pass(BACKOFF);
+        fixture.until_count(Stage::Queued, 4).await;
+        fixture.pass(REST);
+        fixture.until(good, Stage::Sent).await;
+        while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }) {
+            look_again().await;
+        }
+        // They go on by their own schedule, and hold up nobody.
+        for _ in 0..3 {
+            fixture.pass(REST + BACKOFF);
+            let more = fixture.put(&format!("more{}", far.count())).await;
+            fixture.until(more, Stage::Sent).await;
+        }
+        for id in bad {
+            let row = fixture.until(id, Stage::Dead).await;
+            assert_eq!((row.tries, far.calls_of(id)), (3, 3));
+        }
     }
 
     /// SPEC B4: inside its slot, each message waits the interval before its first call.

@@ -15,6 +15,8 @@ const BEFORE: Timestamp = Timestamp::from_micros(95_999_999);
 /// What is heard of a call that had its slot at the moment the circuit became half open, or before.
 const FAILED: Event = Event::Failed { sent: SINCE };
 const FAILED_LATE: Event = Event::Failed { sent: BEFORE };
+const FAILED_AGAIN: Event = Event::FailedAgain { sent: SINCE };
+const FAILED_AGAIN_LATE: Event = Event::FailedAgain { sent: BEFORE };
 const THROTTLED: Event = Event::Throttled { sent: SINCE };
 const THROTTLED_LATE: Event = Event::Throttled { sent: BEFORE };
 
@@ -37,7 +39,7 @@ fn half_open_since(since: Timestamp, probes_left: u32, renewed_at: Timestamp, re
 /// Every state meets every event at second 100.
 #[test]
 fn the_table_of_the_circuit() {
-    use Event::{Asked, LetThrough, Succeeded};
+    use Event::{Asked, AskedAgain, LetThrough, Succeeded};
     let at = Timestamp::from_secs;
     for (before, event, after) in [
         // Failures in a row open it; one success forgets them; a refusal is neither.
@@ -73,6 +75,18 @@ fn the_table_of_the_circuit() {
         // Probes not heard of in time are replaced; when they fail after all, they were probes still.
         (half_open(0, NOW, 5), Asked, half_open(2, at(105), 5)),
         (half_open(2, at(105), 5), FAILED, open(at(110), 10)),
+        // What has failed before opens nothing, and gives way for one first rest after the rest is over (5 s).
+        (closed(2), FAILED_AGAIN, closed(2)),
+        (closed(2), AskedAgain, closed(2)),
+        (open(SOON, 5), FAILED_AGAIN, open(SOON, 5)),
+        (open(NOW, 5), AskedAgain, open(NOW, 5)),
+        (open(at(96), 5), AskedAgain, open(at(96), 5)),
+        (open(at(95), 10), AskedAgain, half_open_since(at(95), 2, at(110), 10)),
+        (half_open_since(at(95), 0, NOW, 5), AskedAgain, half_open_since(at(95), 2, at(105), 5)),
+        (half_open(0, NOW, 5), AskedAgain, half_open(0, NOW, 5)),
+        // As a probe it does not lengthen the rest.
+        (half_open(0, SOON, 10), FAILED_AGAIN, open(at(110), 10)),
+        (half_open(0, SOON, 10), FAILED_AGAIN_LATE, half_open(0, SOON, 10)),
     ] {
         assert_eq!(before.step(&SETTINGS, NOW, event), after, "{before:?} met {event:?}");
     }
@@ -107,4 +121,30 @@ fn a_clock_that_was_set_back_leaves_no_probe_unheard() {
     assert_eq!(steadied, half_open_since(earlier, 0, Timestamp::from_secs(55), 5));
     let failed = Event::Failed { sent: earlier };
     assert_eq!(steadied.step(&SETTINGS, earlier, failed), open(Timestamp::from_secs(50), 10));
+}
+
+/// SPEC E2: however often ten bad messages are tried again, a circuit that is closed stays closed.
+#[test]
+fn messages_that_have_failed_before_open_no_circuit() {
+    let failing = (0..1_000).fold(closed(2), |circuit, _| circuit.step(&SETTINGS, NOW, FAILED_AGAIN));
+    assert_eq!(failing, closed(2));
+}
+
+/// SPEC E2: a good message is the probe, whoever asks first, and no retry makes it wait longer than one first rest.
+#[test]
+fn a_message_that_has_not_failed_is_the_probe() {
+    let at = Timestamp::from_secs;
+    let mut circuit = open(NOW, 15);
+    for second in 100..105 {
+        let bad = circuit.step(&SETTINGS, at(second), Event::AskedAgain);
+        assert_eq!((bad, bad.rests_until_again(&SETTINGS, at(second))), (circuit, Some(at(105))));
+        let good = bad.step(&SETTINGS, at(second), Event::Asked);
+        assert_eq!((good.rests_until(at(second)), good.admits()), (None, 2), "at {second}");
+        assert_eq!(good.rests_until_again(&SETTINGS, at(second)), Some(at(105)), "it gives way still");
+    }
+    // Nobody else came, so it is asked by one that has failed before. It fails, and the rest is not longer than before.
+    circuit = circuit.step(&SETTINGS, at(105), Event::AskedAgain);
+    assert_eq!((circuit.rests_until_again(&SETTINGS, at(105)), circuit.admits()), (None, 2));
+    circuit = circuit.step(&SETTINGS, at(106), Event::FailedAgain { sent: at(105) });
+    assert_eq!(circuit, open(at(121), 15));
 }
