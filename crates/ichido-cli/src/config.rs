@@ -21,7 +21,7 @@ mod tests;
 use std::path::Path;
 use std::time::Duration;
 
-use ichido::worker::{BuildError, Queue, Target, limits, problems};
+use ichido::worker::{BuildError, Queue, limits, problems};
 use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
@@ -218,13 +218,14 @@ fn check(
     root: &Section<'_>,
     faults: &mut Faults,
 ) {
-    let targets: Vec<Target> = destinations.iter().map(|described| described.target.clone()).collect();
+    let known: Vec<(&str, Duration)> =
+        destinations.iter().map(|described| (described.name.as_str(), described.time_out())).collect();
     let wishes: Vec<Queue> = queues.iter().map(|placed| placed.queue.clone()).collect();
     let place = |queue: &str, setting: &str| {
         let placed = queues.iter().find(|placed| placed.queue.name == queue);
         placed.map_or_else(String::new, |placed| placed.place(setting))
     };
-    for error in problems(&targets, &wishes) {
+    for error in problems(&known, &wishes) {
         match &error {
             // It is there, and what is wrong with it was said.
             BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {}

@@ -10,12 +10,14 @@ mod metrics;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use ichido::worker::{Running, Worker};
+use ichido::worker::{Running, Target, Worker};
 use ichido_store::Store;
 use ichido_store::message::QueueName;
+use tokio::time::timeout;
 
-use crate::config::{self, Config, FILE_NAME};
+use crate::config::{self, Config, Described, FILE_NAME};
 use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
@@ -23,6 +25,9 @@ use crate::out;
 use crate::signals::Signals;
 use crate::store::open_with;
 use metrics::Metrics;
+
+/// How long the servers of destinations may take to say what they keep, when a worker starts.
+const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What `ichido worker` is told.
 #[derive(Debug, clap::Args)]
@@ -52,9 +57,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Some(address) => Some(Metrics::listen(address).await?),
         None => None,
     };
+    let targets = tokio::select! {
+        targets = connect(&config) => targets?,
+        // Nothing was begun.
+        () = signals.next() => return Ok(()),
+    };
     let store = open_with(&url, config.store.connections_max).await?;
     check_keys(&store, &config, &args.config).await?;
-    let worker = start(&store, &config).map_err(misconfigured)?;
+    let worker = start(&store, &config, targets).map_err(misconfigured)?;
     announce(&config, &store, &worker, metrics.as_ref())?;
     let serving = metrics.map(|metrics| tokio::spawn(metrics.serve()));
     signals.next().await;
@@ -117,7 +127,29 @@ async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), E
     faults.or(Some(())).map_err(|faults| Exit::Misconfigured { command: "worker", faults })
 }
 
-fn start(store: &Store, config: &Config) -> Result<Running, Faults> {
+/// Every destination, connected to where that is needed before it can be called; or everything that was met there, at once.
+async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
+    let mut faults = Faults::default();
+    // All at once, so that the slowest is all that is waited for.
+    let begin = |described: &Described| tokio::spawn(timeout(CONNECT_WITHIN, described.connect()));
+    let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
+    let mut targets = Vec::new();
+    for (described, connecting) in config.destinations.iter().zip(connecting) {
+        let place = format!("destinations.{}", described.name);
+        match faults.check(&place, connecting.await) {
+            Some(Ok(target)) => targets.extend(faults.check(&place, target)),
+            Some(Err(_)) => {
+                let whereto = &described.whereto;
+                faults.add(place, format!("nothing was heard of {whereto} within {CONNECT_WITHIN:?}; look whether it is well, and start again"));
+            }
+            None => (),
+        }
+    }
+    // Not a fault of the configuration alone: it may be as well once the server is there.
+    faults.or(Some(targets)).map_err(|faults| Exit::Failed(format!("the worker does not start: {faults}")))
+}
+
+fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
     let settings = &config.worker;
     let mut draft = Worker::of(store.clone())
         .name(&settings.name)
@@ -127,8 +159,8 @@ fn start(store: &Store, config: &Config) -> Result<Running, Faults> {
     if let Some(key) = &settings.audit_key {
         draft = draft.audit_key(key.clone());
     }
-    for described in &config.destinations {
-        draft = draft.destination(described.target.clone());
+    for target in targets {
+        draft = draft.destination(target);
     }
     for queue in &config.queues {
         draft = draft.queue(queue.clone());
@@ -150,7 +182,7 @@ fn announce(config: &Config, store: &Store, worker: &Running, metrics: Option<&M
         lines.push(format!("ichido: metrics at http://{}/metrics", metrics.address()));
     }
     for queue in &config.queues {
-        let to = config.destinations.iter().find(|described| described.target.name == queue.destination);
+        let to = config.destinations.iter().find(|described| described.name == queue.destination);
         let whereto = to.map(|described| described.whereto.as_str()).unwrap_or_default();
         let (name, destination, at_once) = (&queue.name, &queue.destination, queue.parallelism);
         lines.push(format!("ichido: queue {name} goes to {destination} at {whereto}, {at_once} at once"));

@@ -105,18 +105,18 @@ fn told(config: &Config) -> String {
     out += &table(["QUEUE", "DESTINATION", "PARALLELISM", "BATCH", "RETRIES", "LEASE", "REQUEUE"], queues);
     out.push('\n');
     let destinations = config.destinations.iter().map(|described| {
-        let promise = described.target.destination.promise();
         [
-            described.target.name.clone(),
+            described.name.clone(),
             described.kind.to_owned(),
             described.whereto.clone(),
-            match promise.guarantee {
-                Guarantee::HonoursKeys { keeps_for } => format!("honours keys for {keeps_for:?}"),
-                Guarantee::Repeatable => "may be repeated".to_owned(),
-                Guarantee::Nothing => "nothing: what is unknown is parked".to_owned(),
+            match described.guarantee() {
+                Some(Guarantee::HonoursKeys { keeps_for }) => format!("honours keys for {keeps_for:?}"),
+                Some(Guarantee::Repeatable) => "may be repeated".to_owned(),
+                Some(Guarantee::Nothing) => "nothing: what is unknown is parked".to_owned(),
+                None => "honours keys for as long as its stream remembers: the worker asks it".to_owned(),
             },
-            format!("{:?}", promise.time_out),
-            if described.target.destination.can_be_asked() { "yes" } else { "no" }.to_owned(),
+            format!("{:?}", described.time_out()),
+            if described.can_be_asked() { "yes" } else { "no" }.to_owned(),
         ]
     });
     out += &table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);

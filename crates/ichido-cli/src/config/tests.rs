@@ -17,6 +17,7 @@ fn variables() -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("MAIL_AUTHORIZATION", "Bearer s3cret-token".to_owned()),
         ("MAIL_SIGNING_SECRET", SECRET.to_owned()),
+        ("NATS_PASSWORD", "s3cret-password".to_owned()),
     ])
 }
 
@@ -27,7 +28,7 @@ fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Confi
             Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
             Some("folder/audit.key") => Ok("0123456789abcdef0123456789abcdef\n".to_owned()),
             Some("folder/short.key") => Ok("0123456789\n".to_owned()),
-            Some("folder/mail-ca.pem") => {
+            Some("folder/mail-ca.pem" | "folder/nats-ca.pem") => {
                 Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
             }
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
@@ -67,16 +68,15 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
         (Duration::from_mins(10), Duration::from_millis(200))
     );
     assert_eq!((&queue.retry, queue.requeue, queue.key), (&Retry::OUTBOX, false, OutboundKey::Derived));
-    let promise = paper.target.destination.promise();
-    assert!(matches!(promise.guarantee, Guarantee::HonoursKeys { .. }));
-    assert!(paper.target.destination.can_be_asked());
+    assert!(matches!(paper.guarantee(), Some(Guarantee::HonoursKeys { .. })));
+    assert!(paper.can_be_asked());
 }
 
 #[test]
 fn every_setting_that_the_commented_file_shows_can_be_given() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
-    assert_eq!((config.queues.len(), config.destinations.len()), (3, 3));
+    assert_eq!((config.queues.len(), config.destinations.len()), (3, 4));
     // What is shown as left out is what holds when it is left out.
     let bare = resolved(DEFAULT_FILE);
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
@@ -110,13 +110,15 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
     ]
     .into_iter()
     .chain([("destinations.mail", "kind = \"http\"\n"), ("destinations.mail.circuit", "")])
-    .chain([("destinations.mail.reconcile", "")])
+    .chain([("destinations.mail.reconcile", ""), ("destinations.events", "kind = \"nats\"\n")])
+    .chain([("destinations.events.credentials", "")])
     {
         let before = match header {
             "queues.mail.retry" => "[queues.mail]\ndestination = \"x\"\n",
             "destinations.mail.circuit" | "destinations.mail.reconcile" => {
                 "[destinations.mail]\nkind = \"http\"\n"
             }
+            "destinations.events.credentials" => "[destinations.events]\nkind = \"nats\"\n",
             _ => "",
         };
         let table = if header.is_empty() { String::new() } else { format!("[{header}]\n") };
@@ -128,7 +130,17 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
         }
     }
     let is_shown = |path: &str| {
-        // An alternative is shown at another queue or destination.
+        // One of several ways to be let in is shown, and the others are named beside it.
+        if let Some(way) = path.strip_prefix("destinations.events.credentials.")
+            && !["user", "password"].contains(&way)
+        {
+            return DEFAULT_FILE.contains(&format!("{{ {way} = "));
+        }
+        // What is as above is shown there, and an alternative at another queue or destination.
+        let pace = ["max_parallel", "interval", "rate_max", "rate_floor", "pause_max", "circuit"];
+        let above =
+            pace.map(|name| (format!("destinations.events.{name}"), format!("destinations.mail.{name}")));
+        let path = above.iter().find(|(here, _)| here == path).map_or(path, |(_, above)| above);
         let path = match path {
             "queues.mail.retry.waits" => "queues.search.retry.waits",
             "destinations.mail.repeatable" => "destinations.search.repeatable",
@@ -294,6 +306,87 @@ repeatable = true
     assert_eq!(config.queues[0].retry.jitter, Jitter::Add(0.5));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
     assert_eq!((config.queues[1].retry.tries.get(), config.queues[1].key), (1, OutboundKey::Own));
-    let promises = config.destinations.iter().map(|one| one.target.destination.promise().guarantee);
-    assert_eq!(promises.collect::<Vec<_>>(), [Guarantee::Nothing, Guarantee::Repeatable]);
+    let promises = config.destinations.iter().map(Described::guarantee);
+    assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::Nothing), Some(Guarantee::Repeatable)]);
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_stream_is_said_at_once_and_nobody_is_asked() {
+    let text = r#"
+[queues.a]
+destination = "bus"
+lease = "5s"
+[destinations.bus]
+kind = "nats"
+urls = ["nats://ann:s3cret@bus:4222", "http://bus"]
+subject = "orders.*"
+credentials = { token = "s3cret", user = "ann" }
+connect_time_out = "20s"
+settles_within = "1s"
+retries = 3
+[destinations.bare]
+kind = "nats"
+[destinations.slow]
+kind = "nats"
+urls = ["nats://bus:4222"]
+subject = "orders"
+[queues.b]
+destination = "slow"
+lease = "10s"
+"#;
+    let problems = problems_of(text);
+    let expected = [
+        ("ichido.toml:7:8 destinations.bus.urls", "urls[0]: must not hold a user or a password"),
+        ("ichido.toml:7:8 destinations.bus.urls", "urls[1]: is no URL of a NATS server"),
+        ("ichido.toml:8:11 destinations.bus.subject", "has a wildcard"),
+        ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
+        ("ichido.toml:9:15 destinations.bus.credentials", "says no one way"),
+        ("ichido.toml:10:20 destinations.bus.connect_time_out", "not longer than time_out"),
+        ("ichido.toml:11:18 destinations.bus.settles_within", "from 15s"),
+        ("ichido.toml:12:1 destinations.bus.retries", "is no setting"),
+        ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
+        ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
+        ("ichido.toml:21:9 queues.b.lease", "not longer than the destination's time-out, 10s"),
+    ];
+    let all = problems.join("\n");
+    for (place, what) in expected {
+        let found =
+            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+        assert!(found, "{place}: {what}\nin\n{all}");
+    }
+    assert_eq!(problems.len(), expected.len(), "{all}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+#[test]
+fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
+    for credentials in [
+        "{ user = \"ann\", password = \"env:NATS_PASSWORD\" }",
+        "{ token = \"env:NATS_PASSWORD\" }",
+        "{ nkey = \"env:NATS_SEED\" }",
+    ] {
+        let text = format!(
+            "[destinations.bus]\nkind = \"nats\"\nurls = [\"nats://bus:4222\"]\nsubject = \"orders.placed\"\ncredentials = {credentials}\ntime_out = \"2s\"\n"
+        );
+        let mut variables = variables();
+        variables
+            .insert("NATS_SEED", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY".to_owned());
+        let config = resolved_with(&text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+        let [bus] = &config.destinations[..] else { panic!("one destination") };
+        assert_eq!(bus.whereto, "nats://bus:4222, orders.placed");
+        assert_eq!(
+            (bus.time_out(), bus.guarantee(), bus.can_be_asked()),
+            (Duration::from_secs(2), None, false)
+        );
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("s3cret") && !shown.contains("SUACSSL3"), "{shown}");
+    }
+}
+
+#[test]
+fn what_the_guide_says_of_streams_is_understood() {
+    let guide = include_str!("../../../../docs/guides/run-a-worker.md");
+    let text = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((config.queues.len(), config.destinations[0].kind), (1, "nats"));
 }

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use ichido::letters::Policies;
-use ichido::worker::{Queue, Target};
+use ichido::letters::{Policies, QueuePolicy};
+use ichido::worker::Queue;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::letter::LetterRow;
+use ichido_store::message::QueueName;
 
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
@@ -58,9 +60,14 @@ impl Settings {
                 "say which queues allow a requeue: there is no ichido.toml here, so give one by --config or ICHIDO_CONFIG",
             ));
         };
-        let targets: Vec<Target> =
-            config.destinations.iter().map(|described| described.target.clone()).collect();
-        Ok(Policies::of(&config.queues, &targets))
+        let policy = |queue: &Queue| {
+            let to = config.destinations.iter().find(|described| described.name == queue.destination)?;
+            // What only its server could say is not asked here: a promise that is not known counts as none.
+            let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
+            Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
+        };
+        let known = config.queues.iter().filter_map(policy);
+        Ok(known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy)))
     }
 
     /// What the settings say about a queue, if they know it.

@@ -6,6 +6,10 @@
 #[expect(dead_code, reason = "the tests of the broker itself ask more of it")]
 mod broker;
 
+#[path = "../../../ichido/tests/nats/server.rs"]
+#[expect(dead_code, reason = "the tests of the destination itself ask more of it")]
+mod server;
+
 mod acceptance;
 mod config;
 mod database;
@@ -15,3 +19,4 @@ mod program;
 mod sending;
 mod standing_still;
 mod storm;
+mod stream;

@@ -175,45 +175,49 @@ impl Worker {
         if !is_name(&self.name) {
             errors.push(BuildError::WorkerName);
         }
-        errors.extend(problems(&self.targets, &self.queues));
+        let targets = self.targets.iter();
+        let destinations: Vec<(&str, Duration)> =
+            targets.map(|target| (target.name.as_str(), target.destination.promise().time_out)).collect();
+        errors.extend(problems(&destinations, &self.queues));
         errors
     }
 }
 
 /// Everything that contradicts itself in destinations and queues: what [`Worker::start`] would refuse of them. For whoever reads
-/// them from somewhere, and knows where each stands.
-pub fn problems(targets: &[Target], queues: &[Queue]) -> Vec<BuildError> {
+/// them from somewhere, and knows where each stands. A destination is its name and the longest that a call of it may take, which
+/// is known before anybody has connected to it.
+pub fn problems(destinations: &[(&str, Duration)], queues: &[Queue]) -> Vec<BuildError> {
     let mut errors = Vec::new();
-    for (index, target) in targets.iter().enumerate() {
-        if !is_name(&target.name) {
-            errors.push(BuildError::DestinationName { name: target.name.clone() });
+    for (index, (name, _)) in destinations.iter().enumerate() {
+        if !is_name(name) {
+            errors.push(BuildError::DestinationName { name: (*name).to_owned() });
         }
-        if targets[..index].iter().any(|before| before.name == target.name) {
-            errors.push(BuildError::DestinationTwice { name: target.name.clone() });
+        if destinations[..index].iter().any(|(before, _)| before == name) {
+            errors.push(BuildError::DestinationTwice { name: (*name).to_owned() });
         }
     }
     for (index, queue) in queues.iter().enumerate() {
         if queues[..index].iter().any(|before| before.name == queue.name) {
             errors.push(BuildError::QueueTwice { queue: queue.name.clone() });
         }
-        errors.extend(problems_of(queue, targets));
+        errors.extend(problems_of(queue, destinations));
     }
     errors
 }
 
-fn problems_of(queue: &Queue, targets: &[Target]) -> Vec<BuildError> {
+fn problems_of(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildError> {
     let name = || queue.name.clone();
     let mut errors = Vec::new();
     if QueueName::parse(&queue.name).is_none() {
         errors.push(BuildError::QueueName { queue: name() });
     }
-    match targets.iter().find(|target| target.name == queue.destination) {
+    match destinations.iter().find(|(name, _)| *name == queue.destination) {
         None => {
             let destination = queue.destination.clone();
             errors.push(BuildError::NoDestination { queue: name(), destination });
         }
-        Some(target) => {
-            let (lease, time_out) = (queue.lease, target.destination.promise().time_out);
+        Some(&(_, time_out)) => {
+            let lease = queue.lease;
             if lease <= time_out {
                 errors.push(BuildError::LeaseTooShort { queue: name(), lease, time_out });
             }

@@ -10,8 +10,6 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, Stream};
 use uuid::Uuid;
 
-use crate::fixture::look_again;
-
 /// What the cases publish to, and what is there for it.
 pub(crate) const SUBJECT: &str = "orders.placed";
 pub(crate) const STREAM: &str = "ORDERS";
@@ -19,6 +17,9 @@ pub(crate) const STREAM: &str = "ORDERS";
 pub(crate) const WINDOW: Duration = Duration::from_hours(24);
 /// How long a server may take to come up, on a machine with much else to do.
 const UP_WITHIN: Duration = Duration::from_mins(1);
+
+/// How often a server is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Whoever may do everything, where a server has users.
 pub(crate) const ADMIN: (&str, &str) = ("admin", "admin-password");
@@ -151,7 +152,7 @@ impl Server {
     /// Waits until so many messages are stored.
     pub(crate) async fn until_stored(&self, count: usize) {
         while self.stored().await.len() != count {
-            look_again().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }
@@ -188,7 +189,7 @@ async fn run(folder: &Path) -> (Child, String, SocketAddr) {
             if let (Ok(pid), Some(address)) = (std::fs::read_to_string(folder.join("pid")), address(&ports)) {
                 return (pid.trim().to_owned(), address);
             }
-            look_again().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     });
     let Ok((pid, address)) = up.await else {

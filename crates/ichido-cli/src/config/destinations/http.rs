@@ -10,6 +10,7 @@ use ichido_core::retry::Guarantee;
 
 use super::super::document::Section;
 use super::super::outside::Outside;
+use super::placed;
 use crate::faults::Faults;
 
 /// Where `ichido paper` listens by itself.
@@ -298,16 +299,6 @@ fn rule<M: Copy>(
     let means = row.needed_word("means", meanings, faults);
     row.finish(faults);
     Some((status?.to_owned(), at, means?))
-}
-
-/// A problem of the settings at its place in the file: the settings have the same names there.
-fn placed(section: &Section<'_>, place: &str, what: &str) -> (String, String) {
-    let name = place.split(['.', '[']).next().unwrap_or(place);
-    let name = if name == "guarantee" { "keeps_keys_for" } else { name };
-    let rest = &place[place.len().min(name.len())..];
-    let inner =
-        if place.starts_with(name) && !rest.is_empty() { format!("{place}: ") } else { String::new() };
-    (section.place(name), format!("{inner}{what}"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::faults::Faults;
 /// The most failures or probes that may be asked for.
 const COUNT_MAX: u32 = 1_000_000;
 
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Paced {
     pub(super) settings: Settings,
     pub(super) max_parallel: Option<NonZeroU32>,

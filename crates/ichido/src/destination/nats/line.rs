@@ -30,6 +30,7 @@ const NOWHERE: &str = "nats://127.0.0.1:0";
 const DENIED: &str = "permissions violation for publish to";
 
 /// How the servers are reached.
+#[derive(Clone)]
 pub(super) struct Way {
     pub(super) servers: Vec<ServerAddr>,
     pub(super) credentials: Option<Credentials>,

@@ -19,6 +19,7 @@ use super::{Nats, under_way_max};
 use crate::destination::Promise;
 
 /// A NATS destination whose settings make sense, and whose server was not asked yet.
+#[derive(Clone)]
 #[must_use = "a plan does nothing until it is connected"]
 pub struct NatsPlan {
     pub(super) way: Way,
@@ -111,6 +112,16 @@ pub enum StartError {
 }
 
 impl NatsPlan {
+    /// The servers, as a person knows them.
+    pub fn servers(&self) -> String {
+        self.way.names()
+    }
+
+    /// The longest that a call may take.
+    pub const fn time_out(&self) -> Duration {
+        self.time_out
+    }
+
     /// Connects, and reads from the stream how long it remembers. It ends within three times the time-out.
     pub async fn connect(self) -> Result<Nats, StartError> {
         let Self { way, subject, time_out, settles_within } = self;
