@@ -188,6 +188,10 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     let oldest = plan(&mut connection, oldest, "'orders'").await;
     oldest.goes_by("ready_pkey");
     assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
+    let oldest = include_str!("../src/postgres/sql/letter_oldest.sql");
+    let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
+    oldest.goes_by("letters_newest");
+    assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
     let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";
     plan(&mut connection, include_str!("../src/postgres/sql/rescue_left.sql"), left)
         .await

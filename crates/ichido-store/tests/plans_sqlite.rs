@@ -129,6 +129,7 @@ fn statements() -> [Expected; 40] {
         "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
         // The oldest that waits.
         "queue_oldest" by ["SEARCH r USING PRIMARY KEY (queue=? AND priority>?)", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
+        "letter_oldest" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=?)"];
         // What nobody knows the outcome of.
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];

@@ -34,6 +34,7 @@ mod canary;
 mod policy;
 mod preflight;
 mod record;
+mod resolved;
 mod watch;
 
 pub use bulk::{Bulk, BulkError, Ended, Progress, Report, Work, limits};
@@ -41,3 +42,5 @@ pub use canary::{Canary, Watched};
 pub use policy::{Policies, QueuePolicy, Refusal};
 pub use preflight::Preflight;
 pub use record::{StopAsked, ask_to_stop};
+pub(crate) use resolved::describe_resolved;
+pub use resolved::{Resolution, tell_resolved};

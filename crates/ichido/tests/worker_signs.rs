@@ -1,4 +1,5 @@
-//! What a worker counts and logs (SPEC D14, E5): each try once, by what it came to; and never a key or a payload.
+//! What a worker counts and logs (SPEC A14, D14, E5): each try once, by what it came to; how queues and destinations stand; and never
+//! a key or a payload.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
@@ -6,14 +7,18 @@
 #[allow(dead_code, unused_macros, reason = "what the other suite needs of it")]
 mod fixture;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fixture::{AFTER_LEASE, BACKOFF, Far, Fixture, Gate, QUEUE, many, message_of, queue};
-use ichido::destination::{Done, Failed};
+use fixture::{AFTER_LEASE, BACKOFF, Far, Fixture, Gate, LEASE, QUEUE, backoff, many, message_of, queue};
+use ichido::destination::{Asked, Done, Failed};
+use ichido::letters::{Bulk, Policies, Work};
+use ichido::worker::{Paces, Queue, Target, describe_metrics};
 use ichido_core::lifecycle::Stage;
+use ichido_core::pace::{CircuitSettings, PerSecond, Settings};
+use ichido_store::letter::LetterFilter;
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
@@ -24,7 +29,7 @@ use tracing::{Event, Subscriber};
 
 /// What was counted, by metric and labels; of a histogram, how many values.
 #[derive(Clone, Default)]
-struct Signs(Arc<Mutex<BTreeMap<String, f64>>>);
+struct Signs(Arc<Mutex<BTreeMap<String, f64>>>, Arc<Mutex<BTreeSet<String>>>);
 
 struct One {
     signs: Signs,
@@ -84,15 +89,51 @@ impl Signs {
         signs.get(name).copied().unwrap_or(0.0)
     }
 
+    /// Waits until a metric is as it should be.
+    async fn until(&self, name: &str, is: impl Fn(f64) -> bool) {
+        let all = async {
+            while !is(self.of(name)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let found = tokio::time::timeout(WAIT_MAX, all).await;
+        assert!(found.is_ok(), "{name} stays {}", self.of(name));
+    }
+
+    async fn until_is(&self, name: &str, expected: f64) {
+        self.until(name, |value| (value - expected).abs() < 0.1).await;
+    }
+
+    /// A recorder is told what each metric is.
+    fn describe(&self, name: &KeyName) {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).insert(name.as_str().to_owned());
+    }
+
+    /// What was counted and is not described.
+    fn not_described(&self) -> Vec<String> {
+        let described = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = signs.keys().filter_map(|name| name.split('{').next());
+        names.filter(|name| !described.contains(*name)).map(str::to_owned).collect()
+    }
+
     fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
 impl Recorder for Signs {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_counter(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.describe(&name);
+    }
+
+    fn describe_gauge(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.describe(&name);
+    }
+
+    fn describe_histogram(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.describe(&name);
+    }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
         Counter::from_arc(self.one(key))
@@ -106,6 +147,9 @@ impl Recorder for Signs {
         Histogram::from_arc(self.one(key))
     }
 }
+
+/// The longest that anything here is waited for.
+const WAIT_MAX: Duration = Duration::from_mins(2);
 
 /// Everything that anybody logs, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
@@ -209,9 +253,103 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
     put(fixture, "SECRET-late").await;
     fixture.pass(Duration::from_hours(1));
     let worker = fixture.work(Far::default().done());
-    while signs.of("outbox_oldest_waiting_seconds{queue=orders}") < 3_600.0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    signs.until("outbox_oldest_waiting_seconds{queue=orders}", |age| 3_600.0 <= age).await;
+    for (state, count) in [("queued", 1.0), ("failed", 0.0), ("sending", 0.0), ("parked", 2.0), ("dead", 1.0)]
+    {
+        signs.until_is(&format!("outbox_messages{{queue=orders,state={state}}}"), count).await;
     }
+    for state in ["dead", "parked"] {
+        let oldest = format!("outbox_letter_oldest_seconds{{queue=orders,state={state}}}");
+        signs.until(&oldest, |age| 3_600.0 <= age).await;
+    }
+    worker.stop();
+    worker.ended().await;
+}
+
+/// What is dead or parked is done with, by a person and by its destination (SPEC A14).
+async fn resolutions(fixture: &Fixture, signs: &Signs) {
+    let policies = Policies::default();
+    let bulk = Bulk {
+        store: &fixture.store,
+        policies: &policies,
+        work: Work::Discard,
+        filter: LetterFilter::default(),
+        actor: "olivia".to_owned(),
+        reason: None,
+    };
+    // Whoever became a letter at the moment of the count is not part of the bulk.
+    fixture.pass(Duration::from_secs(1));
+    let found = bulk.preflight().await.unwrap();
+    assert_eq!(bulk.run(&found, || false, |_| ()).await.unwrap().moved, 1);
+    signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=discarded}", 1.0).await;
+    let asked = Far::default().done().reconcile(|_| async { Asked::done() });
+    let worker = fixture.work(asked);
+    signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=reconciled}", 2.0).await;
+    signs.until_is("outbox_messages{queue=orders,state=parked}", 0.0).await;
+    signs.until_is("outbox_letter_oldest_seconds{queue=orders,state=parked}", 0.0).await;
+    signs.until_is("outbox_messages{queue=orders,state=dead}", 0.0).await;
+    worker.stop();
+    worker.ended().await;
+    fixture.store.queue_pause(&queue(QUEUE), false, None).await.unwrap();
+}
+
+/// A try that may have done it, and a receiver that has forgotten the key when the next one's turn has come (SPEC F2).
+async fn suppressed(fixture: &Fixture, signs: &Signs) {
+    let lost = Far::default().handler(|_, _| async { Err(Failed::unknown("SECRET-ANSWER")) });
+    let worker = fixture.work(lost.honours_keys(BACKOFF * 2));
+    let id = put(fixture, "SECRET-doubt").await;
+    // With it the one that stood still, as long as its queue did.
+    fixture.until_count(Stage::Failed, 2).await;
+    fixture.pass(BACKOFF * 3);
+    fixture.until(id, Stage::Parked).await;
+    signs.until_is("ichido_worker_suppressed_total{queue=orders}", 2.0).await;
+    signs.until_is("ichido_worker_tries_total{queue=orders,retry=yes,outcome=parked}", 2.0).await;
+    worker.stop();
+    worker.ended().await;
+}
+
+/// A destination that goes down, comes back, asks for a pause, and is slowed down by an operator (SPEC D6).
+async fn standings(fixture: &Fixture, signs: &Signs) {
+    let handler = Far::default().handler(|number, _| async move {
+        match number {
+            1 | 2 => Err(Failed::unreachable("SECRET-ANSWER")),
+            4 => Err(Failed::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
+            _ => Ok(Done::default()),
+        }
+    });
+    let circuit =
+        CircuitSettings { failures: many(2), rest: Duration::from_mins(1), ..CircuitSettings::DEFAULT };
+    let mut target = Target::new("broker", handler);
+    target.pace = Settings { circuit, ..Settings::DEFAULT };
+    let settings =
+        Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
+    let worker = fixture.draft().destination(target).queue(settings).start().unwrap();
+    let is = |state: &str| format!("ichido_destination_circuit{{destination=broker,state={state}}}");
+    let (paused, rate) = (
+        "ichido_destination_paused{destination=broker}",
+        "ichido_destination_calls_per_second_max{destination=broker}",
+    );
+    signs.until_is(&is("closed"), 1.0).await;
+    signs.until(rate, f64::is_infinite).await;
+    let (first, second) = (put(fixture, "SECRET-k1").await, put(fixture, "SECRET-k2").await);
+    signs.until_is(&is("open"), 1.0).await;
+    signs.until_is(&is("closed"), 0.0).await;
+    for id in [first, second] {
+        fixture.until(id, Stage::Failed).await;
+    }
+    fixture.pass(BACKOFF);
+    // One of them is the probe, the other one is refused.
+    signs.until_is(paused, 1.0).await;
+    signs.until_is(&is("closed"), 1.0).await;
+    signs.until(rate, f64::is_finite).await;
+    fixture.pass(Duration::from_mins(40));
+    for id in [first, second] {
+        fixture.until(id, Stage::Sent).await;
+    }
+    signs.until_is(paused, 0.0).await;
+    let paces = Paces::of(fixture.store.clone());
+    paces.set_rate_max("broker", Some(PerSecond::clamped(0.2))).await.unwrap();
+    signs.until(rate, |rate| (rate - 0.2).abs() < 0.01).await;
     worker.stop();
     worker.ended().await;
 }
@@ -224,6 +362,12 @@ fn assert_counts(signs: &Signs) {
         ("outbox_send_total{queue=orders,outcome=dead}", 1.0),
         ("outbox_send_total{queue=orders,outcome=parked}", 3.0),
         ("outbox_send_total{queue=orders,outcome=conflict_processed}", 0.0),
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=success}", 2.0),
+        ("ichido_worker_tries_total{queue=orders,retry=yes,outcome=success}", 1.0),
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=retry}", 1.0),
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=dead}", 1.0),
+        // The third was rescued, without a try.
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=parked}", 2.0),
         ("outbox_inflight{queue=orders}", 0.0),
         ("outbox_dequeue_total{queue=orders,result=success}", 7.0),
         // The sent and the dead.
@@ -244,11 +388,19 @@ async fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
     let signs = Signs::default();
     metrics::set_global_recorder(signs.clone()).unwrap();
     tracing::subscriber::set_global_default(Everything).unwrap();
+    describe_metrics();
     for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
         signs.clear();
         everything(&fixture, &signs).await;
         assert_counts(&signs);
+        resolutions(&fixture, &signs).await;
+        signs.clear();
+        suppressed(&fixture, &signs).await;
     }
+    for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
+        standings(&fixture, &signs).await;
+    }
+    assert_eq!(signs.not_described(), Vec::<String>::new());
     let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     let leaks: Vec<&str> = log.lines().filter(|line| line.contains("SECRET")).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
@@ -260,5 +412,19 @@ async fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
     }
     for said in ["parked: ", "taken back from a worker"] {
         assert!(log.contains(said), "nobody said: {said}");
+    }
+    for said in [
+        "asked not to be called for a while",
+        "asked for is over",
+        "circuit open",
+        "circuit half open",
+        "circuit closed",
+        "all workers go by what it bears",
+        "an operator set how fast",
+    ] {
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(said)).collect();
+        // Once for each change, on each of two databases.
+        assert_eq!(lines.len(), 2, "{said}: {lines:#?}");
+        assert!(lines.iter().all(|line| line.contains("destination=\"broker\"")), "{lines:#?}");
     }
 }

@@ -37,6 +37,9 @@ const FOLD_EVERY: Duration = Duration::from_secs(5);
 /// From a pickup on an idle queue to a whole horizon of retries (SPEC D5), in seconds.
 const LAG_BUCKETS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3_600.0, 86_400.0];
+/// From a minute's work to three months, in seconds: a person takes longer than a machine.
+const RESOLVE_BUCKETS: [f64; 10] =
+    [60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0, 7_776_000.0];
 const RETRIES: &str = "outbox_retry_count";
 /// Each of the retries of SPEC D5, and what goes beyond.
 const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 12.0, 20.0, 50.0];
@@ -59,6 +62,10 @@ impl Metrics {
             .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)
             .and_then(|builder| {
                 builder.set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS)
+            })
+            .and_then(|builder| {
+                let resolve = Matcher::Full("outbox_letter_resolve_seconds".to_owned());
+                builder.set_buckets_for_metric(resolve, &RESOLVE_BUCKETS)
             })
             .and_then(PrometheusBuilder::install_recorder);
         let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;

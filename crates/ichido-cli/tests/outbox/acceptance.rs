@@ -133,12 +133,21 @@ both_databases! {
             "ichido_worker_fenced_total{",
             "ichido_worker_unknown_total{",
             "ichido_worker_rescued_total{",
+            "ichido_worker_tries_total{",
+            "ichido_destination_circuit{",
+            "ichido_destination_paused{",
+            "ichido_destination_calls_per_second_max{",
         ] {
             assert!(page.contains(name), "{name}\n{page}");
             let described = name.trim_end_matches('{').trim_end_matches("_bucket");
             assert!(page.contains(&format!("# HELP {described} ")), "{described}\n{page}");
         }
         assert!(!page.contains("conflict_other"), "no key is a label: {page}");
+        // What waits is looked at now and then.
+        while worker.metric("outbox_messages", &[("state", "dead")]).await != Some(3.0) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        assert!(worker.metric("outbox_letter_oldest_seconds", &[("state", "dead")]).await.is_some());
     }
 
     /// SPEC D5, by the schedule itself, whose time is moved.

@@ -88,9 +88,11 @@ async fn the_guide_to_running_a_worker_is_true() {
     for member in ["calls", "effects", "effects_max"] {
         assert_eq!(seen[member], shown[member], "{member}");
     }
-    assert_eq!(*count, "curl -s http://127.0.0.1:9464/metrics | grep success");
+    assert_eq!(*count, "curl -s http://127.0.0.1:9464/metrics | grep '^outbox.*success'");
     let page = worker.metrics().await;
-    let lines: Vec<&str> = page.lines().filter(|line| line.contains("success")).collect();
+    let fits = |line: &&str| line.starts_with("outbox") && line.contains("success");
+    let lines: Vec<&str> = page.lines().filter(fits).collect();
+    assert_eq!(lines.len(), counted.lines().count(), "{lines:?}");
     for line in counted.lines() {
         assert!(lines.contains(&line), "{line}\n{page}");
     }

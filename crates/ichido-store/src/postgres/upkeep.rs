@@ -12,7 +12,7 @@ use super::moment::Moment;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::held::lock;
-use crate::message::QueueName;
+use crate::message::{LetterState, QueueName};
 use crate::micros;
 use crate::node::{Node, QueuePause, SharedPace};
 use crate::rows::{last_id, node, pause};
@@ -92,6 +92,17 @@ impl Postgres {
     pub(crate) async fn oldest(&self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
         let row =
             self.calls.one(sqlx::query(include_str!("sql/queue_oldest.sql")).bind(queue.as_str())).await?;
+        Ok(row.moment_or_none("oldest")?)
+    }
+
+    /// Since when the open letter of a queue that waits longest is one.
+    pub(crate) async fn oldest_letter(
+        &self,
+        state: LetterState,
+        queue: &QueueName,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let query = sqlx::query(include_str!("sql/letter_oldest.sql"));
+        let row = self.calls.one(query.bind(state.as_str()).bind(queue.as_str())).await?;
         Ok(row.moment_or_none("oldest")?)
     }
 

@@ -13,7 +13,7 @@ use super::json;
 use super::step::count_add;
 use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::message::QueueName;
+use crate::message::{LetterState, QueueName};
 use crate::node::{Node, QueuePause, SharedPace};
 use crate::rows::{last_id, node, pause, queue_name};
 
@@ -126,6 +126,17 @@ impl Sqlite {
             .bind(queue.as_str())
             .fetch_one(self.pool())
             .await?;
+        Ok(row.moment_or_none("oldest")?)
+    }
+
+    /// Since when the open letter of a queue that waits longest is one.
+    pub(crate) async fn oldest_letter(
+        &self,
+        state: LetterState,
+        queue: &QueueName,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let query = sqlx::query(include_str!("sql/letter_oldest.sql"));
+        let row = query.bind(state.as_str()).bind(queue.as_str()).fetch_one(self.pool()).await?;
         Ok(row.moment_or_none("oldest")?)
     }
 

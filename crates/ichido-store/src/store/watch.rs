@@ -62,6 +62,15 @@ impl Store {
         read(|| async { on!(&*self.driver, driver => driver.oldest(queue).await) }).await
     }
 
+    /// Since when the dead or parked message of a queue that waits longest for a person is so; `None` when none waits.
+    pub async fn letter_oldest(
+        &self,
+        state: LetterState,
+        queue: &QueueName,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        read(|| async { on!(&*self.driver, driver => driver.oldest_letter(state, queue).await) }).await
+    }
+
     /// Dead or parked messages with their requests, the last to become so first (SPEC E3), less those that a person is done with;
     /// [`Store::letter_page`] filters, and leaves requests out. `after` is [`Letter::since`] and the id of the last one of the
     /// page before. At most [`limits::PAGE_MAX`](crate::message::limits::PAGE_MAX) are listed.

@@ -86,6 +86,24 @@ impl Fixture {
 
 both_databases! {
     #[test]
+    async fn the_letter_that_waits_longest_is_found_until_a_person_is_done_with_it(fixture: Fixture) {
+        let oldest = async |state, queue: &QueueName| fixture.store.letter_oldest(state, queue).await.unwrap();
+        assert_eq!(oldest(LetterState::Dead, &queue()).await, None);
+        let mut dead = Vec::new();
+        for text in ["first", "second"] {
+            let id = fixture.dead_of(&queue(), "ann", ErrorCode::BadRequest, text).await;
+            dead.push(fixture.store.letter_find(&[id]).await.unwrap().remove(0));
+            fixture.pass(TRAVELS_FOR);
+        }
+        assert!(dead[0].since < dead[1].since);
+        assert_eq!(oldest(LetterState::Dead, &queue()).await, Some(dead[0].since));
+        fixture.take(&[dead[0].id], Event::Discarded).await;
+        assert_eq!(oldest(LetterState::Dead, &queue()).await, Some(dead[1].since));
+        assert_eq!(oldest(LetterState::Parked, &queue()).await, None);
+        assert_eq!(oldest(LetterState::Dead, &queue_named("other")).await, None);
+    }
+
+    #[test]
     async fn letters_are_found_by_queue_error_identity_text_effect_and_time(fixture: Fixture) {
         let (mail, orders) = (queue_named("mail"), queue());
         let first = fixture.dead_of(&mail, "ann", ErrorCode::BadRequest, "no such symbol").await;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::canary::{Canary, Watched, goal};
 use super::policy::{Policies, Refusal};
 use super::preflight::Preflight;
+use super::resolved::{Resolution, tell_resolved};
 
 /// The bounds of a bulk.
 pub mod limits {
@@ -38,6 +39,15 @@ pub enum Work {
     },
     /// Say that they need no more attention.
     Discard,
+}
+
+impl Work {
+    const fn resolution(self) -> Resolution {
+        match self {
+            Self::Requeue { .. } => Resolution::Requeued,
+            Self::Discard => Resolution::Discarded,
+        }
+    }
 }
 
 /// Many letters, and what to do with them. [`Bulk::preflight`] says what would happen, [`Bulk::run`] does it.
@@ -188,6 +198,8 @@ impl Bulk<'_> {
     async fn batch(&self, page: &[LetterRow], report: &mut Report) -> Result<Vec<Uuid>, StoreError> {
         let ids: Vec<Uuid> = page.iter().map(|letter| letter.id).collect();
         let note = Note { actor: Some(self.actor.clone()), excerpt: self.reason.clone(), ..Note::default() };
+        // Asked for first: once the letters are moved, nothing may be in the way of saying so.
+        let now = self.store.now().await?;
         let mut tries = 1;
         let stepped = loop {
             match self.store.letters_step(&ids, |letter, now| self.event(letter, now), &note).await {
@@ -198,7 +210,10 @@ impl Bulk<'_> {
         let mut moved = Vec::with_capacity(page.len());
         for (letter, stepped) in page.iter().zip(stepped) {
             match stepped {
-                LetterStepped::Now(_) => moved.push(letter.id),
+                LetterStepped::Now(_) => {
+                    tell_resolved(&letter.queue, self.work.resolution(), letter.since, now);
+                    moved.push(letter.id);
+                }
                 LetterStepped::NoLetter => report.gone += 1,
                 LetterStepped::Refused(why) => {
                     *report.refused.entry(self.reason_of(letter, why)).or_default() += 1;

@@ -1,7 +1,10 @@
-//! What is counted, by queue (SPEC D14). No label holds a key or an identity: queues and outcomes are few.
+//! What is counted, by queue and by destination (SPEC A14, D14). No label holds a key or an identity: queues, destinations, states and
+//! outcomes are few.
 
 use std::time::Duration;
 
+use ichido_core::lifecycle::Stage;
+use ichido_store::message::LetterState;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
@@ -37,6 +40,16 @@ const SUPPRESSED: &str = "ichido_worker_suppressed_total";
 const FENCED: &str = "ichido_worker_fenced_total";
 const UNKNOWN: &str = "ichido_worker_unknown_total";
 const RESCUED: &str = "ichido_worker_rescued_total";
+const TRIES: &str = "ichido_worker_tries_total";
+const MESSAGES: &str = "outbox_messages";
+const LETTER_OLDEST: &str = "outbox_letter_oldest_seconds";
+const PAUSED: &str = "ichido_destination_paused";
+const CIRCUIT: &str = "ichido_destination_circuit";
+const RATE: &str = "ichido_destination_calls_per_second_max";
+
+/// The states in which a message waits for something: its turn, its next try, an answer, a person.
+pub(super) const WAITING: [Stage; 5] =
+    [Stage::Queued, Stage::Failed, Stage::Sending, Stage::Parked, Stage::Dead];
 
 /// Tells the recorder of metrics, once it is installed, what each metric of a worker is.
 pub fn describe_metrics() {
@@ -55,15 +68,37 @@ pub fn describe_metrics() {
         (FENCED, "Reports that came after their claim was lost"),
         (UNKNOWN, "Tries of which nobody knows whether they took effect"),
         (RESCUED, "Messages taken back from workers that are gone"),
+        (
+            TRIES,
+            "What tries came to, by outcome, and whether they were automatic retries (retry yes) or the first (no)",
+        ),
     ] {
         describe_counter!(name, Unit::Count, what);
     }
     describe_gauge!("outbox_inflight", Unit::Count, "Calls under way");
     let oldest = "The age of the oldest message that could be claimed now; 0 when there is none";
     describe_gauge!("outbox_oldest_waiting_seconds", Unit::Seconds, oldest);
+    let messages = "Messages that wait, by state: dead and parked ones for a person. Every worker shows those of all; do not add them up";
+    describe_gauge!(MESSAGES, Unit::Count, messages);
+    let letter = "How long the dead or parked message that waits longest has waited for a person; 0 when there is none";
+    describe_gauge!(LETTER_OLDEST, Unit::Seconds, letter);
+    describe_gauge!(
+        PAUSED,
+        Unit::Count,
+        "1 while a destination asked not to be called (Retry-After), else 0"
+    );
+    describe_gauge!(
+        CIRCUIT,
+        Unit::Count,
+        "1 for the state that a destination's circuit is in, 0 for the others"
+    );
+    let rate =
+        "The most calls a second that all workers together make to a destination; +Inf without a limit";
+    describe_gauge!(RATE, Unit::CountPerSecond, rate);
     let lag = "From when a message was put in until it was sent or dead";
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
     describe_histogram!("outbox_retry_count", Unit::Count, "The retries of messages that were sent or dead");
+    crate::letters::describe_resolved();
 }
 
 /// Shows the counts of a queue from the start: what is missing cannot be told from what never happened.
@@ -72,8 +107,10 @@ pub(super) fn begin(queue: &str) {
         counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(0);
     }
     for outcome in Outcome::ALL {
-        counter!("outbox_send_total", "queue" => queue.to_owned(), "outcome" => outcome.as_str())
-            .increment(0);
+        sends(queue, outcome).increment(0);
+        for is_retry in [false, true] {
+            tries(queue, is_retry, outcome).increment(0);
+        }
     }
     for name in [EXECUTED, REPLAYED, SUPPRESSED, FENCED, UNKNOWN, RESCUED] {
         counter!(name, "queue" => queue.to_owned()).increment(0);
@@ -86,6 +123,8 @@ pub(super) struct Meters {
     executed: Counter,
     in_flight: Gauge,
     sent: Counter,
+    /// First tries that were successes, and retries that were.
+    succeeded: [Counter; 2],
     lag: Histogram,
     retries: Histogram,
 }
@@ -96,6 +135,7 @@ impl Meters {
             executed: counter!(EXECUTED, "queue" => queue.to_owned()),
             in_flight: gauge!("outbox_inflight", "queue" => queue.to_owned()),
             sent: sends(queue, Outcome::Success),
+            succeeded: [false, true].map(|is_retry| tries(queue, is_retry, Outcome::Success)),
             lag: histogram!("outbox_lag_seconds", "queue" => queue.to_owned()),
             retries: histogram!("outbox_retry_count", "queue" => queue.to_owned()),
         }
@@ -109,8 +149,9 @@ impl Meters {
     }
 
     /// What was sent took effect, with its message in its last state.
-    pub(super) fn sent(&self) {
+    pub(super) fn sent(&self, is_retry: bool) {
         self.sent.increment(1);
+        self.succeeded[usize::from(is_retry)].increment(1);
     }
 
     /// A message left for good: how long it took from its creation, and how many retries.
@@ -126,7 +167,18 @@ pub(super) fn dequeued(queue: &str, count: usize) {
     counter!("outbox_dequeue_total", "queue" => queue.to_owned(), "result" => result).increment(count);
 }
 
-/// What was sent has ended, with its message in a new state.
+/// A try has ended, with its message in a new state.
+pub(super) fn tried(queue: &str, is_retry: bool, outcome: Outcome) {
+    ended(queue, outcome);
+    tries(queue, is_retry, outcome).increment(1);
+}
+
+fn tries(queue: &str, is_retry: bool, outcome: Outcome) -> Counter {
+    let (queue, retry) = (queue.to_owned(), if is_retry { "yes" } else { "no" });
+    counter!(TRIES, "queue" => queue, "retry" => retry, "outcome" => outcome.as_str())
+}
+
+/// A message is in a new state, by a try or without one.
 pub(super) fn ended(queue: &str, outcome: Outcome) {
     sends(queue, outcome).increment(1);
 }
@@ -138,6 +190,21 @@ fn sends(queue: &str, outcome: Outcome) -> Counter {
 /// The age of the oldest message that waits: a stalled queue sends nothing, and so shows no lag.
 pub(super) fn oldest_waiting(queue: &str, age: Duration) {
     gauge!("outbox_oldest_waiting_seconds", "queue" => queue.to_owned()).set(age.as_secs_f64());
+}
+
+/// How many messages of a queue are in a state in which they wait.
+pub(super) fn waiting(queue: &str, state: Stage, count: i64) {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a gauge is a float, and exact for more messages than there will be"
+    )]
+    let count = count as f64;
+    gauge!(MESSAGES, "queue" => queue.to_owned(), "state" => state.as_str()).set(count);
+}
+
+/// How long the letter of a queue that waits longest has waited.
+pub(super) fn oldest_letter(queue: &str, state: LetterState, age: Duration) {
+    gauge!(LETTER_OLDEST, "queue" => queue.to_owned(), "state" => state.as_str()).set(age.as_secs_f64());
 }
 
 /// A call was answered as processed before.
@@ -163,6 +230,54 @@ pub(super) fn unknown(queue: &str) {
 /// Messages were taken back from workers that are gone.
 pub(super) fn rescued(queue: &str, count: usize) {
     counter!(RESCUED, "queue" => queue.to_owned()).increment(count as u64);
+}
+
+/// Whether a destination's calls are let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CircuitIs {
+    Closed,
+    HalfOpen,
+    Open,
+}
+
+impl CircuitIs {
+    const ALL: [Self; 3] = [Self::Closed, Self::HalfOpen, Self::Open];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::HalfOpen => "half_open",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// How a destination stands, found once as [`Meters`] are.
+pub(super) struct Stands {
+    paused: Gauge,
+    circuit: [(CircuitIs, Gauge); 3],
+    rate: Gauge,
+}
+
+impl Stands {
+    pub(super) fn of(destination: &str) -> Self {
+        let circuit = |is: CircuitIs| {
+            (is, gauge!(CIRCUIT, "destination" => destination.to_owned(), "state" => is.as_str()))
+        };
+        Self {
+            paused: gauge!(PAUSED, "destination" => destination.to_owned()),
+            circuit: CircuitIs::ALL.map(circuit),
+            rate: gauge!(RATE, "destination" => destination.to_owned()),
+        }
+    }
+
+    pub(super) fn set(&self, is_paused: bool, circuit: CircuitIs, calls_per_second_max: Option<f64>) {
+        self.paused.set(f64::from(u8::from(is_paused)));
+        for (is, gauge) in &self.circuit {
+            gauge.set(f64::from(u8::from(*is == circuit)));
+        }
+        self.rate.set(calls_per_second_max.unwrap_or(f64::INFINITY));
+    }
 }
 
 /// A call under way, until this is dropped.

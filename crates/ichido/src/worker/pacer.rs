@@ -6,6 +6,7 @@
 
 mod row;
 mod shared;
+mod standing;
 
 pub use shared::{Paces, SharedRate};
 
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use super::clock::Clock;
 use super::node::lock;
 use row::Row;
+use standing::Told;
 
 /// How long what was read of the row is believed while calls are made, and how long successes wait to be reported.
 pub(super) const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -38,6 +40,7 @@ pub(super) struct Pacer {
     clock: Arc<Clock>,
     /// The row as it was last read or written, and when.
     known: Mutex<(Row, Option<Duration>)>,
+    told: Told,
     heard: Mutex<Heard>,
     wanting: Mutex<Vec<Wanting>>,
     /// One reading or change at a time; what arrives meanwhile goes into the next.
@@ -79,6 +82,7 @@ pub(super) enum Slot {
 impl Pacer {
     pub(super) fn new(name: String, settings: Settings, store: Store, clock: Arc<Clock>) -> Self {
         Self {
+            told: Told::nothing(&name),
             name,
             settings,
             store,
@@ -168,6 +172,11 @@ impl Pacer {
         if let Err(error) = self.read().await {
             tracing::warn!(%error, destination = self.name, "the pace of a destination could not be read");
         }
+    }
+
+    /// Tells people how the destination stands, as far as is known here.
+    pub(super) fn tell(&self) {
+        self.told.tell(&self.name, &self.settings, || (lock(&self.known).0, self.clock.now()));
     }
 
     /// Writes what was heard.
@@ -267,6 +276,7 @@ impl Pacer {
             return Ok(None);
         }
         *lock(&self.known) = (Row { version: row.version + 1, ..next }, Some(asked_at));
+        self.tell();
         Ok(Some(answer))
     }
 
@@ -274,6 +284,7 @@ impl Pacer {
         let asked_at = self.clock.own();
         let row = Row::read(&self.store, &self.name).await?;
         *lock(&self.known) = (row, Some(asked_at));
+        self.tell();
         Ok(row)
     }
 }

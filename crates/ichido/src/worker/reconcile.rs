@@ -15,6 +15,7 @@ use super::meter::{self, Outcome};
 use super::node::{Node, Served};
 use super::upkeep::{Due, said};
 use crate::destination::Asked;
+use crate::letters::{Resolution, tell_resolved};
 
 /// How often it is looked whether a pass is due.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -103,7 +104,7 @@ impl Pass {
 
 /// Asks after one message, and writes down what was found.
 async fn ask(node: Arc<Node>, served: Arc<Served>, letter: Letter) {
-    let Letter { message, .. } = letter;
+    let Letter { message, since } = letter;
     let key = served.outbound(&message.identity, &message.key);
     let failure = NonZeroU32::new(message.tries).unwrap_or(NonZeroU32::MIN);
     let wait = served.settings.retry.wait(failure, fastrand::f64(), None);
@@ -122,10 +123,13 @@ async fn ask(node: Arc<Node>, served: Arc<Served>, letter: Letter) {
         Event::Reconciled(found)
     };
     let stepped = node.store.message_step(id, event, &told).await;
-    if let Some(Stepped::Now(State::Dead { effect, .. })) =
-        said("what a destination said of a message could not be stored", stepped)
-    {
-        meter::ended(queue, Outcome::Dead);
-        tracing::warn!(queue, message = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
-    }
+    let stepped = said("what a destination said of a message could not be stored", stepped);
+    let Some(Stepped::Now(state)) = stepped else { return };
+    let State::Dead { effect, .. } = state else {
+        tell_resolved(&served.name, Resolution::Reconciled, since, node.clock.now());
+        return;
+    };
+    // A letter still, for a person to decide.
+    meter::ended(queue, Outcome::Dead);
+    tracing::warn!(queue, message = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
 }

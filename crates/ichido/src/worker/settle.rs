@@ -43,27 +43,28 @@ impl Node {
     fn tell(&self, served: &Served, held: &Held, settlement: &Settlement, stepped: Stepped) {
         let (work, queue, meters) = (&held.work, served.name.as_str(), &served.meters);
         let retries = work.history.tries.saturating_sub(1);
+        let is_retry = 0 < retries;
         let lag = || held.now(&self.clock).since(work.created_at);
         match stepped {
             Stepped::Now(State::Sent) => {
                 if settlement.note.code == Some(ErrorCode::ConflictProcessed) {
                     meter::replayed(queue);
-                    meter::ended(queue, Outcome::ConflictProcessed);
+                    meter::tried(queue, is_retry, Outcome::ConflictProcessed);
                 } else {
-                    meters.sent();
+                    meters.sent(is_retry);
                 }
                 meters.left(lag(), retries);
             }
-            Stepped::Now(State::Failed { .. }) => meter::ended(queue, Outcome::Retry),
+            Stepped::Now(State::Failed { .. }) => meter::tried(queue, is_retry, Outcome::Retry),
             Stepped::Now(State::Dead { effect, .. }) => {
-                meter::ended(queue, Outcome::Dead);
+                meter::tried(queue, is_retry, Outcome::Dead);
                 meters.left(lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let (key, message, tries) = (work.key.log_hash(), work.id, work.history.tries);
                 tracing::warn!(queue, %message, key, tries, code, ?effect, "dead_letter: a message was given up");
             }
             Stepped::Now(State::Parked { .. }) => {
-                meter::ended(queue, Outcome::Parked);
+                meter::tried(queue, is_retry, Outcome::Parked);
                 let (key, message) = (work.key.log_hash(), work.id);
                 tracing::warn!(queue, %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
             }

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::lifecycle::Stage;
 use ichido_core::retry::Guarantee;
 use ichido_store::error::StoreError;
-use ichido_store::message::QueueName;
+use ichido_store::message::{Count, LetterState, QueueName};
 use ichido_store::rescue::RescueTerms;
 
 use super::meter::{self, Outcome};
@@ -69,6 +70,8 @@ impl Upkeep {
         if self.pace.has_come(now) {
             for aim in &self.node.targets {
                 aim.pacer.report().await;
+                // A pause and a rest end by themselves.
+                aim.pacer.tell();
             }
         }
         if self.measure.has_come(now) {
@@ -154,7 +157,8 @@ impl Node {
         }
     }
 
-    /// How long the oldest message of each queue has waited. Every node says it, so that it does not vanish with one.
+    /// How many messages wait, how long the oldest have, and how the destinations stand. Every node says it, so that it does not
+    /// vanish with one.
     async fn measure(&self) {
         for queue in self.queues.keys() {
             let oldest =
@@ -162,6 +166,32 @@ impl Node {
             if let Some(oldest) = oldest {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
                 meter::oldest_waiting(queue.as_str(), age);
+            }
+        }
+        if let Some(counts) = said("messages could not be counted", self.store.queue_counts().await) {
+            for queue in self.queues.keys() {
+                self.measure_waiting(queue, &counts).await;
+            }
+        }
+        for aim in &self.targets {
+            aim.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+        }
+    }
+
+    async fn measure_waiting(&self, queue: &QueueName, counts: &[Count]) {
+        let of = |state: Stage| {
+            let found = counts.iter().find(|count| count.queue == queue.as_str() && count.state == state);
+            found.map_or(0, |count| count.count)
+        };
+        for state in meter::WAITING {
+            meter::waiting(queue.as_str(), state, of(state));
+        }
+        for (state, stage) in [(LetterState::Dead, Stage::Dead), (LetterState::Parked, Stage::Parked)] {
+            // Where none waits nobody is asked.
+            let oldest = if of(stage) == 0 { Ok(None) } else { self.store.letter_oldest(state, queue).await };
+            if let Some(oldest) = said("the oldest letter could not be looked for", oldest) {
+                let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
+                meter::oldest_letter(queue.as_str(), state, age);
             }
         }
     }

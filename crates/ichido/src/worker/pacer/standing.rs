@@ -1,0 +1,116 @@
+//! How a destination stands, for people: in its gauges, and in one line of the log for each change.
+//!
+//! What slows or stops calls is a warning, and so is the end of an outage. What is bound to follow, the end of a pause and a probe,
+//! is told to whoever wants to know more.
+
+use std::sync::Mutex;
+
+use ichido_core::pace::{Circuit, PerSecond, Rate, Settings};
+use ichido_core::time::Timestamp;
+
+use super::row::Row;
+use crate::worker::meter::{CircuitIs, Stands};
+use crate::worker::node::lock;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Standing {
+    paused_until: Option<Timestamp>,
+    circuit: CircuitIs,
+    /// It refused calls, and all workers go by what it bears.
+    is_slowed: bool,
+    /// What an operator set in place of the configured rate.
+    set: Option<PerSecond>,
+}
+
+impl Standing {
+    /// Nothing is in the way, as far as is known.
+    const PLAIN: Self = Self { paused_until: None, circuit: CircuitIs::Closed, is_slowed: false, set: None };
+
+    fn of(row: &Row, settings: &Settings, now: Timestamp) -> Self {
+        let pace = &row.pace;
+        let paused_until = pace.paused_until.min(now.plus(settings.pause_max));
+        Self {
+            paused_until: Some(paused_until).filter(|until| now < *until),
+            circuit: match pace.circuit {
+                Circuit::Closed { .. } => CircuitIs::Closed,
+                Circuit::Open { until, .. } if now < until => CircuitIs::Open,
+                // The next call is a probe, whoever makes it.
+                Circuit::Open { .. } | Circuit::HalfOpen { .. } => CircuitIs::HalfOpen,
+            },
+            is_slowed: matches!(pace.rate, Rate::Paced(_)),
+            set: row.rate_max,
+        }
+    }
+}
+
+/// What was told of a destination.
+pub(super) struct Told {
+    last: Mutex<Standing>,
+    stands: Stands,
+}
+
+impl Told {
+    pub(super) fn nothing(destination: &str) -> Self {
+        Self { last: Mutex::new(Standing::PLAIN), stands: Stands::of(destination) }
+    }
+
+    /// Shows how a destination stands, and logs what has changed since it was last told. What is known is asked for in its turn, so
+    /// that nothing older is told after it.
+    pub(super) fn tell(
+        &self,
+        destination: &str,
+        settings: &Settings,
+        known: impl FnOnce() -> (Row, Timestamp),
+    ) {
+        let mut last = lock(&self.last);
+        let (row, now) = known();
+        let settings = row.settings(settings);
+        let is = Standing::of(&row, &settings, now);
+        let limit = row.pace.rate.limit(&settings).map(PerSecond::get);
+        self.stands.set(is.paused_until.is_some(), is.circuit, limit);
+        log(destination, std::mem::replace(&mut *last, is), is, limit, now);
+    }
+}
+
+fn log(destination: &str, was: Standing, is: Standing, per_second: Option<f64>, now: Timestamp) {
+    match (was.paused_until, is.paused_until) {
+        (None, Some(until)) => {
+            let pause = until.since(now);
+            tracing::warn!(
+                destination,
+                ?pause,
+                "a destination asked not to be called for a while; nobody calls it"
+            );
+        }
+        (Some(_), None) => tracing::info!(destination, "the pause that a destination asked for is over"),
+        _ => (),
+    }
+    match is.circuit {
+        circuit if circuit == was.circuit => (),
+        CircuitIs::Open => {
+            tracing::warn!(
+                destination,
+                "a destination counts as down (circuit open); it is left alone, and then probed"
+            );
+        }
+        CircuitIs::HalfOpen => {
+            tracing::info!(destination, "a destination that counted as down is probed (circuit half open)");
+        }
+        CircuitIs::Closed => tracing::warn!(destination, "a destination is up again (circuit closed)"),
+    }
+    if is.is_slowed && !was.is_slowed {
+        tracing::warn!(
+            destination,
+            per_second,
+            "a destination refuses calls that come too fast; all workers go by what it bears from now on"
+        );
+    }
+    if is.set != was.set {
+        let set = is.set.map(PerSecond::get);
+        tracing::warn!(
+            destination,
+            per_second = set,
+            "an operator set how fast a destination is called; without a number it is as configured"
+        );
+    }
+}
