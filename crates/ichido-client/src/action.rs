@@ -1,0 +1,223 @@
+//! An action: one key, one request, however many tries.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use ichido_core::key::IdempotencyKey;
+
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
+pub(crate) const TRY: HeaderName = HeaderName::from_static("ichido-try");
+
+/// Header fields that are not the caller's to set: the key is one and the same everywhere, and the others belong to the connection.
+const OURS: [HeaderName; 12] = [
+    IDEMPOTENCY_KEY,
+    X_IDEMPOTENCY_KEY,
+    TRY,
+    AUTHORIZATION,
+    HOST,
+    CONTENT_LENGTH,
+    TRANSFER_ENCODING,
+    CONNECTION,
+    TE,
+    TRAILER,
+    UPGRADE,
+    EXPECT,
+];
+
+/// A request that changes state, under the key of the action that it stands for. Every try of it is the same, byte for byte, but for
+/// the number of the try.
+#[derive(Clone)]
+pub struct Action {
+    pub(crate) method: Method,
+    pub(crate) path: PathAndQuery,
+    pub(crate) key: IdempotencyKey,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) cause: Cause,
+    pub(crate) tries_before: u32,
+}
+
+/// Who began to send (SPEC A14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A person: the first press, or one on a retry button.
+    Manual,
+    /// A program, by itself.
+    Auto,
+}
+
+impl Cause {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// Why a request cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ActionError {
+    /// The path is none.
+    #[error("the path must begin with / and have visible ASCII only, the rest percent-encoded")]
+    Path,
+    /// The media type is no value of a header field.
+    #[error("the media type is no value of a header field; write it like application/json")]
+    ContentType,
+    /// A header field that is set here, and nowhere else.
+    #[error("the header field {0} is set by the client itself; leave it out")]
+    Ours(HeaderName),
+    /// The method reads, and a read needs no key.
+    #[error(
+        "{0} changes nothing, so that it needs no key and no care; an action is a POST, PUT, PATCH or DELETE"
+    )]
+    Reads(Method),
+}
+
+impl Action {
+    /// A request to `path`, which follows the client's base URL.
+    ///
+    /// ```
+    /// use ichido_client::{Action, ActionError};
+    /// use ichido_core::key::IdempotencyKey;
+    ///
+    /// let key = IdempotencyKey::parse("order-1")?;
+    /// let order = Action::new(http::Method::POST, "/orders", key.clone(), "application/json", r#"{"qty":1}"#)?;
+    /// assert_eq!(Action::new(http::Method::POST, "orders", key, "application/json", "").err(), Some(ActionError::Path));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(
+        method: Method,
+        path: &str,
+        key: IdempotencyKey,
+        content_type: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<Self, ActionError> {
+        if method.is_safe() {
+            return Err(ActionError::Reads(method));
+        }
+        // What is no path would be taken for a host, or for a query of the base.
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+        let path = Some(path).filter(|path| path.starts_with('/') && path.bytes().all(is_plain));
+        let path = path.and_then(|path| PathAndQuery::try_from(path).ok()).ok_or(ActionError::Path)?;
+        let content_type = HeaderValue::from_str(content_type).map_err(|_| ActionError::ContentType)?;
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
+        Ok(Self { method, path, key, headers, body: body.into(), cause: Cause::Manual, tries_before: 0 })
+    }
+
+    /// With a further header field.
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Result<Self, ActionError> {
+        if OURS.contains(&name) {
+            return Err(ActionError::Ours(name));
+        }
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
+    /// Begun by a person, or by a program. A person, unless this says otherwise.
+    #[must_use]
+    pub fn begun_by(self, cause: Cause) -> Self {
+        Self { cause, ..self }
+    }
+
+    /// After so many tries that were made for it earlier: numbers go on where they stopped.
+    #[must_use]
+    pub fn after_tries(self, tries_before: u32) -> Self {
+        Self { tries_before, ..self }
+    }
+
+    /// `Ichido-Try` of the try that follows `sent` others of this call.
+    pub(crate) fn try_field(&self, sent: u32) -> String {
+        let number = self.tries_before.saturating_add(sent).saturating_add(1);
+        let cause = if sent == 0 { self.cause } else { Cause::Auto };
+        format!("{number}; {}", cause.as_str())
+    }
+
+    /// The key as a header field's value, marked so that nobody shows it. `None` for no key there is.
+    pub(crate) fn key_field(&self) -> Option<HeaderValue> {
+        let text = self.key.as_str();
+        // Readers take what begins with a quote for a structured-field string, and mostly nothing else.
+        let value = if text.starts_with('"') { self.key.to_field_value() } else { text.to_owned() };
+        let mut value = HeaderValue::from_str(&value).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+/// Neither the body nor the values of header fields, and of the key its hash.
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Action")
+            .field("method", &self.method)
+            .field("path", &self.path.path())
+            .field("key", &self.key)
+            .field("body_bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(key: &str) -> Action {
+        let key = IdempotencyKey::parse(key).unwrap();
+        Action::new(Method::POST, "/orders", key, "application/json", "secret body").unwrap()
+    }
+
+    #[test]
+    fn a_try_says_its_number_and_who_began_it() {
+        let fields = |action: &Action| [0, 1, 2].map(|sent| action.try_field(sent));
+        assert_eq!(fields(&action("k")), ["1; manual", "2; auto", "3; auto"]);
+        let pressed_again = action("k").after_tries(3);
+        assert_eq!(fields(&pressed_again), ["4; manual", "5; auto", "6; auto"]);
+        let by_program = action("k").begun_by(Cause::Auto).after_tries(u32::MAX - 1);
+        assert_eq!(by_program.try_field(0), "4294967295; auto");
+        assert_eq!(by_program.try_field(7), "4294967295; auto");
+    }
+
+    #[test]
+    fn fields_of_the_client_are_not_the_callers_to_set() {
+        for name in OURS {
+            let value = HeaderValue::from_static("x");
+            assert_eq!(action("k").with_header(name.clone(), value).err(), Some(ActionError::Ours(name)));
+        }
+        let name = HeaderName::from_static("ichido-identity");
+        assert!(action("k").with_header(name, HeaderValue::from_static("ann")).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_action_is_refused() {
+        let key = || IdempotencyKey::parse("k").unwrap();
+        for path in ["", "orders", "//", "http://elsewhere.example/", "/a b", "/a#b", "/ä", "?a"] {
+            let made = Action::new(Method::POST, path, key(), "text/plain", "");
+            let is_path = path == "//";
+            assert_eq!(made.is_ok(), is_path, "{path:?}");
+        }
+        let read = Action::new(Method::GET, "/", key(), "text/plain", "");
+        assert_eq!(read.err(), Some(ActionError::Reads(Method::GET)));
+        let broken = Action::new(Method::POST, "/", key(), "text/plain\r\nX: y", "");
+        assert_eq!(broken.err(), Some(ActionError::ContentType));
+    }
+
+    #[test]
+    fn neither_key_nor_body_is_shown() {
+        let secret = action("k-secret");
+        let shown = format!("{secret:?} {:?}", secret.key_field());
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn a_key_that_begins_with_a_quote_is_written_as_a_structured_field() {
+        assert_eq!(action("\"k").key_field().unwrap(), "\"\\\"k\"");
+        assert_eq!(action("k\"").key_field().unwrap(), "k\"");
+    }
+}

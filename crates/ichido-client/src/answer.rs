@@ -1,0 +1,75 @@
+//! An answer, as the caller gets it.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use ichido_core::json::{Document, Pointer};
+
+/// What a server answered.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The body, up to the bound.
+    pub body: Bytes,
+    /// Whether that is all of the body. If not, it was longer than is read; the status still stands.
+    pub is_whole: bool,
+}
+
+/// Problem details (RFC 9457), as far as they are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProblemDetails {
+    /// One word that programs compare: the member `code`.
+    pub code: Option<String>,
+    /// What it is, in general.
+    pub title: Option<String>,
+    /// What is wrong this time, and what to do.
+    pub detail: Option<String>,
+}
+
+impl Answer {
+    /// Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5).
+    pub fn is_replay(&self) -> bool {
+        let status = self.headers.get("idempotency-status").map(http::HeaderValue::as_bytes);
+        status.is_some_and(|status| status.trim_ascii().eq_ignore_ascii_case(b"replayed"))
+    }
+
+    /// The text at a place of the body, if that is JSON and there is one: `/id`.
+    pub fn text_at(&self, pointer: &str) -> Option<String> {
+        if !self.is_whole {
+            return None;
+        }
+        let document = Document::parse(&self.body, self.body.len()).ok()?;
+        let text = document.at(&Pointer::parse(pointer).ok()?)?.as_str()?;
+        Some(text.into_owned())
+    }
+
+    /// What is wrong, in the server's own words; nothing of it where it has none.
+    pub fn problem(&self) -> ProblemDetails {
+        ProblemDetails {
+            code: self.text_at("/code"),
+            title: self.text_at("/title"),
+            detail: self.text_at("/detail"),
+        }
+    }
+
+    /// The fields as the rules of the core read them.
+    pub(crate) fn fields(&self) -> Vec<(&str, &[u8])> {
+        self.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
+    }
+}
+
+/// Payloads stay out of logs: only the status and the sizes are shown.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("headers", &self.headers.len())
+            .field("body_bytes", &self.body.len())
+            .field("is_whole", &self.is_whole)
+            .finish()
+    }
+}

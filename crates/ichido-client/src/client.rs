@@ -1,0 +1,205 @@
+//! The client: tries, waits, and says what came of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Request};
+use http_body_util::Full;
+use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
+use tokio::time::{Instant, sleep};
+
+use crate::action::{Action, IDEMPOTENCY_KEY, TRY};
+use crate::answer::Answer;
+use crate::clock;
+use crate::next::{self, Moment, Next, Rules, Tries, Why};
+use crate::token::Token;
+use crate::wire::{Bounds, Fault, Peer};
+
+/// How we call ourselves.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido-client/", env!("CARGO_PKG_VERSION")));
+
+/// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
+/// and time, and by many at once.
+pub struct Client {
+    pub(crate) peer: Peer,
+    /// What stands before every path: the base URL's own path, without a slash at its end.
+    pub(crate) prefix: String,
+    pub(crate) token: Option<Token>,
+    pub(crate) rules: Rules,
+    pub(crate) bounds: Bounds,
+    pub(crate) total: Duration,
+}
+
+/// What came of an action.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It was done, now or at an earlier try ([`Answer::is_replay`]).
+    Done {
+        /// The answer.
+        answer: Answer,
+        /// Requests made for it.
+        tries: u32,
+    },
+    /// The server will not do it, however often it is asked: a 4xx other than 408 and 429, a redirect.
+    Refused {
+        /// Why, in the server's words: [`Answer::problem`].
+        answer: Answer,
+        /// What is known of the effect. `Unknown` where an earlier try was lost, or where the answer leaves it open.
+        effect: Effect,
+        /// Requests made for it.
+        tries: u32,
+    },
+    /// No outcome was learnt. The same action may be sent again, under the same key.
+    GaveUp {
+        /// Why it was not tried again.
+        why: Why,
+        /// What was seen last.
+        last: Last,
+        /// What is known of the effect: `NotDone` where no try can have arrived.
+        effect: Effect,
+        /// Requests made for it.
+        tries: u32,
+    },
+}
+
+/// What was seen of the last try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// An answer, which was no outcome.
+    Answer(Answer),
+    /// No answer, or not a whole one.
+    Fault {
+        /// What that says of the request.
+        kind: NetworkFault,
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// Where it is, and no token.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("authority", &self.peer.authority.as_str())
+            .field("token", &self.token)
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Sends an action until its outcome is known, or until it must not be sent again. It ends within the total time.
+    ///
+    /// Whoever drops it before its end does not know what became of the action, and may send it again under the same key.
+    ///
+    /// ```no_run
+    /// use ichido_client::{Action, ClientSettings, Outcome};
+    /// use ichido_core::key::IdempotencyKey;
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = ClientSettings::new("http://127.0.0.1:4180").resolve()?;
+    /// // Made once, where the person is, and kept with the body until the outcome is known.
+    /// let key = IdempotencyKey::parse("0198c5a2-order-1")?;
+    /// let path = "/v1/queues/demo/messages";
+    /// let order = Action::new(http::Method::POST, path, key, "application/json", r#"{"symbol":"ACME","qty":1}"#)?;
+    /// match client.send(&order).await {
+    ///     Outcome::Done { answer, .. } => println!("done: {}", answer.status),
+    ///     Outcome::Refused { answer, .. } => println!("refused: {:?}", answer.problem()),
+    ///     Outcome::GaveUp { why, effect, .. } => println!("{why}; of the effect is known: {effect:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn send(&self, action: &Action) -> Outcome {
+        let deadline = Instant::now() + self.total;
+        let mut tries = Tries::NONE;
+        loop {
+            let seen = self.try_once(action, tries.sent, deadline).await;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let moment = Moment { now: clock::now(), left };
+            let decided = decide(&self.rules, action, tries, &seen, moment);
+            tracing::debug!(key = action.key.log_hash(), sent = tries.sent + 1, next = ?decided, "a try ended");
+            match decided {
+                Next::Again { wait, tries: so_far } => {
+                    tries = so_far;
+                    sleep(wait).await;
+                }
+                end => return outcome(end, seen, tries.sent.saturating_add(1)),
+            }
+        }
+    }
+
+    async fn try_once(&self, action: &Action, sent: u32, deadline: Instant) -> Result<Answer, Fault> {
+        let Some(request) = self.request(action, sent) else {
+            // Cannot happen for what `Action` and `ClientSettings` let through; nothing was sent, and that is what is said.
+            return Err(Fault::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        let bounds = Bounds { total: self.bounds.total.min(left), ..self.bounds };
+        self.peer.exchange(request, &bounds).await
+    }
+
+    /// The request of the try that follows `sent` others.
+    fn request(&self, action: &Action, sent: u32) -> Option<Request<Full<Bytes>>> {
+        let mut request = Request::new(Full::new(action.body.clone()));
+        *request.method_mut() = action.method.clone();
+        let target = format!("{}{}", self.prefix, action.path);
+        *request.uri_mut() = PathAndQuery::try_from(target).ok()?.into();
+        let fields = request.headers_mut();
+        fields.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        fields.extend(action.headers.clone());
+        fields.insert(HOST, HeaderValue::from_str(self.peer.authority.as_str()).ok()?);
+        fields.insert(USER_AGENT, AGENT);
+        fields.insert(IDEMPOTENCY_KEY, action.key_field()?);
+        fields.insert(TRY, HeaderValue::from_str(&action.try_field(sent)).ok()?);
+        if let Some(token) = &self.token {
+            fields.insert(AUTHORIZATION, token.field());
+        }
+        Some(request)
+    }
+}
+
+fn decide(
+    rules: &Rules,
+    action: &Action,
+    tries: Tries,
+    seen: &Result<Answer, Fault>,
+    moment: Moment,
+) -> Next {
+    let dice = fastrand::f64();
+    match seen {
+        Ok(answer) => {
+            let fields = answer.fields();
+            let seen = Seen::Answer(verdict::Answer {
+                status: answer.status,
+                headers: &fields,
+                body: &answer.body,
+                echo: Echo::of(&action.key, fields.iter().copied()),
+            });
+            next::decide(rules, tries, &seen, moment, dice)
+        }
+        Err(fault) => next::decide(rules, tries, &Seen::Network(fault.kind), moment, dice),
+    }
+}
+
+/// The end, with what was seen last. Only an answer can be a yes or a no: a fault that were judged one leaves the effect unknown.
+fn outcome(end: Next, seen: Result<Answer, Fault>, tries: u32) -> Outcome {
+    match (end, seen) {
+        (Next::Done, Ok(answer)) => Outcome::Done { answer, tries },
+        (Next::Refused { effect }, Ok(answer)) => Outcome::Refused { answer, effect, tries },
+        (Next::GiveUp { why, effect }, seen) => Outcome::GaveUp { why, last: last(seen), effect, tries },
+        (_, seen) => {
+            Outcome::GaveUp { why: Why::TriesSpent, last: last(seen), effect: Effect::Unknown, tries }
+        }
+    }
+}
+
+fn last(seen: Result<Answer, Fault>) -> Last {
+    match seen {
+        Ok(answer) => Last::Answer(answer),
+        Err(Fault { kind, why }) => Last::Fault { kind, why },
+    }
+}

@@ -1,0 +1,46 @@
+//! The caller's side: an action that changes state, sent again until its outcome is known, and done once.
+//!
+//! Guarantee: every try of an [`Action`] carries the same key and the same bytes. It is sent again only where SPEC A8 allows, no
+//! sooner than the server asked, and within a total time; and what comes back says what is known of the effect, without a guess.
+//! The key, the token and the bodies are shown in no log and no debug output.
+//!
+//! Start at [`Client::send`]; [`next`] is the decision after each try, without a clock or a socket.
+//!
+//! # What the server gets
+//!
+//! | field | value |
+//! |---|---|
+//! | `Idempotency-Key` | the action's key, the same on every try |
+//! | `Ichido-Try` | which try this is, from 1, and who began it: `2; auto` (SPEC A14) |
+//! | `Authorization` | `Bearer` and the token, where there is one |
+//! | `Content-Type`, `Content-Length`, `Host`, `User-Agent` | as always |
+//!
+//! `Ichido-Try` is a structured-field integer (RFC 9651) with one parameter: `auto` where this client sent again by itself, or where
+//! a program began the action; `manual` where a person pressed, be it the first time or on a retry button ([`Cause`]). So the retries that
+//! a client made are the tries over 1 with `auto`, and those that people made are the tries over 1 with `manual`.
+//!
+//! # What it does not do
+//!
+//! It follows no redirect, takes no proxy from the environment, and keeps no cookies. It speaks HTTP/1.1: where one connection carries one
+//! call, one that breaks leaves no doubt about whose call it was.
+//!
+//! It uses hyper's connections directly, and no client library above them. Those send a request again by themselves when a kept connection
+//! turns out to be closed (hyper-util unless told not to; reqwest, which stands on it, has a switch for its own retries and none for those
+//! below). Such tries would be in no count of ours and in no header field. Here a request moves to another connection only where the first
+//! one hands it back whole, with no byte of it written, and that is the same try.
+
+mod action;
+mod answer;
+mod client;
+mod clock;
+pub mod next;
+mod settings;
+mod token;
+mod trust;
+mod wire;
+
+pub use action::{Action, ActionError, Cause};
+pub use answer::{Answer, ProblemDetails};
+pub use client::{Client, Last, Outcome};
+pub use settings::{ANSWER_BYTES_MAX, ClientSettings, Problems, TIME_MAX};
+pub use token::{Token, TokenError};

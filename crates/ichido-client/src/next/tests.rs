@@ -1,0 +1,160 @@
+use std::time::Duration;
+
+use ichido_core::verdict::{Answer, Echo, NetworkFault};
+use proptest::prelude::*;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+const PLENTY: Moment = Moment { now: NOW, left: Duration::from_mins(10) };
+
+fn rules() -> Rules {
+    Rules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1) }
+}
+
+fn answer(status: u16) -> Answer<'static> {
+    Answer { status, headers: &[], body: b"", echo: Echo::Absent }
+}
+
+fn seen(status: u16) -> Seen<'static> {
+    Seen::Answer(answer(status))
+}
+
+fn first(seen: &Seen<'_>) -> Next {
+    decide(&rules(), Tries::NONE, seen, PLENTY, 0.0)
+}
+
+const PROCESSING: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing"), ("Retry-After", b"3")];
+
+#[test]
+fn a_try_is_made_again_after_a_fault_a_5xx_408_and_429_and_after_nothing_else() {
+    for status in 200..=999 {
+        let is_again = matches!(first(&seen(status)), Next::Again { .. });
+        assert_eq!(is_again, matches!(status, 408 | 429 | 500..=599), "{status}");
+        let is_done = first(&seen(status)) == Next::Done;
+        assert_eq!(is_done, (200..=299).contains(&status), "{status}");
+    }
+    for fault in [NetworkFault::ConnectRefused, NetworkFault::Broken, NetworkFault::Timeout] {
+        assert!(matches!(first(&Seen::Network(fault)), Next::Again { .. }), "{fault:?}");
+    }
+}
+
+#[test]
+fn the_waits_are_those_of_a9_and_three_tries_are_all() {
+    for (dice, waits) in [(0.0, [1_000, 2_000]), (1.0, [1_100, 2_200])] {
+        let mut tries = Tries::NONE;
+        for millis in waits {
+            let Next::Again { wait, tries: so_far } = decide(&rules(), tries, &seen(503), PLENTY, dice)
+            else {
+                panic!("it is made again");
+            };
+            assert_eq!(wait, Duration::from_millis(millis));
+            tries = so_far;
+        }
+        let end = decide(&rules(), tries, &seen(503), PLENTY, dice);
+        assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown });
+    }
+}
+
+#[test]
+fn a_servers_wish_is_a_floor_in_seconds_and_as_a_date() {
+    let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_030));
+    for (value, millis) in [("30", 30_000), (date.as_str(), 30_000), ("0", 1_000), ("soon", 1_000)] {
+        let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
+        let Next::Again { wait, .. } = first(&Seen::Answer(Answer { headers, ..answer(429) })) else {
+            panic!("{value} is waited for");
+        };
+        assert_eq!(wait, Duration::from_millis(millis), "{value}");
+    }
+}
+
+#[test]
+fn a_wish_beyond_the_cap_is_neither_waited_for_nor_ignored() {
+    let far = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(1_800_003_605));
+    for (value, secs) in [("61", 61), (far.as_str(), 3_605)] {
+        let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
+        let why = Why::AskedToWait { come_back_at: NOW.plus(Duration::from_secs(secs)) };
+        let end = first(&Seen::Answer(Answer { headers, ..answer(503) }));
+        assert_eq!(end, Next::GiveUp { why, effect: Effect::Unknown }, "{value}");
+        let end = first(&Seen::Answer(Answer { headers, ..answer(429) }));
+        assert_eq!(end, Next::GiveUp { why, effect: Effect::NotDone }, "{value}");
+    }
+}
+
+#[test]
+fn a_try_that_would_come_after_the_deadline_is_given_up_at_once() {
+    let moment = |left| Moment { now: NOW, left: Duration::from_millis(left) };
+    let decided = |left| decide(&rules(), Tries::NONE, &seen(503), moment(left), 0.0);
+    assert!(matches!(decided(1_001), Next::Again { .. }));
+    let why = Why::OutOfTime { come_back_at: NOW.plus(Duration::from_secs(1)) };
+    assert_eq!(decided(1_000), Next::GiveUp { why, effect: Effect::Unknown });
+}
+
+#[test]
+fn in_flight_is_asked_again_and_uses_up_no_try() {
+    let in_flight = Seen::Answer(Answer { headers: PROCESSING, ..answer(202) });
+    let mut tries = Tries::NONE;
+    for asked in 1..=100 {
+        let Next::Again { wait, tries: so_far } = decide(&rules(), tries, &in_flight, PLENTY, 0.0) else {
+            panic!("it is asked again");
+        };
+        assert_eq!(wait, Duration::from_secs(3), "as the server says, and no longer from time to time");
+        assert_eq!(so_far, Tries { sent: asked, failed: 0, effect: Effect::Unknown });
+        tries = so_far;
+    }
+    assert_eq!(decide(&rules(), tries, &seen(201), PLENTY, 0.0), Next::Done);
+    let spent = Tries { sent: TRIES_MAX - 1, ..tries };
+    let end = decide(&rules(), spent, &in_flight, PLENTY, 0.0);
+    assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown }, "not for ever");
+}
+
+#[test]
+fn what_is_known_of_the_effect_is_that_of_all_tries() {
+    let never = Seen::Network(NetworkFault::ConnectRefused);
+    let Next::Again { tries, .. } = first(&never) else { panic!("it is made again") };
+    assert_eq!(tries.effect, Effect::NotDone);
+    assert_eq!(first(&seen(422)), Next::Refused { effect: Effect::NotDone });
+    let lost = Tries { sent: 1, failed: 1, effect: Effect::Unknown };
+    for status in [401, 422] {
+        let refused = decide(&rules(), lost, &seen(status), PLENTY, 0.0);
+        assert_eq!(refused, Next::Refused { effect: Effect::Unknown }, "the first may have done it");
+    }
+    let at_last = Tries { sent: 2, failed: 2, effect: Effect::NotDone };
+    let end = decide(&rules(), at_last, &never, PLENTY, 0.0);
+    assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::NotDone }, "nothing ever arrived");
+}
+
+#[test]
+fn an_answer_about_another_key_is_no_outcome() {
+    for status in [201, 409, 503] {
+        let others = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
+        assert_eq!(
+            first(&others),
+            Next::GiveUp { why: Why::AnotherKey, effect: Effect::Unknown },
+            "{status}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_wait_is_shorter_than_asked_for_nor_beyond_the_deadline(
+        status in 200_u16..600,
+        asked in proptest::option::of(0_u64..200),
+        failed in 0_u32..5,
+        left in 0_u64..120,
+        dice in 0.0..1.0,
+    ) {
+        let value = asked.map(|secs| secs.to_string());
+        let field = value.as_ref().map(|value| ("Retry-After", value.as_bytes()));
+        let fields = field.as_slice();
+        let moment = Moment { now: NOW, left: Duration::from_secs(left) };
+        let before = Tries { sent: failed, failed, effect: Effect::Unknown };
+        let seen = Seen::Answer(Answer { headers: fields, ..answer(status) });
+        if let Next::Again { wait, tries } = decide(&rules(), before, &seen, moment, dice) {
+            prop_assert!(Duration::from_secs(asked.unwrap_or(0)) <= wait);
+            prop_assert!(wait < moment.left);
+            prop_assert!(tries.failed < 3);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a client is told, and all that can be wrong with it.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use ichido_core::retry::Retry;
+
+use crate::client::Client;
+use crate::next::Rules;
+use crate::token::Token;
+use crate::wire::{Bounds, Peer};
+
+/// The longest time that any setting may give.
+pub const TIME_MAX: Duration = Duration::from_hours(24);
+/// The largest answer that may be asked to be read.
+pub const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// A client as a person describes it. [`ClientSettings::new`] has the rest as it is mostly wanted.
+#[derive(Clone)]
+pub struct ClientSettings {
+    /// Where the server is: `https://ichido.example`, with a path before all others if it has one.
+    pub base_url: String,
+    /// Who asks.
+    pub token: Option<Token>,
+    /// How often to try, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more; 3 tries (SPEC A9).
+    pub retry: Retry,
+    /// The longest `Retry-After` that is waited for. 1 minute.
+    pub retry_after_max: Duration,
+    /// The longest that it may take to connect: name, TCP and TLS. 5 s.
+    pub connect_time_out: Duration,
+    /// The longest that one try may take, to the answer's last byte. 30 s.
+    pub try_time_out: Duration,
+    /// The longest for all tries and the waits between them. 2 minutes.
+    pub total_time_out: Duration,
+    /// How much of an answer is read. 1 MiB.
+    pub answer_bytes_max: usize,
+    /// The certificates in PEM that are believed in place of the system's.
+    pub trusted_roots: Option<String>,
+}
+
+/// Everything that is wrong with settings: each with its place, and how to mend it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(pub Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl Problems {
+    fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
+        checked.map_err(|error| self.0.push(format!("{place} {error}"))).ok()
+    }
+
+    fn within<T: PartialOrd + Copy + fmt::Debug>(&mut self, place: &str, value: T, range: RangeInclusive<T>) {
+        if !range.contains(&value) {
+            let (first, last) = range.into_inner();
+            self.0.push(format!("{place} is {value:?}; it must be from {first:?} to {last:?}"));
+        }
+    }
+}
+
+/// Of the URL nothing: it may hold a secret that does not belong there.
+impl fmt::Debug for ClientSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientSettings")
+            .field("token", &self.token)
+            .field("retry", &self.retry)
+            .field("total_time_out", &self.total_time_out)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientSettings {
+    /// A client of which nothing is known but whom it calls.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            token: None,
+            retry: Retry::CLIENT,
+            retry_after_max: Duration::from_mins(1),
+            connect_time_out: Duration::from_secs(5),
+            try_time_out: Duration::from_secs(30),
+            total_time_out: Duration::from_mins(2),
+            answer_bytes_max: 1 << 20,
+            trusted_roots: None,
+        }
+    }
+
+    /// The client, or everything that is wrong.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ichido_client::ClientSettings;
+    ///
+    /// assert!(ClientSettings::new("http://127.0.0.1:4180").resolve().is_ok());
+    /// let wrong = ClientSettings { try_time_out: Duration::ZERO, ..ClientSettings::new("127.0.0.1") };
+    /// assert_eq!(wrong.resolve().expect_err("two of them").0.len(), 2);
+    /// ```
+    pub fn resolve(self) -> Result<Client, Problems> {
+        let mut problems = Problems::default();
+        let least = Duration::from_millis(1);
+        for (place, time) in [
+            ("connect_time_out", self.connect_time_out),
+            ("try_time_out", self.try_time_out),
+            ("total_time_out", self.total_time_out),
+        ] {
+            problems.within(place, time, least..=TIME_MAX);
+        }
+        problems.within("retry_after_max", self.retry_after_max, Duration::ZERO..=TIME_MAX);
+        problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
+        let retry = problems.check("retry:", self.retry.checked());
+        let peer = problems.check("base_url", Peer::resolve(&self.base_url, self.trusted_roots.as_deref()));
+        let bounds = Bounds {
+            connect: self.connect_time_out,
+            total: self.try_time_out,
+            answer_bytes_max: self.answer_bytes_max,
+        };
+        match (retry, peer) {
+            (Some(retry), Some((peer, prefix))) if problems.0.is_empty() => Ok(Client {
+                peer,
+                prefix,
+                token: self.token,
+                rules: Rules { retry, retry_after_max: self.retry_after_max },
+                bounds,
+                total: self.total_time_out,
+            }),
+            _ => Err(problems),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The bearer token, which is shown nowhere.
+
+use std::fmt;
+
+use http::HeaderValue;
+
+/// A bearer token (RFC 6750): who asks.
+#[derive(Clone)]
+pub struct Token(HeaderValue); // Invariant: `Bearer ` and 1..=LEN_MAX visible ASCII characters, marked as sensitive.
+
+/// Why a text is no token. No variant holds a character of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// There is nothing in it.
+    #[error("the token is empty; give it as it was issued")]
+    Empty,
+    /// Over [`Token::LEN_MAX`] characters.
+    #[error("the token has {len} characters; at most {max} are sent", max = Token::LEN_MAX)]
+    TooLong {
+        /// Characters found.
+        len: usize,
+    },
+    /// A blank, a line break or a character outside ASCII.
+    #[error(
+        "the token has a character that is not visible ASCII; look for a blank or a line break at its end"
+    )]
+    NotVisible,
+}
+
+impl Token {
+    /// The longest token. Servers refuse header lines that are much longer.
+    pub const LEN_MAX: usize = 4096;
+
+    /// Takes the token as it was issued, without `Bearer`.
+    pub fn parse(text: &str) -> Result<Self, TokenError> {
+        match text.len() {
+            0 => return Err(TokenError::Empty),
+            len if Self::LEN_MAX < len => return Err(TokenError::TooLong { len }),
+            _ => {}
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenError::NotVisible);
+        }
+        let mut value =
+            HeaderValue::from_str(&format!("Bearer {text}")).map_err(|_| TokenError::NotVisible)?;
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    pub(crate) fn field(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_shown_nowhere() {
+        let token = Token::parse("ichido_1_s3cret").unwrap();
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        assert_eq!(token.field(), "Bearer ichido_1_s3cret");
+        assert!(!format!("{:?}", token.field()).contains("s3cret"));
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused() {
+        assert_eq!(Token::parse("").err(), Some(TokenError::Empty));
+        for text in ["a b", "a\n", "ä"] {
+            assert_eq!(Token::parse(text).err(), Some(TokenError::NotVisible), "{text:?}");
+        }
+        let long = "a".repeat(Token::LEN_MAX + 1);
+        assert_eq!(Token::parse(&long).err(), Some(TokenError::TooLong { len: long.len() }));
+        assert!(TokenError::TooLong { len: 5000 }.to_string().contains("at most 4096"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Whose certificates are believed.
+
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+/// Why TLS cannot be spoken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrustError {
+    #[error("cannot be read as PEM: {0}")]
+    Pem(rustls::pki_types::pem::Error),
+    #[error("holds no certificate; give at least one in PEM")]
+    Empty,
+    #[error("holds a certificate that cannot be used: {0}")]
+    Certificate(rustls::Error),
+    #[error("the system's trusted certificates cannot be read, and none are given here: {0}")]
+    System(String),
+    #[error("TLS cannot be set up: {0}")]
+    Setup(rustls::Error),
+}
+
+/// TLS 1.2 and 1.3 with the roots given in PEM, or else the system's.
+pub(crate) fn client(roots_pem: Option<&str>) -> Result<ClientConfig, TrustError> {
+    let roots = match roots_pem {
+        Some(pem) => from_pem(pem)?,
+        None => from_system()?,
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TrustError::Setup)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn from_pem(pem: &str) -> Result<RootCertStore, TrustError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        roots.add(certificate.map_err(TrustError::Pem)?).map_err(TrustError::Certificate)?;
+    }
+    if roots.is_empty() { Err(TrustError::Empty) } else { Ok(roots) }
+}
+
+fn from_system() -> Result<RootCertStore, TrustError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // A system may hold one that is too old to be used; the others still count.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+        let why = if why.is_empty() { "there are none".to_owned() } else { why.join("; ") };
+        return Err(TrustError::System(why));
+    }
+    Ok(roots)
+}

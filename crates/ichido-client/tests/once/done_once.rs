@@ -1,0 +1,159 @@
+//! Whatever happens on the way, the work is done once and its outcome learnt (SPEC A8, C5, C6).
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use ichido_client::{Action, Cause, Outcome, Token};
+use ichido_core::key::IdempotencyKey;
+use tokio::task::JoinSet;
+
+use crate::server::{Act, Server, order, plain, resolved, with};
+
+/// What came of an order that was done.
+struct Done {
+    id: Option<String>,
+    is_replay: bool,
+    tries: u32,
+}
+
+async fn done(server: &Server, key: &str) -> Done {
+    match server.client().send(&order(key)).await {
+        Outcome::Done { answer, tries } => {
+            Done { id: answer.text_at("/id"), is_replay: answer.is_replay(), tries }
+        }
+        other => panic!("it was not done: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
+    for act in [Act::WorkAndReset, Act::WorkAndCut] {
+        let server = Server::doing(vec![act, Act::Work]).await;
+        let done = done(&server, "k1").await;
+        assert_eq!((done.id.as_deref(), done.is_replay, done.tries), (Some("order-1"), true, 2));
+        assert_eq!(server.effects("k1"), 1);
+        let [first, second] = server.seen().try_into().expect("two requests");
+        assert_eq!(
+            (first.line.as_str(), &first.body),
+            ("POST /orders HTTP/1.1", &br#"{"qty": 1.0}"#.to_vec())
+        );
+        let but_the_try = |fields: &[(String, String)]| {
+            fields.iter().filter(|(name, _)| name != "ichido-try").cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(but_the_try(&first.fields), but_the_try(&second.fields), "the same but for the number");
+        assert_eq!((&first.line, &first.body), (&second.line, &second.body), "byte for byte");
+        assert_eq!(server.tries(), ["1; manual", "2; auto"]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_fails_and_recovers_is_asked_again() {
+    for status in ["500 Internal Server Error", "503 Service Unavailable", "408 Request Timeout"] {
+        let server = Server::doing(vec![Act::Say(plain(status)), Act::Work]).await;
+        let done = done(&server, "k1").await;
+        assert_eq!((done.is_replay, done.tries, server.effects("k1")), (false, 2, 1), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_servers_wish_in_seconds_and_as_a_date_that_has_passed_is_heeded() {
+    for wish in ["0", "Sun, 06 Nov 1994 08:49:37 GMT"] {
+        let busy = with("429 Too Many Requests", &[("Retry-After", wish)], "");
+        let server = Server::doing(vec![Act::Say(busy), Act::Work]).await;
+        assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (2, 1), "{wish}");
+    }
+}
+
+#[tokio::test]
+async fn an_action_in_flight_is_asked_after_until_it_is_over() {
+    let processing =
+        with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
+    let mut acts = vec![Act::Say(processing); 7];
+    acts.push(Act::Work);
+    let server = Server::doing(acts).await;
+    // Far more often than a failing server is tried.
+    assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (8, 1));
+    assert_eq!(server.tries()[7], "8; auto");
+}
+
+#[tokio::test]
+async fn a_202_without_the_word_is_an_outcome() {
+    let server = Server::doing(vec![Act::Say(plain("202 Accepted"))]).await;
+    assert_eq!((done(&server, "k1").await.tries, server.seen().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_person_who_presses_again_goes_on_with_the_numbers() {
+    let server = Server::doing(vec![Act::Say(plain("503 Service Unavailable")), Act::Work]).await;
+    let pressed = order("k1").after_tries(3);
+    assert!(matches!(server.client().send(&pressed).await, Outcome::Done { tries: 2, .. }));
+    let by_itself = order("k2").begun_by(Cause::Auto);
+    assert!(matches!(server.client().send(&by_itself).await, Outcome::Done { .. }));
+    assert_eq!(server.tries(), ["4; manual", "5; auto", "1; auto", "2; auto"]);
+}
+
+#[tokio::test]
+async fn the_token_goes_to_the_server_and_nowhere_else() {
+    let server = Server::doing(vec![Act::Work]).await;
+    let mut settings = server.settings();
+    settings.base_url.push_str("/inner/");
+    settings.token = Some(Token::parse("s3cret").expect("a token"));
+    assert!(!format!("{settings:?}").contains("s3cret"));
+    let client = resolved(settings);
+    let outcome = client.send(&order("k-hidden")).await;
+    let [request] = server.seen().try_into().expect("one request");
+    assert_eq!(request.field("authorization"), Some("Bearer s3cret"));
+    assert_eq!(request.line, "POST /inner/orders HTTP/1.1");
+    let shown = format!("{client:?} {outcome:?} {:?}", order("k-hidden"));
+    for secret in ["s3cret", "k-hidden", "order-1", "qty"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
+}
+
+/// Each of 200 actions meets another mixture of faults; each is done once, and each outcome is learnt.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_once_through_every_fault_are_each_done_once() {
+    let faults = [
+        Act::WorkAndReset,
+        Act::WorkAndCut,
+        Act::Say(plain("503 Service Unavailable")),
+        Act::SayAndClose(with("429 Too Many Requests", &[("Retry-After", "0")], "")),
+        Act::Work,
+    ];
+    let server = Server::start(move |nth, request| {
+        let number: usize = request.key()[1..].parse().expect("k and a number");
+        match nth {
+            0 => faults[number % 5].clone(),
+            1 => faults[number / 5 % 5].clone(),
+            _ => Act::Work,
+        }
+    })
+    .await;
+    // A server that closes a kept connection while a request is on its way to it costs a try as well, now and then more than one.
+    let mut settings = server.settings();
+    settings.retry.tries = NonZeroU32::new(20).expect("some");
+    let client = Arc::new(resolved(settings));
+    let mut sending = JoinSet::new();
+    for number in 0..200 {
+        let client = Arc::clone(&client);
+        sending.spawn(async move { client.send(&order(&format!("k{number}"))).await });
+    }
+    for outcome in sending.join_all().await {
+        assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
+    }
+    for number in 0..200 {
+        assert_eq!(server.effects(&format!("k{number}")), 1, "k{number}");
+    }
+}
+
+#[tokio::test]
+async fn any_method_that_changes_state_is_an_action() {
+    let server = Server::doing(vec![Act::Work]).await;
+    for method in ["PUT", "PATCH", "DELETE", "PURGE"] {
+        let key = IdempotencyKey::parse(method).expect("a key");
+        let verb = http::Method::from_bytes(method.as_bytes()).expect("a method");
+        let action = Action::new(verb, "/orders/1?now=1", key, "text/plain", "").expect("an action");
+        assert!(matches!(server.client().send(&action).await, Outcome::Done { .. }), "{method}");
+        assert_eq!(server.seen().pop().expect("it came").line, format!("{method} /orders/1?now=1 HTTP/1.1"));
+    }
+}

@@ -1,0 +1,111 @@
+//! Where no outcome is learnt, it says what is known, and does not guess (SPEC A8, A9).
+
+use std::time::Duration;
+
+use ichido_client::next::Why;
+use ichido_client::{ClientSettings, Last, Outcome};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Effect, NetworkFault};
+
+use crate::server::{Act, Server, order, plain, quick, resolved, with};
+
+/// Long enough for a server on this machine to have read a request, short enough to wait for.
+const SHORT: Duration = Duration::from_millis(200);
+
+struct GaveUp {
+    why: Why,
+    last: Last,
+    effect: Effect,
+    tries: u32,
+}
+
+async fn gave_up(settings: ClientSettings) -> GaveUp {
+    match resolved(settings).send(&order("k1")).await {
+        Outcome::GaveUp { why, last, effect, tries } => GaveUp { why, last, effect, tries },
+        other => panic!("it was not given up: {other:?}"),
+    }
+}
+
+fn fault(last: &Last) -> NetworkFault {
+    match last {
+        Last::Fault { kind, .. } => *kind,
+        Last::Answer(answer) => panic!("an answer came: {answer:?}"),
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_listens_nothing_was_done() {
+    // A port that was free a moment ago.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let end = gave_up(quick(format!("http://{}", address.expect("a free port")))).await;
+    assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::NotDone, 3));
+    assert_eq!(fault(&end.last), NetworkFault::ConnectRefused);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_every_time_leaves_the_effect_unknown() {
+    let server = Server::doing(vec![Act::Say(plain("502 Bad Gateway"))]).await;
+    let end = gave_up(server.settings()).await;
+    assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3));
+    assert!(matches!(end.last, Last::Answer(answer) if answer.status == 502));
+    assert_eq!(server.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_every_time_leaves_the_effect_unknown() {
+    let server = Server::doing(vec![Act::WorkAndReset]).await;
+    let end = gave_up(server.settings()).await;
+    assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3));
+    assert_eq!((server.seen().len(), server.effects("k1")), (3, 1), "it was done, once");
+}
+
+#[tokio::test]
+async fn a_silent_server_is_not_waited_for_for_ever() {
+    for act in
+        [Act::Silence, Act::SayAndHold("HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\nabc".to_owned())]
+    {
+        let server = Server::doing(vec![act.clone()]).await;
+        let end = gave_up(ClientSettings { try_time_out: SHORT, ..server.settings() }).await;
+        assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3), "{act:?}");
+        assert!(matches!(fault(&end.last), NetworkFault::Timeout | NetworkFault::AnswerCut), "{act:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_tries_together_have_a_time() {
+    let server = Server::doing(vec![Act::Silence]).await;
+    let settings = ClientSettings { total_time_out: SHORT, ..server.settings() };
+    assert!(settings.total_time_out < settings.try_time_out);
+    let end = gave_up(settings).await;
+    assert!(matches!(end.why, Why::OutOfTime { .. }), "{:?}", end.why);
+    assert_eq!((end.effect, end.tries), (Effect::Unknown, 1));
+}
+
+#[tokio::test]
+async fn a_server_that_wants_to_be_left_alone_is_left_alone_and_says_until_when() {
+    let date = "Fri, 15 Jan 2100 08:00:00 GMT";
+    let busy = with("429 Too Many Requests", &[("Retry-After", date)], "");
+    let server = Server::doing(vec![Act::Say(busy), Act::Work]).await;
+    let end = gave_up(server.settings()).await;
+    let Why::AskedToWait { come_back_at } = end.why else { panic!("{:?}", end.why) };
+    // The date is further off than any wait there is.
+    assert!(Timestamp::parse("2026-01-01T00:00:00Z").expect("a moment") < come_back_at);
+    assert_eq!((end.effect, end.tries, server.seen().len()), (Effect::NotDone, 1, 1));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_http_is_no_outcome() {
+    for answer in ["SSH-2.0-OpenSSH_9.2\r\n\r\n", "HTTP/1.1 201 Created\r\nno field\r\n\r\n"] {
+        let server = Server::doing(vec![Act::SayAndClose(answer.to_owned())]).await;
+        let end = gave_up(server.settings()).await;
+        assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_about_another_key_is_no_outcome() {
+    let others = with("201 Created", &[("Idempotency-Key", "k2")], "{}");
+    let server = Server::doing(vec![Act::Say(others)]).await;
+    let end = gave_up(server.settings()).await;
+    assert_eq!((end.why, end.effect, end.tries), (Why::AnotherKey, Effect::Unknown, 1));
+}

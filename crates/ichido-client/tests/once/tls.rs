@@ -1,0 +1,79 @@
+//! TLS: spoken with whom the roots vouch for, and with nobody else.
+
+use std::sync::Arc;
+
+use ichido_client::{ClientSettings, Last, Outcome};
+use ichido_core::verdict::{Effect, NetworkFault};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::TlsAcceptor;
+
+use crate::server::{Act, Server, order, quick, resolved};
+
+/// An authority, and a server with a certificate of it for this name.
+struct World {
+    roots: String,
+    acceptor: TlsAcceptor,
+}
+
+fn world(name: &str) -> World {
+    let mut authority = CertificateParams::new(Vec::new()).expect("no names");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer =
+        CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("it is signed");
+    let own = KeyPair::generate().expect("a key");
+    let certificate = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let certificate = certificate.signed_by(&own, &issuer).expect("it is signed");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("they are known")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(own.serialize_der()).expect("a key"),
+        )
+        .expect("they belong together");
+    World { roots: issuer.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+}
+
+fn settings(server: &Server, roots: &str) -> ClientSettings {
+    let url = format!("https://{}", server.address);
+    ClientSettings { trusted_roots: Some(roots.to_owned()), ..quick(url) }
+}
+
+#[tokio::test]
+async fn a_server_whom_the_roots_vouch_for_is_called() {
+    let world = world("127.0.0.1");
+    let acts = [Act::WorkAndReset, Act::Work];
+    let server = Server::start_tls(world.acceptor, move |nth, _| acts[nth].clone()).await;
+    let outcome = resolved(settings(&server, &world.roots)).send(&order("k1")).await;
+    assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "{outcome:?}");
+    assert_eq!(server.effects("k1"), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_vouched_for_gets_nothing() {
+    let stranger = world("127.0.0.1").roots;
+    let (ours, misnamed) = (world("127.0.0.1"), world("ichido.example"));
+    for (acceptor, roots) in [(ours.acceptor, &stranger), (misnamed.acceptor, &misnamed.roots)] {
+        let server = Server::start_tls(acceptor, |_, _| Act::Work).await;
+        let outcome = resolved(settings(&server, roots)).send(&order("k1")).await;
+        let Outcome::GaveUp { last: Last::Fault { kind, why }, effect, .. } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!((kind, effect, server.seen().len()), (NetworkFault::Tls, Effect::NotDone, 0), "{why}");
+    }
+}
+
+#[test]
+fn roots_that_are_none_are_refused_with_their_place() {
+    let roots = Some("no certificate".to_owned());
+    let settings = ClientSettings { trusted_roots: roots, ..ClientSettings::new("https://ichido.example") };
+    let problems = settings.resolve().expect_err("there is no root");
+    assert_eq!(
+        problems.to_string(),
+        "base_url cannot be called by TLS: holds no certificate; give at least one in PEM"
+    );
+}

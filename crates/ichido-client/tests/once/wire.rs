@@ -1,0 +1,64 @@
+//! Connections: kept, closed, and never the cause of a try that nobody counted.
+
+use ichido_client::{ClientSettings, Outcome};
+use ichido_core::verdict::Effect;
+
+use crate::server::{Act, Server, order, plain, resolved, with};
+
+#[tokio::test]
+async fn a_connection_is_kept_for_the_next_action() {
+    let server = Server::doing(vec![Act::Work]).await;
+    let client = server.client();
+    for key in ["k1", "k2", "k3"] {
+        assert!(matches!(client.send(&order(key)).await, Outcome::Done { tries: 1, .. }));
+    }
+    assert_eq!((server.seen().len(), server.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_costs_no_try() {
+    let server = Server::doing(vec![Act::SayAndClose(plain("201 Created"))]).await;
+    let client = server.client();
+    for (nth, key) in (1..).zip(["k1", "k2", "k3"]) {
+        assert!(matches!(client.send(&order(key)).await, Outcome::Done { tries: 1, .. }), "{key}");
+        server.until_closed(nth).await;
+    }
+    assert_eq!(server.tries(), ["1; manual"; 3], "each request that came is one that was counted");
+}
+
+/// Libraries repeat a request by themselves when a kept connection breaks under it; here each one is counted.
+#[tokio::test]
+async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
+    let server = Server::start(|nth, request| match (request.key(), nth) {
+        ("k2", 0) => Act::WorkAndReset,
+        _ => Act::Work,
+    })
+    .await;
+    let client = server.client();
+    assert!(matches!(client.send(&order("k1")).await, Outcome::Done { tries: 1, .. }));
+    assert!(matches!(client.send(&order("k2")).await, Outcome::Done { tries: 2, .. }));
+    assert_eq!(server.tries(), ["1; manual", "1; manual", "2; auto"]);
+    assert_eq!((server.effects("k2"), server.connections()), (1, 2));
+}
+
+#[tokio::test]
+async fn of_a_huge_answer_no_more_is_read_than_allowed() {
+    let huge = with("201 Created", &[], &"x".repeat(1 << 20));
+    let server = Server::doing(vec![Act::Say(huge)]).await;
+    let client = resolved(ClientSettings { answer_bytes_max: 1_000, ..server.settings() });
+    let Outcome::Done { answer, tries } = client.send(&order("k1")).await else {
+        panic!("the status says that it was done");
+    };
+    assert_eq!((answer.body.len(), answer.is_whole, tries), (1_000, false, 1));
+    assert_eq!(answer.text_at("/id"), None);
+    assert!(matches!(client.send(&order("k2")).await, Outcome::Done { .. }));
+    assert_eq!(server.connections(), 2, "one that was not read to its end is not used again");
+}
+
+#[tokio::test]
+async fn of_a_huge_head_nothing_is_taken() {
+    let huge = with("201 Created", &[("X-Long", &"x".repeat(1 << 20))], "");
+    let server = Server::doing(vec![Act::SayAndClose(huge)]).await;
+    let outcome = server.client().send(&order("k1")).await;
+    assert!(matches!(outcome, Outcome::GaveUp { effect: Effect::Unknown, tries: 3, .. }), "{outcome:?}");
+}
