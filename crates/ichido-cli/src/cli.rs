@@ -25,8 +25,8 @@ enum Command {
     Proxy(Box<proxy::Args>),
     /// Take messages out of the outbox and deliver them, each once in effect
     Worker(worker::Args),
-    /// Put a message into the outbox
-    Send(send::Args),
+    /// Put messages into the outbox: one, or one a line
+    Send(Box<send::Args>),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
@@ -64,7 +64,7 @@ pub(crate) fn run() -> ExitCode {
     let ended = match cli.command {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
         Command::Worker(args) => on_runtime(worker::run(args)),
-        Command::Send(args) => on_runtime(send::run(args)),
+        Command::Send(args) => on_runtime(send::run(*args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),

@@ -21,6 +21,10 @@ pub(crate) enum Exit {
     },
     /// Code 3: it was told to stop, and cut off what was still in flight.
     Cut(String),
+    /// Code 3: the server or the store that it is about was not reached, or gave no outcome.
+    Unreachable(String),
+    /// Code 4: what was asked stands against what is there: a key that was used for another request.
+    Conflict(String),
 }
 
 impl Exit {
@@ -30,7 +34,8 @@ impl Exit {
             Self::Found => return ExitCode::from(1),
             Self::Failed(why) => (1, format!("ichido: {why}")),
             Self::Misconfigured { command, faults } => (2, format!("ichido {command}: {faults}")),
-            Self::Cut(why) => (3, format!("ichido: {why}")),
+            Self::Cut(why) | Self::Unreachable(why) => (3, format!("ichido: {why}")),
+            Self::Conflict(why) => (4, format!("ichido: {why}")),
         };
         // Whoever closed standard error does not want to know; the code still tells.
         _ = writeln!(std::io::stderr(), "{why}");

@@ -28,6 +28,13 @@ impl Faults {
         checked.map_err(|error| self.add(place, error.to_string())).ok()
     }
 
+    /// Adds what another part of the settings found.
+    pub(crate) fn join(&mut self, others: Self) {
+        for Fault { place, what } in others.0 {
+            self.add(place, what);
+        }
+    }
+
     /// What was built, if nothing is wrong with it.
     pub(crate) fn or<T>(self, built: Option<T>) -> Result<T, Self> {
         match built {

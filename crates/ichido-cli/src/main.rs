@@ -2,6 +2,7 @@
 //!
 //! Start at [`cli`], the commands; each has a module of its name.
 
+mod accept;
 mod audit;
 mod body_key;
 mod check;

@@ -1,30 +1,59 @@
-//! `ichido send`: puts a message into the outbox, for trying and for scripts (SPEC D1, D11).
+//! `ichido send`: puts messages into the outbox, one or many, for trying and for scripts (SPEC D1, D11).
 //!
-//! Guarantee: when it ends with 0 the message is durable, and stands under its key once, however often it was put in. The key and
-//! the body are shown nowhere.
+//! Guarantee: what is said to be `new` or `same` is durable, and stands under its key once, however often it was put in, and whichever way: through a
+//! running server or straight on the store. What is known of the rest is said, and nothing is guessed. Keys and bodies are shown nowhere.
+//!
+//! `line` is what a line of NDJSON means, `sender` the two ways in, `many` the lines one after the other, `came` what is said.
+
+mod bar;
+mod came;
+mod line;
+mod lines;
+mod many;
+mod sender;
+mod settings;
 
 use std::path::PathBuf;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::Retry;
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
-use ichido_store::message::{Enqueued, NewMessage, QueueName};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, BufReader};
 
 use crate::body_key;
-use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
-use crate::store::open;
+use bar::Bar;
+use lines::Lines;
+use many::Many;
+use settings::Settings;
+
+/// The most messages that may be under way at once.
+const PARALLEL_MAX: u16 = 256;
+/// How `--ndjson` names standard input.
+const STDIN: &str = "-";
 
 const AFTER_HELP: &str = "\
-The body is read from standard input. Says `new` or `same`, and the message's id. The same key with another body is refused.
+One message: its body is read from standard input. Says `new` or `same`, and the message's id. The same key with the same body is the \
+same message, and with another body it is refused.
 
-Exit code: 0 when the message stands, 1 when it was refused or could not be put in, and 2 when it makes no sense.
+Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent as it is written there, byte for byte. With --key-from the \
+line itself is the body, and the key is taken out of it: a text, or a whole number. Blank lines are passed over. Each line has one result, \
+in the order of the lines: new, same, refused (with the reason), unsent or unknown (where the server could not be asked). Several are \
+under way at once, so that they are accepted in about the order of the lines; --parallel 1 keeps it. Sending the same lines again, after \
+an interruption or for no reason, is safe: what stands is not put in twice.
 
-Example:
-  echo '{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}' | ichido send orders --key order-1";
+A server is asked again by itself after network errors, 5xx, 408 and 429, as it wishes (Retry-After), 3 times in all, always with the same \
+key. Its token is read from ICHIDO_TOKEN.
+
+Exit code: 0 when every message stands, 1 when any was refused, 2 when it makes no sense, 3 when the server or the store was not reached \
+or the command was told to stop, and 4 when the one key was used for another body.
+
+Examples:
+  echo '{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}' | ichido send orders --key order-1
+  ichido send orders --ndjson orders.ndjson --key-from /order_id --server http://127.0.0.1:4180";
+
+const STORE_HELP: &str = "Where messages are kept: sqlite:FILE or postgres://… [env: ICHIDO_STORE] [default: as the configuration says]";
 
 /// What `ichido send` is told.
 #[derive(Debug, clap::Args)]
@@ -35,50 +64,124 @@ pub(crate) struct Args {
     queue: String,
 
     /// The action's key: the same action again has the same key
-    #[arg(long, value_name = "KEY")]
-    key: String,
+    #[arg(long, value_name = "KEY", required_unless_present = "ndjson", conflicts_with = "ndjson")]
+    key: Option<String>,
 
-    /// For whom: the same key of another is another action
-    #[arg(long, value_name = "NAME", default_value = "cli")]
-    identity: String,
+    /// Many messages, one a line, from a file or (-) standard input
+    #[arg(long, value_name = "FILE")]
+    ndjson: Option<PathBuf>,
 
-    /// The media type of the body
+    /// Where in each line its key is, such as /id; the line is the body then
+    #[arg(long, value_name = "POINTER", requires = "ndjson")]
+    key_from: Option<String>,
+
+    /// How many lines may be under way at once
+    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
+    parallel: u16,
+
+    /// For whom: the same key of another is another action [default: local, or whom the server takes the token for]
+    #[arg(long, value_name = "NAME")]
+    identity: Option<String>,
+
+    /// The media type of the bodies
     #[arg(long, value_name = "TYPE", default_value = "application/json")]
     content_type: String,
 
-    /// The configuration with the queue [default: ichido.toml, if it is there]
+    #[arg(long, value_name = "URL", help = "A running server to send to [env: ICHIDO_SERVER]")]
+    server: Option<String>,
+
+    /// The configuration with the queue, where there is no server [default: ichido.toml, if it is there]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says]
-    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
+
+    /// One JSON object a result
+    #[arg(long)]
+    json: bool,
 }
 
-/// Puts a message in.
+/// Puts messages in.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let misconfigured = |faults| Exit::Misconfigured { command: "send", faults };
-    let body = body().await?;
-    let config = configuration(&args).map_err(misconfigured)?;
-    let (url, message) = resolve(&args, config.as_ref(), body).map_err(misconfigured)?;
-    let queue = config.iter().flat_map(|config| &config.queues).find(|queue| queue.name == args.queue);
-    if let Some(warning) = queue.and_then(|queue| body_key::warning(queue, &message.request)) {
-        out::aside(&warning);
+    match (&args.key, &args.ndjson) {
+        (_, Some(file)) => many(&args, file).await,
+        (Some(key), None) => one(&args, key).await,
+        // The command line lets nothing through that has neither.
+        (None, None) => Err(misconfigured("--key", "give it, or many messages by --ndjson")),
     }
-    let store = open(&url).await?;
-    let put = store.message_enqueue(message).await;
-    let line = match put.map_err(|error| Exit::Failed(format!("the message cannot be put in: {error}")))? {
-        Enqueued::New { id } => format!("new {id}"),
-        Enqueued::Same { id } | Enqueued::SameContent { id } => format!("same {id}"),
-        Enqueued::Different { id } => {
-            return Err(Exit::Failed(format!(
-                "refused: the key was used for another body, message {id}; a new action needs a new key"
-            )));
+}
+
+async fn one(args: &Args, key: &str) -> Result<(), Exit> {
+    let body = body().await?;
+    let mut faults = Faults::default();
+    let key = faults.check("--key", IdempotencyKey::parse(key));
+    if let Some(key) = &key {
+        faults.check("--key", body_key::agrees(key, &body));
+    }
+    // Everything that is wrong is said at once.
+    let settings = match Settings::resolve(args) {
+        Ok(settings) => Some(settings),
+        Err(more) => {
+            faults.join(more);
+            None
         }
     };
-    out::write(format!("{line}\n").as_bytes()).map_err(|error| {
-        Exit::Failed(format!("the message stands, and standard output cannot be written: {error}"))
-    })
+    let built = faults.or(key.zip(settings));
+    let (key, settings) = built.map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    if let Some(warning) = settings.known.as_ref().and_then(|queue| body_key::warning(queue, &body)) {
+        out::aside(&warning);
+    }
+    let came = settings.sender(args).await?.put(key, body).await;
+    let has_id = matches!(came, came::Came::New { .. } | came::Came::Same { .. });
+    // What went wrong is said on standard error; programs find it where they read.
+    if args.json || has_id {
+        let line = if args.json { came.json(None) } else { came.text(None) };
+        let said = out::write(format!("{line}\n").as_bytes());
+        said.map_err(|error| {
+            Exit::Failed(format!("{line}, and standard output cannot be written: {error}"))
+        })?;
+    }
+    came.end()
+}
+
+async fn many(args: &Args, file: &PathBuf) -> Result<(), Exit> {
+    let settings =
+        Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    // Opened before the store is: a file that is not there is found before anything is made.
+    let opened = if file.as_os_str() == STDIN { None } else { Some(open(file).await?) };
+    let many = Many {
+        sender: settings.sender(args).await?,
+        key_from: settings.key_from,
+        parallel: usize::from(args.parallel),
+        json: args.json,
+        queue: settings.known,
+    };
+    match opened {
+        Some((file, bytes)) => many.run(Lines::new(BufReader::new(file)), &Bar::new(Some(bytes))).await,
+        None => many.run(Lines::new(BufReader::new(tokio::io::stdin())), &Bar::new(None)).await,
+    }
+}
+
+/// A file, and how long it is.
+async fn open(path: &PathBuf) -> Result<(tokio::fs::File, u64), Exit> {
+    let unreadable =
+        |error| misconfigured("--ndjson", &format!("{} cannot be read: {error}", path.display()));
+    let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+    let about = file.metadata().await.map_err(unreadable)?;
+    if about.is_dir() {
+        return Err(misconfigured(
+            "--ndjson",
+            &format!("{} is a folder; name a file, or - for standard input", path.display()),
+        ));
+    }
+    Ok((file, about.len()))
+}
+
+fn misconfigured(place: &str, what: &str) -> Exit {
+    let mut faults = Faults::default();
+    faults.add(place, what);
+    Exit::Misconfigured { command: "send", faults }
 }
 
 async fn body() -> Result<Vec<u8>, Exit> {
@@ -91,47 +194,4 @@ async fn body() -> Result<Vec<u8>, Exit> {
         return Err(Exit::Failed(format!("the body has more than {REQUEST_BYTES_MAX} bytes")));
     }
     Ok(body)
-}
-
-/// The configuration that was named, or the one that is there.
-fn configuration(args: &Args) -> Result<Option<Config>, Faults> {
-    match &args.config {
-        Some(path) => config::load(path).map(Some),
-        None if PathBuf::from(FILE_NAME).exists() => config::load(FILE_NAME.as_ref()).map(Some),
-        None => Ok(None),
-    }
-}
-
-fn resolve(args: &Args, config: Option<&Config>, body: Vec<u8>) -> Result<(String, NewMessage), Faults> {
-    let mut faults = Faults::default();
-    let url = args.store.clone().or_else(|| config.and_then(|config| config.store.url.clone()));
-    if url.is_none() {
-        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
-    }
-    let queue = QueueName::parse(&args.queue);
-    if queue.is_none() {
-        faults.add(
-            "QUEUE",
-            format!("{:?} is no name of a queue; it has letters, digits, . _ - and :", args.queue),
-        );
-    }
-    let known = config.map(|config| config.queues.iter().find(|known| known.name == args.queue));
-    if let Some(None) = known {
-        faults.add(
-            "QUEUE",
-            format!("the configuration has no [queues.{}]; nobody would take it out", args.queue),
-        );
-    }
-    let key = faults.check("--key", IdempotencyKey::parse(&args.key));
-    if let Some(key) = &key {
-        faults.check("--key", body_key::agrees(key, &body));
-    }
-    let tries = known.flatten().map_or(Retry::OUTBOX.tries, |queue| queue.retry.tries);
-    let built = (|| {
-        let mut message = NewMessage::new(queue?, &args.identity, key?, body);
-        message.content_type.clone_from(&args.content_type);
-        message.tries_allowed = tries;
-        Some((url?, message))
-    })();
-    faults.or(built)
 }

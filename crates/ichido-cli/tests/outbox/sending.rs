@@ -35,7 +35,7 @@ both_databases! {
             assert!(sent.out.starts_with(said), "{sent:?}");
         }
         let refused = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", "ann"], "{}");
-        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert_eq!(refused.code, Some(4), "{refused:?}");
         assert!(refused.err.contains("the key was used for another body"), "{refused:?}");
         while database.count(&[Stage::Sent]).await != 2 {
             tokio::time::sleep(LOOK_EVERY).await;

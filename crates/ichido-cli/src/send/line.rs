@@ -1,0 +1,183 @@
+//! One line of NDJSON: whose key, and what bytes.
+//!
+//! Guarantee: the body is a piece of the line, byte for byte: no number, escape or blank in it is written otherwise.
+
+use ichido_core::json::{Document, JsonError, Kind, Pointer, Value};
+use ichido_core::key::{IdempotencyKey, KeyError};
+use ichido_store::message::limits::REQUEST_BYTES_MAX;
+
+/// The longest line: the largest request, with a key and some room around it.
+pub(super) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX + 4096;
+
+/// What a line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) key: IdempotencyKey,
+    pub(super) body: Vec<u8>,
+}
+
+/// Where the key of a line stands.
+#[derive(Clone, Debug)]
+pub(super) enum KeyFrom {
+    /// The line is `{"key": …, "body": …}`, and the member `body` is what is sent.
+    Member,
+    /// The line itself is what is sent, and holds its key at this place.
+    Place(Pointer, String),
+}
+
+/// Why a line asks for nothing. No variant holds a character of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LineError {
+    #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+    #[error("the line is no JSON: {0}")]
+    Json(#[from] JsonError),
+    #[error(
+        "the line must be an object with \"key\" and \"body\"; for lines that are bodies themselves, say where the key is by --key-from"
+    )]
+    Shape,
+    #[error("the key at {0} is missing, or neither a text nor a whole number")]
+    NoKey(String),
+    #[error("{0}")]
+    Key(#[from] KeyError),
+}
+
+impl LineError {
+    /// The word for programs.
+    pub(super) const fn code(&self) -> &'static str {
+        match self {
+            Self::TooLong => "body_too_large",
+            Self::Json(_) | Self::Shape => "line_invalid",
+            Self::NoKey(_) => "key_missing",
+            Self::Key(_) => "key_invalid",
+        }
+    }
+}
+
+/// Reads a line, without the line break at its end.
+pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<Item, LineError> {
+    let document = Document::parse(line, LINE_BYTES_MAX)?;
+    match key_from {
+        KeyFrom::Member => {
+            let root = document.root();
+            let known = |(name, _): (std::borrow::Cow<'_, str>, _)| matches!(&*name, "key" | "body");
+            // A member that nobody knows is most likely a body, or a typing error.
+            let (true, Some(key), Some(body)) =
+                (root.members().all(known), root.get("key"), root.get("body"))
+            else {
+                return Err(LineError::Shape);
+            };
+            let key = key_of(key).ok_or_else(|| LineError::NoKey("/key".to_owned()))?;
+            Ok(Item { key: IdempotencyKey::parse(&key)?, body: text_of(line, body).to_vec() })
+        }
+        KeyFrom::Place(pointer, shown) => {
+            let key = document.at(pointer).and_then(key_of).ok_or_else(|| LineError::NoKey(shown.clone()))?;
+            Ok(Item { key: IdempotencyKey::parse(&key)?, body: line.to_vec() })
+        }
+    }
+}
+
+/// A text, or a whole number as it is written: 7 and 7.0 mean the same and would be two keys.
+fn key_of(value: Value<'_, '_>) -> Option<String> {
+    if let Some(text) = value.as_str() {
+        return Some(text.into_owned());
+    }
+    let number = value.as_number_text()?;
+    let is_whole = number != "-0" && number.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    is_whole.then(|| number.to_owned())
+}
+
+/// The piece of a line that a value is written as. The line is well formed, so that its end is found without reading it again.
+fn text_of<'a>(line: &'a [u8], value: Value<'_, 'a>) -> &'a [u8] {
+    let from = &line[value.position()..];
+    let end = match value.kind() {
+        Kind::Array | Kind::Object => nested_end(from),
+        Kind::String => string_end(from),
+        Kind::Null | Kind::Bool | Kind::Number => {
+            from.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'))
+        }
+    };
+    &from[..end.unwrap_or(from.len())]
+}
+
+/// Behind the quote that ends the string at the beginning of `text`.
+fn string_end(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Behind the bracket that ends the array or object at the beginning of `text`.
+fn nested_end(text: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0_usize);
+    loop {
+        match text.get(at)? {
+            b'"' => at += string_end(&text[at..])?,
+            b'{' | b'[' => (at, depth) = (at + 1, depth + 1),
+            b'}' | b']' if depth == 1 => return Some(at + 1),
+            b'}' | b']' => (at, depth) = (at + 1, depth - 1),
+            _ => at += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(line: &str) -> String {
+        let item = parse(line.as_bytes(), &KeyFrom::Member).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(item.key.as_str(), "k1");
+        String::from_utf8(item.body).unwrap()
+    }
+
+    #[test]
+    fn the_body_is_kept_byte_for_byte() {
+        for written in [
+            "{}",
+            "[]",
+            "null",
+            "true",
+            "-0.50e+2",
+            r#""a \" } \\""#,
+            r#"{ "z" : 1.0,"a":[ "}]", {"b":"\\"} ] , "\u0061b": {}}"#,
+            r#"[[["{"],"]"] ]"#,
+            "{\"ö\":\"𝄞\"}",
+        ] {
+            assert_eq!(body(&format!(r#"{{"key":"k1","body":{written}}}"#)), written);
+            assert_eq!(body(&format!(r#"{{ "body" :  {written} , "key" : "k1" }}"#)), written);
+            assert_eq!(body(&format!("{{\"body\":\t{written}\t,\"key\":\"\\u006b1\"}} ")), written);
+        }
+    }
+
+    #[test]
+    fn a_line_can_be_the_body_and_hold_its_key() {
+        let from = |pointer: &str| KeyFrom::Place(Pointer::parse(pointer).unwrap(), pointer.to_owned());
+        let line = br#" {"order": {"id": "o-7", "number": 42, "odd": 7.0} } "#;
+        for (pointer, key) in [("/order/id", "o-7"), ("/order/number", "42")] {
+            let item = parse(line, &from(pointer)).unwrap();
+            assert_eq!((item.key.as_str(), item.body.as_slice()), (key, line.as_slice()));
+        }
+        for pointer in ["/order/none", "/order", "/order/odd"] {
+            assert_eq!(parse(line, &from(pointer)), Err(LineError::NoKey(pointer.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_line_that_asks_for_nothing_is_refused() {
+        let refused = |line: &str| parse(line.as_bytes(), &KeyFrom::Member).unwrap_err();
+        for line in ["[]", "7", "{}", r#"{"key":"k"}"#, r#"{"body":1}"#, r#"{"key":"k","body":1,"bdy":2}"#] {
+            assert_eq!(refused(line), LineError::Shape, "{line}");
+        }
+        for line in ["{", "k1 {}", r#"{"key":"k","body":1,"body":2}"#, r#"{"key":"k","body":NaN}"#] {
+            assert_eq!(refused(line).code(), "line_invalid", "{line}");
+        }
+        assert_eq!(refused(r#"{"key":null,"body":1}"#), LineError::NoKey("/key".to_owned()));
+        assert_eq!(refused(r#"{"key":"a b","body":1}"#), LineError::Key(KeyError::NotVisible { index: 1 }));
+    }
+}

@@ -1,0 +1,119 @@
+//! Lines of a file or of standard input, one after the other.
+//!
+//! Guarantee: no more than [`LINE_BYTES_MAX`] bytes of a line are held, whatever is read; one that is longer is passed over, and said to be.
+//! Waiting for the next line can be broken off and taken up again, and nothing is lost.
+
+use std::io;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
+
+use super::line::LINE_BYTES_MAX;
+
+/// Where lines come from.
+pub(super) struct Lines<R> {
+    from: R,
+    /// What has come of the next line.
+    partial: Vec<u8>,
+    is_too_long: bool,
+    /// Lines that have come.
+    count: u64,
+    /// Bytes that have come.
+    bytes: u64,
+}
+
+/// A line, by its number from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) number: u64,
+    /// Without its line break; `None` when it is too long.
+    pub(super) text: Option<Vec<u8>>,
+    /// Bytes up to its end.
+    pub(super) bytes: u64,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    pub(super) fn new(from: R) -> Self {
+        Self { from, partial: Vec::new(), is_too_long: false, count: 0, bytes: 0 }
+    }
+
+    /// The next line that is not empty; `None` at the end.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let found = self.from.fill_buf().await?;
+            let (is_end, line_break) = (found.is_empty(), found.iter().position(|byte| *byte == b'\n'));
+            let piece = &found[..line_break.unwrap_or(found.len())];
+            let room = LINE_BYTES_MAX - self.partial.len();
+            self.is_too_long |= room < piece.len();
+            self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
+            let used = piece.len() + usize::from(line_break.is_some());
+            self.from.consume(used);
+            self.bytes += used as u64;
+            if line_break.is_none() && !is_end {
+                continue;
+            }
+            if let Some(line) = self.take(is_end) {
+                return Ok(Some(line));
+            }
+            if is_end {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What has come, as a line; `None` when it is blank, or nothing at the end.
+    fn take(&mut self, is_end: bool) -> Option<Line> {
+        let (mut text, is_too_long) =
+            (std::mem::take(&mut self.partial), std::mem::take(&mut self.is_too_long));
+        if !is_end || !text.is_empty() {
+            self.count += 1;
+        }
+        if text.last() == Some(&b'\r') {
+            text.pop();
+        }
+        let is_blank = !is_too_long && text.iter().all(u8::is_ascii_whitespace);
+        (!is_blank).then(|| Line {
+            number: self.count,
+            text: (!is_too_long).then_some(text),
+            bytes: self.bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::BufReader;
+
+    use super::*;
+
+    async fn all(input: &[u8], buffer: usize) -> Vec<(u64, Option<String>)> {
+        let mut lines = Lines::new(BufReader::with_capacity(buffer, input));
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            found.push((line.number, line.text.map(|text| String::from_utf8(text).unwrap())));
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn lines_come_with_their_numbers_and_blank_ones_count() {
+        let line = |number, text: &str| (number, Some(text.to_owned()));
+        for buffer in [1, 3, 4096] {
+            assert_eq!(
+                all(b"a\n\n b\r\n\t\r\nlast", buffer).await,
+                [line(1, "a"), line(3, " b"), line(5, "last")]
+            );
+            assert_eq!(all(b"a\n", buffer).await, [line(1, "a")]);
+            assert_eq!(all(b"", buffer).await, []);
+            assert_eq!(all(b"\n\n", buffer).await, []);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over() {
+        let long = [vec![b'x'; LINE_BYTES_MAX + 1], b"\nafter".to_vec()].concat();
+        assert_eq!(all(&long, 8192).await, [(1, None), (2, Some("after".to_owned()))]);
+        let fits = vec![b'x'; LINE_BYTES_MAX];
+        let found = all(&fits, 8192).await;
+        assert_eq!(found[0].1.as_ref().map(String::len), Some(LINE_BYTES_MAX));
+    }
+}

@@ -1,0 +1,156 @@
+//! The two ways in: through a running server, and straight on the store.
+//!
+//! Guarantee: both mean the same. A message is known by its queue, its identity, its key and the digest of [`accept::digest`], so that what was
+//! put in the one way is the same the other way.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, Method};
+use ichido_client::next::Why;
+use ichido_client::{Action, Answer, Client, Last, Outcome};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage, QueueName};
+
+use super::came::{About, Came, Refused};
+use crate::accept;
+
+/// For whom, as a server is told.
+const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
+/// The word of a server for a key that was used for another body.
+const KEY_CONFLICT: &str = "key_conflict";
+/// Where a server's answer has the message's id.
+const ID_AT: &str = "/id";
+
+/// Puts messages into one queue.
+#[derive(Clone)]
+pub(super) struct Sender {
+    pub(super) queue: QueueName,
+    pub(super) content_type: String,
+    pub(super) way: Way,
+}
+
+/// Which way.
+#[derive(Clone)]
+pub(super) enum Way {
+    Server {
+        client: Arc<Client>,
+        /// Told only where it was given: a token may stand for another.
+        identity: Option<HeaderValue>,
+    },
+    Store {
+        store: Store,
+        identity: String,
+        tries_allowed: NonZeroU32,
+    },
+}
+
+impl Sender {
+    /// Puts a message in, or says why it does not stand.
+    pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> Came {
+        match &self.way {
+            Way::Server { client, identity } => self.post(client, identity.as_ref(), key, body).await,
+            Way::Store { store, identity, tries_allowed } => {
+                let digest = match accept::digest(&self.content_type, &body) {
+                    Ok(digest) => digest,
+                    Err(error) => {
+                        let detail = format!("the body is not clear JSON: {error}");
+                        return Came::Refused(Refused::message("body_invalid", detail));
+                    }
+                };
+                let mut message = NewMessage::new(self.queue.clone(), identity, key, body);
+                message.content_type.clone_from(&self.content_type);
+                message.digest = digest;
+                message.tries_allowed = *tries_allowed;
+                of_store(store.message_enqueue(message).await)
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        client: &Client,
+        identity: Option<&HeaderValue>,
+        key: IdempotencyKey,
+        body: Vec<u8>,
+    ) -> Came {
+        // The name of a queue has no character that a path would read otherwise.
+        let path = format!("/v1/queues/{}/messages", self.queue.as_str());
+        let action = Action::new(Method::POST, &path, key, &self.content_type, body);
+        let action = match identity {
+            Some(identity) => action.and_then(|action| action.with_header(IDENTITY, identity.clone())),
+            None => action,
+        };
+        match action {
+            Ok(action) => of_server(client.send(&action).await),
+            Err(error) => Came::Refused(Refused::message("request_invalid", error.to_string())),
+        }
+    }
+}
+
+fn of_server(outcome: Outcome) -> Came {
+    match outcome {
+        Outcome::Done { answer, .. } => {
+            let id = answer.text_at(ID_AT).unwrap_or_else(|| "-".to_owned());
+            if answer.is_replay() { Came::Same { id } } else { Came::New { id } }
+        }
+        Outcome::Refused { answer, .. } => Came::Refused(refusal(&answer)),
+        Outcome::GaveUp { why, last, effect, .. } => Came::Unknown { effect, detail: gave_up(why, &last) },
+    }
+}
+
+fn refusal(answer: &Answer) -> Refused {
+    let problem = answer.problem();
+    let about = match (answer.status, problem.code.as_deref()) {
+        (_, Some(KEY_CONFLICT)) | (409, None) => About::Key,
+        // Who asks and where to is the same for every message; a redirect leads elsewhere for all of them.
+        (300..=399 | 401 | 403 | 404 | 405, _) => About::All,
+        _ => About::Message,
+    };
+    let detail = problem.detail.or(problem.title);
+    let detail = detail.unwrap_or_else(|| format!("the server answered {}", answer.status));
+    Refused { code: problem.code, detail, about }
+}
+
+fn gave_up(why: Why, last: &Last) -> String {
+    let seen = match last {
+        Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
+        Last::Answer(answer) => format!("the server answered {}", answer.status),
+    };
+    format!("{seen}; {why}")
+}
+
+fn of_store(put: Result<Enqueued, StoreError>) -> Came {
+    let error = match put {
+        Ok(Enqueued::New { id }) => return Came::New { id: id.to_string() },
+        Ok(Enqueued::Same { id } | Enqueued::SameContent { id }) => return Came::Same { id: id.to_string() },
+        Ok(Enqueued::Different { id }) => {
+            return Came::Refused(Refused {
+                code: Some(KEY_CONFLICT.to_owned()),
+                detail: format!(
+                    "the key was used for another body, message {id}; a new action needs a new key"
+                ),
+                about: About::Key,
+            });
+        }
+        Err(error) => error,
+    };
+    let detail = format!("the message cannot be put in: {error}");
+    match error {
+        StoreError::Busy | StoreError::Unavailable(_) => Came::Unknown { effect: Effect::NotDone, detail },
+        StoreError::Unknown(_) => Came::Unknown { effect: Effect::Unknown, detail },
+        StoreError::TooLarge { .. }
+        | StoreError::OutOfRange { .. }
+        | StoreError::Empty { .. }
+        | StoreError::NulInText { .. }
+        | StoreError::Corrupt { .. } => Came::Refused(Refused { code: None, detail, about: About::Message }),
+        StoreError::TooNew { .. }
+        | StoreError::Migration(_)
+        | StoreError::Address(_)
+        | StoreError::WrongDatabase(_)
+        | StoreError::Refused(_) => Came::Refused(Refused { code: None, detail, about: About::All }),
+    }
+}

@@ -1,0 +1,47 @@
+//! The binary under test.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a command that has ended left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// The lines that it said.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        self.out.lines().collect()
+    }
+}
+
+/// `ichido send orders` in a folder, with nothing of the environment that it would listen to.
+pub(crate) fn send(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+    for name in ["SERVER", "TOKEN", "STORE", "CONFIG", "LOG"] {
+        command.env_remove(format!("ICHIDO_{name}"));
+    }
+    command.current_dir(folder).args(["send", "orders"]);
+    command
+}
+
+/// Runs it to its end, with something to read.
+pub(crate) fn run(mut command: Command, input: &str) -> Ended {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    // It may end without reading, which is as good.
+    drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
+    let output = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
