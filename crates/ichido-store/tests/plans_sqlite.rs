@@ -121,7 +121,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 40] {
+fn statements() -> [Expected; 41] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];

@@ -100,10 +100,10 @@ impl Pacer {
             return slot;
         }
         // Apart, because few get here, and every attempt would carry the room for it.
-        Box::pin(self.slot_asked_for()).await
+        Box::pin(self.slot_asked_for(caller)).await
     }
 
-    async fn slot_asked_for(&self) -> Slot {
+    async fn slot_asked_for(&self, caller: Caller) -> Slot {
         // It may only have been long since anybody looked.
         self.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
         if let Some(slot) = self.free() {
