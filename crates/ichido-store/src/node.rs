@@ -57,7 +57,7 @@ pub enum Duty<'a> {
     Outbox,
     /// Sealing the audit trail, forgetting finished messages with their entries, and pruning the seals.
     Trail,
-    /// Asking after the parked messages of a queue.
+    /// Asking after the messages of a queue that are parked, or dead without it being known whether they were done.
     Parked(&'a QueueName),
 }
 

@@ -1,4 +1,7 @@
-//! Asking after what is parked: destinations that can be asked by key are, once no call can still be travelling (SPEC F2).
+//! Asking after what nobody knows: destinations that can be asked by key are, once no call can still be travelling (SPEC F2, D17).
+//!
+//! What is parked goes on by the answer. What is dead stays so, and says from then on whether it was done: that decides whether it may
+//! be sent again, or made anew.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -6,7 +9,9 @@ use std::time::Duration;
 
 use ichido_core::lifecycle::{Event, Found, State};
 use ichido_core::time::Timestamp;
-use ichido_store::message::{Letter, LetterState, Note, Stepped};
+use ichido_core::verdict::Effect;
+use ichido_store::letter::{LetterFilter, LetterRow};
+use ichido_store::message::{LetterState, Note, Stepped};
 use ichido_store::node::Duty;
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -20,8 +25,10 @@ use crate::letters::{Resolution, tell_resolved};
 /// How often it is looked whether a pass is due.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long after a pass over a queue's parked messages the next one begins.
-const ASK_EVERY: Duration = Duration::from_mins(1);
-/// The most parked messages of a queue in one round.
+const ASK_PARKED_EVERY: Duration = Duration::from_mins(1);
+/// The same of its dead letters: they may be many, and nobody waits for them.
+const ASK_DEAD_EVERY: Duration = Duration::from_mins(10);
+/// The most letters of a queue in one round.
 const PAGE: u32 = 100;
 /// The most questions to one destination at once.
 const ASK_AT_ONCE: usize = 8;
@@ -32,9 +39,10 @@ pub(super) struct Reconciler {
     due: Due,
 }
 
-/// A pass over the parked messages of one queue.
+/// A pass over the letters of one queue of which nobody knows whether they were done.
 struct Pass {
     served: Arc<Served>,
+    filter: LetterFilter,
     /// The last one looked at.
     after: Option<(Timestamp, Uuid)>,
     /// When the next pass begins, by our own clock.
@@ -44,12 +52,10 @@ struct Pass {
 impl Reconciler {
     pub(super) fn new(node: Arc<Node>) -> Self {
         let askable = node.queues.values().filter(|served| served.aim.destination.can_be_asked());
-        let pass = |served: &Arc<Served>| Pass {
-            served: Arc::clone(served),
-            after: None,
-            rests_until: Duration::ZERO,
+        let of = |served: &Arc<Served>| {
+            [LetterState::Parked, LetterState::Dead].map(|state| Pass::of(served, state))
         };
-        let passes = askable.map(pass).collect();
+        let passes = askable.flat_map(of).collect();
         Self { node, passes, due: Due::every(LOOK_EVERY) }
     }
 
@@ -76,19 +82,35 @@ impl Reconciler {
 }
 
 impl Pass {
+    fn of(served: &Arc<Served>, state: LetterState) -> Self {
+        let filter = LetterFilter {
+            state,
+            queue: Some(served.name.clone()),
+            effect: Some(Effect::Unknown),
+            ..LetterFilter::default()
+        };
+        Self { served: Arc::clone(served), filter, after: None, rests_until: Duration::ZERO }
+    }
+
     async fn run_once(&mut self, node: &Arc<Node>) {
-        let queue = Some(&self.served.name);
-        let letters = node.store.letter_list(LetterState::Parked, queue, self.after, PAGE).await;
-        let Some(letters) = said("parked messages could not be listed", letters) else { return };
+        let letters = node.store.letter_page(&self.filter, self.after, PAGE).await;
+        let Some(letters) = said("messages of unknown effect could not be listed", letters) else { return };
         let is_last = letters.len() < PAGE as usize;
-        self.after = letters.last().map(|letter| (letter.since, letter.message.id)).filter(|_| !is_last);
+        self.after = letters.last().map(|letter| (letter.since, letter.id)).filter(|_| !is_last);
         if is_last {
-            self.rests_until = node.clock.own() + ASK_EVERY;
+            let every = match self.filter.state {
+                LetterState::Parked => ASK_PARKED_EVERY,
+                LetterState::Dead => ASK_DEAD_EVERY,
+            };
+            self.rests_until = node.clock.own() + every;
         }
         let now = node.clock.now();
         let travels_for = self.served.aim.travels_for();
-        // It was parked no sooner than its call began.
-        let mut settled = letters.into_iter().filter(|letter| letter.since.plus(travels_for) <= now);
+        // It became a letter no sooner than its call began; and who called may have been told of a longer way.
+        let mut settled = letters.into_iter().filter(|letter| {
+            let travelling = letter.history.doubt.is_some_and(|doubt| now < doubt.travels_until);
+            letter.since.plus(travels_for) <= now && !travelling
+        });
         let mut asking = JoinSet::new();
         loop {
             while asking.len() < ASK_AT_ONCE {
@@ -103,14 +125,14 @@ impl Pass {
 }
 
 /// Asks after one message, and writes down what was found.
-async fn ask(node: Arc<Node>, served: Arc<Served>, letter: Letter) {
-    let Letter { message, since } = letter;
-    let key = served.outbound(&message.identity, &message.key);
-    let failure = NonZeroU32::new(message.tries).unwrap_or(NonZeroU32::MIN);
+async fn ask(node: Arc<Node>, served: Arc<Served>, letter: LetterRow) {
+    let key = served.outbound(&letter.identity, &letter.key);
+    let failure = NonZeroU32::new(letter.history.tries).unwrap_or(NonZeroU32::MIN);
     let wait = served.settings.retry.wait(failure, fastrand::f64(), None);
     let asked = served.aim.destination.ask(&key).await;
-    let (queue, id, key) = (served.name.as_str(), message.id, message.key.log_hash());
-    tracing::info!(queue, message = %id, key, ?asked, "a parked message was asked after");
+    let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());
+    let state = letter.state.as_str();
+    tracing::info!(queue, message = %id, key, state, ?asked, "a message of unknown effect was asked after");
     let (was_done, told) = match asked {
         Asked::Done { note: told } => (true, told),
         Asked::NotDone { note: told } => (false, told),
@@ -126,10 +148,17 @@ async fn ask(node: Arc<Node>, served: Arc<Served>, letter: Letter) {
     let stepped = said("what a destination said of a message could not be stored", stepped);
     let Some(Stepped::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {
-        tell_resolved(&served.name, Resolution::Reconciled, since, node.clock.now());
+        tell_resolved(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
         return;
     };
     // A letter still, for a person to decide.
-    meter::ended(queue, Outcome::Dead);
-    tracing::warn!(queue, message = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
+    match letter.state {
+        LetterState::Parked => {
+            meter::ended(queue, Outcome::Dead);
+            tracing::warn!(queue, message = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
+        }
+        LetterState::Dead => {
+            tracing::info!(queue, message = %id, key, ?effect, "of a dead letter it is known now whether it was done");
+        }
+    }
 }

@@ -173,6 +173,11 @@ pub(crate) fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).expect("some")
 }
 
+pub(crate) fn only<T: std::fmt::Debug>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
 /// The far side: what was called, and what it answers.
 #[derive(Clone, Default)]
 pub(crate) struct Far {

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use ichido::destination::{Asked, Done, Failed, Handler};
 use ichido::worker::OutboundKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::{Event, Stage};
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
+use ichido_store::letter::Standing;
+use ichido_store::message::{NewMessage, Note};
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{BACKOFF, Far, Fixture, QUEUE, key, look_again, queue};
+use crate::fixture::{BACKOFF, DAY, Far, Fixture, QUEUE, key, look_again, many, message, only, queue};
 
 const SETTLES_WITHIN: Duration = Duration::from_mins(10);
 
@@ -91,6 +93,65 @@ both_databases! {
             assert_eq!(asked.lock().unwrap().len(), times);
         }
         assert_eq!((fixture.row(id).await.status, far.count()), (Stage::Parked, 1));
+    }
+
+    /// SPEC D17: what is dead stays so, and states from then on what is known of its effect; its history tells how that was learnt.
+    #[test]
+    async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: Fixture) {
+        for (answer, key, effect) in
+            [(Asked::done(), "k1", Effect::Done), (Asked::not_done(), "k2", Effect::NotDone)]
+        {
+            let far = Far::default();
+            let (handler, asked) = askable(&far, answer);
+            // Keys are honoured, so it is not parked; and no try is left.
+            let worker = fixture.work(handler.honours_keys(DAY));
+            let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
+            let row = fixture.until(id, Stage::Dead).await;
+            assert_eq!(row.effect, Effect::Unknown);
+            let before = only(fixture.store.letter_find(&[id]).await.unwrap());
+            rounds(&fixture.store, worker.id()).await;
+            assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
+            fixture.pass(SETTLES_WITHIN * 2);
+            let row = fixture.until_row(id, |row| row.effect != Effect::Unknown).await;
+            assert_eq!((row.status, row.effect), (Stage::Dead, effect));
+            let last = fixture.transitions(id).await.pop().unwrap();
+            assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", Stage::Dead, Stage::Dead));
+            let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+            assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Standing::Open, &before.error));
+            // What is known is not asked again.
+            fixture.pass(SETTLES_WITHIN * 2);
+            rounds(&fixture.store, worker.id()).await;
+            assert_eq!((far.count(), asked.lock().unwrap().len()), (1, 1));
+            worker.stop();
+            worker.ended().await;
+        }
+    }
+
+    /// SPEC D17: an answer that says neither leaves the letter as it was, and it is asked again later, not at once.
+    #[test]
+    async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: Fixture) {
+        let far = Far::default();
+        let (handler, asked) = askable(&far, Asked::unknown());
+        let worker = fixture.work(handler.honours_keys(DAY));
+        let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
+        fixture.until(id, Stage::Dead).await;
+        let known = fixture.transitions(id).await.len();
+        for times in 1..3 {
+            fixture.pass(SETTLES_WITHIN * 2);
+            while asked.lock().unwrap().len() < times {
+                look_again().await;
+            }
+            rounds(&fixture.store, worker.id()).await;
+            assert_eq!(asked.lock().unwrap().len(), times);
+        }
+        let row = fixture.row(id).await;
+        assert_eq!((row.status, row.effect, far.count()), (Stage::Dead, Effect::Unknown, 1));
+        assert_eq!(fixture.transitions(id).await.len(), known);
+        // Whoever is done with it has decided: it is not asked after any more.
+        fixture.store.message_step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
+        fixture.pass(SETTLES_WITHIN * 2);
+        rounds(&fixture.store, worker.id()).await;
+        assert_eq!(asked.lock().unwrap().len(), 2);
     }
 
     #[test]
