@@ -114,6 +114,22 @@ pub struct Rescued {
     pub parked: Vec<Uuid>,
 }
 
+/// Claims of a queue that have lapsed, and that nobody rescues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unserved {
+    /// The queue.
+    pub queue: QueueName,
+    /// How many claims.
+    pub claims: u64,
+    /// How many messages were claimed under them; some may have ended before their worker did.
+    pub messages_max: u64,
+    /// When the first of them lapsed.
+    pub since: Timestamp,
+}
+
+/// The most queues that are told of at once.
+pub(crate) const UNSERVED_MAX: i64 = 100;
+
 /// The steps of all that a lapsed lease still holds.
 pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
     let mut moves = Moves::default();

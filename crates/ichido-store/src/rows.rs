@@ -15,7 +15,7 @@ use crate::letter::{LetterRow, Standing};
 use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
 use crate::node::{Node, QueuePause};
 use crate::placement::{Before, effect_from};
-use crate::rescue::LapsedMessage;
+use crate::rescue::{LapsedMessage, Unserved};
 
 /// What has been tried, from the columns that every moving row has.
 pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<History, StoreError> {
@@ -69,6 +69,16 @@ pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMe
         begun,
         proven: row.truth("proven")?,
         history: History { tries: before.tries.saturating_add(1), ..before },
+    })
+}
+
+/// Lapsed claims of one queue.
+pub(crate) fn unserved(row: &impl Columns) -> Result<Unserved, StoreError> {
+    Ok(Unserved {
+        queue: queue_name(row.text("queue")?)?,
+        claims: row.number("claims")?.unsigned_abs(),
+        messages_max: row.number("messages")?.unsigned_abs(),
+        since: row.moment("since")?,
     })
 }
 

@@ -12,13 +12,17 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fixture::{AFTER_LEASE, BACKOFF, Far, Fixture, Gate, LEASE, QUEUE, backoff, many, message_of, queue};
+use fixture::{
+    AFTER_LEASE, BACKOFF, Far, Fixture, Gate, LEASE, QUEUE, backoff, look_again, many, message_of, queue,
+};
 use ichido::destination::{Asked, Done, Failed};
 use ichido::letters::{Bulk, Policies, Work};
 use ichido::worker::{Paces, Queue, Target, describe_metrics};
 use ichido_core::lifecycle::Stage;
 use ichido_core::pace::{CircuitSettings, PerSecond, Settings};
+use ichido_core::retry::Guarantee;
 use ichido_store::letter::LetterFilter;
+use ichido_store::message::{ClaimTerms, NewMessage};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
@@ -354,6 +358,39 @@ async fn standings(fixture: &Fixture, signs: &Signs) {
     worker.ended().await;
 }
 
+/// A worker dies with messages of a queue that nobody serves any more; in the end somebody does.
+async fn unserved(fixture: &Fixture, signs: &Signs) {
+    const GAUGE: &str = "ichido_worker_unserved{queue=elsewhere}";
+    let elsewhere = queue("elsewhere");
+    for key in ["one", "two"] {
+        fixture.put_in(NewMessage { queue: elsewhere.clone(), ..message_of("alice", key) }).await;
+    }
+    let terms = ClaimTerms {
+        node: uuid::Uuid::nil(),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
+    assert_eq!(fixture.store.work_claim(&elsewhere, many(10), terms).await.unwrap().len(), 2);
+    fixture.pass(AFTER_LEASE * 3);
+    let worker = fixture.work(Far::default().done());
+    while signs.of(GAUGE) < 2.0 {
+        fixture.pass(Duration::from_secs(6));
+        look_again().await;
+    }
+    // It is told once, however often it is looked at; and a worker that serves the queue takes them back.
+    let serves = fixture.draft().handler("elsewhere", Far::default().done().repeatable()).start().unwrap();
+    while 0.0 < signs.of(GAUGE) {
+        fixture.pass(Duration::from_secs(6));
+        look_again().await;
+    }
+    for worker in [worker, serves] {
+        worker.stop();
+        worker.ended().await;
+    }
+}
+
 fn assert_counts(signs: &Signs) {
     for (name, count) in [
         // Sent, sent after a retry, and the late one.
@@ -396,6 +433,7 @@ async fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
         resolutions(&fixture, &signs).await;
         signs.clear();
         suppressed(&fixture, &signs).await;
+        unserved(&fixture, &signs).await;
     }
     for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
         standings(&fixture, &signs).await;
@@ -409,6 +447,11 @@ async fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
     assert_eq!(dead.len(), 2, "{dead:#?}");
     for line in dead {
         assert!(line.contains(&hash) && line.contains("queue=\"orders\""), "{line}");
+    }
+    let unserved: Vec<&str> = log.lines().filter(|line| line.contains("nobody serves;")).collect();
+    assert_eq!(unserved.len(), 2, "once on each database: {unserved:#?}");
+    for line in unserved {
+        assert!(line.contains("queue=\"elsewhere\"") && line.contains("messages_max=2"), "{line}");
     }
     for said in ["parked: ", "taken back from a worker"] {
         assert!(log.contains(said), "nobody said: {said}");

@@ -15,7 +15,8 @@ use crate::held::lock;
 use crate::message::{LetterState, QueueName};
 use crate::micros;
 use crate::node::{Node, QueuePause, SharedPace};
-use crate::rows::{last_id, node, pause};
+use crate::rescue::{UNSERVED_MAX, Unserved};
+use crate::rows::{last_id, node, pause, unserved};
 
 impl Postgres {
     /// What time it is.
@@ -104,6 +105,20 @@ impl Postgres {
         let query = sqlx::query(include_str!("sql/letter_oldest.sql"));
         let row = self.calls.one(query.bind(state.as_str()).bind(queue.as_str())).await?;
         Ok(row.moment_or_none("oldest")?)
+    }
+
+    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued.
+    pub(crate) async fn lapsed_elsewhere(
+        &self,
+        queues: &[QueueName],
+        ago: Duration,
+    ) -> Result<Vec<Unserved>, StoreError> {
+        let query = sqlx::query(include_str!("sql/lapsed_elsewhere.sql"))
+            .bind(queues.iter().map(QueueName::as_str).collect::<Vec<_>>())
+            .bind(micros(ago))
+            .bind(self.skew())
+            .bind(UNSERVED_MAX);
+        self.calls.all(query).await?.iter().map(unserved).collect()
     }
 
     pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {

@@ -14,8 +14,10 @@ use super::step::count_add;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::{LetterState, QueueName};
+use crate::micros;
 use crate::node::{Node, QueuePause, SharedPace};
-use crate::rows::{last_id, node, pause, queue_name};
+use crate::rescue::{UNSERVED_MAX, Unserved};
+use crate::rows::{last_id, node, pause, queue_name, unserved};
 
 impl Sqlite {
     /// What time it is.
@@ -138,6 +140,21 @@ impl Sqlite {
         let query = sqlx::query(include_str!("sql/letter_oldest.sql"));
         let row = query.bind(state.as_str()).bind(queue.as_str()).fetch_one(self.pool()).await?;
         Ok(row.moment_or_none("oldest")?)
+    }
+
+    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued.
+    pub(crate) async fn lapsed_elsewhere(
+        &self,
+        queues: &[QueueName],
+        ago: Duration,
+    ) -> Result<Vec<Unserved>, StoreError> {
+        let mut reader = self.pool().acquire().await?;
+        let before = self.now(&mut reader).await?.as_micros().saturating_sub(micros(ago));
+        let query = sqlx::query(include_str!("sql/lapsed_elsewhere.sql"))
+            .bind(json::text(queues.iter().map(QueueName::as_str)))
+            .bind(before)
+            .bind(UNSERVED_MAX);
+        query.fetch_all(&mut *reader).await?.iter().map(unserved).collect()
     }
 
     pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {

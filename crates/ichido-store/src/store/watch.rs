@@ -12,6 +12,7 @@ use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
 use crate::node::{Duty, Node, QueuePause, SharedPace};
+use crate::rescue::Unserved;
 
 /// The longest name of a kind of key.
 const KIND_BYTES_MAX: usize = 32;
@@ -69,6 +70,17 @@ impl Store {
         queue: &QueueName,
     ) -> Result<Option<Timestamp>, StoreError> {
         read(|| async { on!(&*self.driver, driver => driver.oldest_letter(state, queue).await) }).await
+    }
+
+    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued: whoever serves a queue rescues it within
+    /// seconds, so nobody serves those. At most 100 queues are told of.
+    pub async fn work_lapsed_elsewhere(
+        &self,
+        queues: &[QueueName],
+        ago: Duration,
+    ) -> Result<Vec<Unserved>, StoreError> {
+        read(|| async { on!(&*self.driver, driver => driver.lapsed_elsewhere(queues, bounded(ago)).await) })
+            .await
     }
 
     /// Dead or parked messages with their requests, the last to become so first (SPEC E3), less those that a person is done with;

@@ -1,5 +1,7 @@
 //! Messages whose worker is gone (SPEC D12, E1, E2, F2).
 
+use std::time::Duration;
+
 use ichido_core::lifecycle::{Doubt, Event, Failure};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
@@ -95,6 +97,32 @@ both_databases! {
             let longest = longer.max(TRAVELS_FOR);
             assert!((before.plus(longest)..=after.plus(longest)).contains(&travels_until), "{travels_until}");
         }
+    }
+
+    /// SPEC D12: what nobody rescues is told of, and only that.
+    #[test]
+    async fn lapsed_claims_of_queues_that_nobody_serves_are_told_of(fixture: Fixture) {
+        let (other, third) = (queue_named("other"), queue_named("third"));
+        for (queue, key) in [(&other, "k1"), (&other, "k2"), (&third, "k1")] {
+            fixture.put(NewMessage { queue: queue.clone(), ..message(key) }).await;
+        }
+        fixture.enqueue("ours").await;
+        fixture.claim_one().await;
+        let claimed = fixture.store.work_claim(&other, many(10), terms()).await.unwrap();
+        let longer = ClaimTerms { lease: DAY, ..terms() };
+        fixture.store.work_claim(&third, many(10), longer).await.unwrap();
+        let ours = [queue()];
+        let told = async |ago| fixture.store.work_lapsed_elsewhere(&ours, ago).await.unwrap();
+        assert_eq!(told(Duration::ZERO).await, [], "none has lapsed");
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(told(LEASE).await, [], "whoever serves it has had no time yet");
+        let found = only(told(Duration::ZERO).await);
+        assert_eq!((found.queue, found.claims, found.messages_max), (other.clone(), 1, 2));
+        assert_eq!(found.since, claimed[0].claimed_at.plus(LEASE));
+        fixture.pass(DAY);
+        assert_eq!(told(LEASE).await.into_iter().map(|unserved| unserved.queue).collect::<Vec<_>>(), [other, third]);
+        while fixture.rescue(KEYED).await.is_some() {}
+        assert_eq!(told(Duration::ZERO).await, []);
     }
 
     #[test]

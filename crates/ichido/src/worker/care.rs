@@ -2,14 +2,18 @@
 //!
 //! They go beside the upkeep, so that nothing that is due waits for them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::time::Timestamp;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
 use ichido_store::error::StoreError;
+use ichido_store::message::QueueName;
 use ichido_store::node::Duty;
+use ichido_store::rescue::Unserved;
 
+use super::meter;
 use super::node::Node;
 use super::upkeep::{Due, said};
 
@@ -17,6 +21,8 @@ use super::upkeep::{Due, said};
 const CARE_EVERY: Duration = Duration::from_secs(5);
 /// How long a duty is had; several rounds, so that it does not wander about.
 const DUTY_LEASE: Duration = Duration::from_secs(30);
+/// How long after a claim has lapsed its queue counts as served by nobody: who serves it looks every second.
+const UNSERVED_AFTER: Duration = Duration::from_secs(30);
 /// The most rows in one statement.
 const PART: u32 = 1_000;
 /// The most statements of one kind in one round.
@@ -33,11 +39,13 @@ pub(super) struct Care {
     pruned: u64,
     /// The trail is sealed under a key that we do not have.
     lacks_key: bool,
+    /// What was told last of queues that nobody serves: how many messages.
+    unserved: BTreeMap<QueueName, u64>,
 }
 
 impl Care {
     pub(super) fn new(node: Arc<Node>) -> Self {
-        Self { node, due: Due::every(CARE_EVERY), pruned: 0, lacks_key: false }
+        Self { node, due: Due::every(CARE_EVERY), pruned: 0, lacks_key: false, unserved: BTreeMap::new() }
     }
 
     /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
@@ -59,10 +67,42 @@ impl Care {
         }
         if node.has(Duty::Outbox).await {
             in_parts("counts could not be folded", || store.queue_counts_fold(PART)).await;
+            self.tell_unserved().await;
+        } else {
+            // Whoever has the duty tells.
+            for queue in std::mem::take(&mut self.unserved).into_keys() {
+                meter::unserved(queue.as_str(), 0);
+            }
         }
         // Who lacks the key must not take the duty from who has it.
         if !self.lacks_key && node.has(Duty::Trail).await {
             self.trail().await;
+        }
+    }
+
+    /// Tells of what dead workers left in queues that nobody serves: nobody takes it back, since only who knows a queue's destination
+    /// can judge what a repetition could do. A line each time that it changes.
+    async fn tell_unserved(&mut self) {
+        let served: Vec<QueueName> = self.node.queues.keys().cloned().collect();
+        let found = self.node.store.work_lapsed_elsewhere(&served, UNSERVED_AFTER).await;
+        let Some(found) = said("queues that nobody serves could not be looked for", found) else { return };
+        let before = std::mem::take(&mut self.unserved);
+        for Unserved { queue, claims, messages_max, since } in found {
+            meter::unserved(queue.as_str(), messages_max);
+            if before.get(&queue) != Some(&messages_max) {
+                tracing::warn!(
+                    queue = queue.as_str(),
+                    claims,
+                    messages_max,
+                    %since,
+                    "a worker is gone with messages of a queue that nobody serves; start a worker that serves it, and they are taken back"
+                );
+            }
+            self.unserved.insert(queue, messages_max);
+        }
+        for queue in before.keys().filter(|queue| !self.unserved.contains_key(*queue)) {
+            meter::unserved(queue.as_str(), 0);
+            tracing::info!(queue = queue.as_str(), "messages that a worker was gone with were taken back");
         }
     }
 

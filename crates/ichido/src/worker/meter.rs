@@ -40,6 +40,7 @@ const SUPPRESSED: &str = "ichido_worker_suppressed_total";
 const FENCED: &str = "ichido_worker_fenced_total";
 const UNKNOWN: &str = "ichido_worker_unknown_total";
 const RESCUED: &str = "ichido_worker_rescued_total";
+const UNSERVED: &str = "ichido_worker_unserved";
 const TRIES: &str = "ichido_worker_tries_total";
 const MESSAGES: &str = "outbox_messages";
 const LETTER_OLDEST: &str = "outbox_letter_oldest_seconds";
@@ -95,6 +96,8 @@ pub fn describe_metrics() {
     let rate =
         "The most calls a second that all workers together make to a destination; +Inf without a limit";
     describe_gauge!(RATE, Unit::CountPerSecond, rate);
+    let unserved = "Messages whose worker is gone, of queues that nobody serves: nobody takes them back";
+    describe_gauge!(UNSERVED, Unit::Count, unserved);
     let lag = "From when a message was put in until it was sent or dead";
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
     describe_histogram!("outbox_retry_count", Unit::Count, "The retries of messages that were sent or dead");
@@ -278,6 +281,12 @@ impl Stands {
         }
         self.rate.set(calls_per_second_max.unwrap_or(f64::INFINITY));
     }
+}
+
+/// So many messages of a queue that nobody serves are left by workers that are gone.
+pub(super) fn unserved(queue: &str, count: u64) {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    gauge!(UNSERVED, "queue" => queue.to_owned()).set(f64::from(count));
 }
 
 /// A call under way, until this is dropped.
