@@ -79,7 +79,7 @@ pub(crate) struct WorkerConfig {
 /// Reads a configuration and what it refers to.
 pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = outside::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
         let mut faults = Faults::default();
         faults.add(
             name.clone(),
@@ -88,11 +88,7 @@ pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
         faults
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let outside = Outside {
-        variable: &|name| std::env::var(name).ok(),
-        file: &|path| std::fs::read_to_string(path),
-        folder,
-    };
+    let outside = Outside { variable: &|name| std::env::var(name).ok(), file: &outside::read_file, folder };
     resolve(&name, &text, &outside)
 }
 

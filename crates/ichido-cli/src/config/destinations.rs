@@ -121,13 +121,3 @@ pub(super) fn read(
     section.finish(faults);
     Some(Described { name: name.to_owned(), kind: kind.word(), whereto, way: way?, paced })
 }
-
-/// A problem of a destination's settings at its place in the file: the settings have the same names there.
-fn placed(section: &Section<'_>, place: &str, what: &str) -> (String, String) {
-    let name = place.split(['.', '[']).next().unwrap_or(place);
-    let name = if name == "guarantee" { "keeps_keys_for" } else { name };
-    let rest = &place[place.len().min(name.len())..];
-    let inner =
-        if place.starts_with(name) && !rest.is_empty() { format!("{place}: ") } else { String::new() };
-    (section.place(name), format!("{inner}{what}"))
-}

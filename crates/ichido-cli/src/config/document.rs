@@ -56,6 +56,26 @@ impl<'a> Section<'a> {
         format!("{} {}", self.source.place(at), self.name_of(name))
     }
 
+    /// Where something inside stands, by its path: `rules[1].status`; where it is missing, what is nearest to it on the way there.
+    pub(super) fn place_within(&self, path: &str) -> String {
+        let mut at = self.at.start;
+        let mut inside: Option<&Spanned<DeValue<'_>>> = None;
+        for step in path.split(['.', '[']) {
+            let next = match (step.strip_suffix(']'), inside) {
+                (None, None) => self.table.get(step),
+                (None, Some(value)) => value.get_ref().as_table().and_then(|table| table.get(step)),
+                (Some(index), Some(value)) => {
+                    let index = index.parse::<usize>().ok();
+                    value.get_ref().as_array().and_then(|items| items.get(index?))
+                }
+                (Some(_), None) => None,
+            };
+            let Some(value) = next else { break };
+            (at, inside) = (value.span().start, Some(value));
+        }
+        format!("{} {}", self.source.place(at), self.name_of(path))
+    }
+
     /// Where the table itself stands.
     pub(super) fn own_place(&self) -> String {
         format!("{} {}", self.source.place(self.at.start), self.path)

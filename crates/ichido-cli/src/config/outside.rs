@@ -2,13 +2,31 @@
 //!
 //! Secrets are given by reference alone, `env:NAME` or `file:PATH`, so that a configuration can be shown to anybody.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::store::sqlite_file;
 
 /// The longest secret or certificate that is read.
 const BYTES_MAX: usize = 1 << 20;
+
+/// The text of a file, as far as it may be read and one byte more. What is no file, such as a device or a pipe, may have no end or
+/// never begin, and is not read.
+pub(super) fn read_file(path: &Path) -> io::Result<String> {
+    // Before it is opened, since that alone waits for whoever writes into a pipe.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    read_up_to(path, BYTES_MAX)
+}
+
+/// The text of whatever there is under a name, up to so many bytes and one more, by which it is told that there are more.
+pub(super) fn read_up_to(path: &Path, bytes_max: usize) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
 
 /// The environment and the files that a configuration may name. Passed in, so that both can be tested.
 pub(crate) struct Outside<'a> {

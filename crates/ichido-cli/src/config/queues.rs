@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ichido::worker::limits::{BATCH_SIZE_DEFAULT, PARALLELISM_DEFAULT, PARALLELISM_MAX};
 use ichido::worker::{OutboundKey, Queue};
-use ichido_core::retry::TRIES_MAX;
+use ichido_core::retry::{Retry, TRIES_MAX};
 use ichido_store::message::limits::CLAIM_MAX;
 
 use super::document::Section;
@@ -146,7 +146,8 @@ pub(super) fn read(
         places.extend(place.map(|place| (name, place)));
     }
     section.finish(faults);
-    let mut retry = retry?;
+    // What is wrong with it was said; what else is wrong with the queue is said as well.
+    let mut retry = retry.unwrap_or(Retry::OUTBOX);
     if let Some(retries) = said.retries_max.value {
         retry.tries = NonZeroU32::MIN.saturating_add(retries);
     }

@@ -193,9 +193,10 @@ kind = "htpp"
         ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
         ("ichido.toml:8:9 queues.orders.lease", "is no length of time"),
         ("ichido.toml:12:9 queues.mail.retry", "is no schedule"),
+        ("ichido.toml:11:9 queues.mail.lease", "is not longer than the destination's time-out"),
         ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
         ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a text in quotes"),
-        ("ichido.toml:17:19 destinations.broker.signing_secrets", "is a secret"),
+        ("ichido.toml:17:20 destinations.broker.signing_secrets[0]", "is a secret"),
         ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is missing beside honours_key"),
         ("ichido.toml:19:10 destinations.broker.rules[0]", "at and is belong together"),
         ("ichido.toml:19:51 destinations.broker.rules[0].means", "did you mean processed"),
@@ -336,8 +337,8 @@ lease = "10s"
 "#;
     let problems = problems_of(text);
     let expected = [
-        ("ichido.toml:7:8 destinations.bus.urls", "urls[0]: must not hold a user or a password"),
-        ("ichido.toml:7:8 destinations.bus.urls", "urls[1]: is no URL of a NATS server"),
+        ("ichido.toml:7:9 destinations.bus.urls[0]", "must not hold a user or a password"),
+        ("ichido.toml:7:39 destinations.bus.urls[1]", "is no URL of a NATS server"),
         ("ichido.toml:8:11 destinations.bus.subject", "has a wildcard"),
         ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
         ("ichido.toml:9:15 destinations.bus.credentials", "says no one way"),
@@ -389,4 +390,67 @@ fn what_the_guide_says_of_streams_is_understood() {
     let text = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!((config.queues.len(), config.destinations[0].kind), (1, "nats"));
+}
+
+/// The problems of a text begin so, one for each, in this order.
+fn assert_problems(text: &str, expected: &[(&str, &str)]) {
+    let problems = problems_of(text);
+    let all = problems.join("\n");
+    assert_eq!(problems.len(), expected.len(), "{all}");
+    for (line, (place, what)) in problems.iter().zip(expected) {
+        assert!(line.starts_with(&format!("{place}: ")) && line.contains(what), "{place}: {what}\nin\n{all}");
+    }
+}
+
+#[test]
+fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() {
+    assert_problems(
+        "[queues.a]\ndestination = \"nowhere\"\nretry = \"soon\"\nlease = \"10ms\"\n",
+        &[
+            ("ichido.toml:3:9 queues.a.retry", "is no schedule"),
+            ("ichido.toml:2:15 queues.a.destination", "there is no [destinations.nowhere]"),
+            ("ichido.toml:4:9 queues.a.lease", "is shorter than 1s"),
+        ],
+    );
+}
+
+#[test]
+fn a_problem_names_the_rule_the_header_and_the_secret_that_has_it() {
+    let text = r#"
+[destinations.a]
+kind = "http"
+url = "https://a.test/"
+signing_secrets = ["env:NOWHERE", "env:MAIL_AUTHORIZATION"]
+rules = [
+  { means = "sent" },
+  { status = "99", means = "sent" },
+  { status = "409", at = "error", is = "x", means = "sent" },
+]
+[destinations.a.headers]
+Accept = "env:NOWHERE"
+Host = "b.test"
+[destinations.a.reconcile]
+url = "https://a.test/{key}"
+rules = [{ means = "done" }, { status = "9", means = "unknown" }]
+"#;
+    assert_problems(
+        text,
+        &[
+            ("ichido.toml:12:10 destinations.a.headers.Accept", "NOWHERE is not set"),
+            ("ichido.toml:5:20 destinations.a.signing_secrets[0]", "NOWHERE is not set"),
+            ("ichido.toml:7:3 destinations.a.rules[0].status", "is missing"),
+            ("ichido.toml:16:10 destinations.a.reconcile.rules[0].status", "is missing"),
+            ("ichido.toml:13:8 destinations.a.headers.Host", "host is set by Ichido itself"),
+            ("ichido.toml:5:35 destinations.a.signing_secrets[1]", "whsec_"),
+            ("ichido.toml:8:14 destinations.a.rules[1].status", "\"99\" is no status"),
+            ("ichido.toml:9:26 destinations.a.rules[2].at", ""),
+            ("ichido.toml:16:41 destinations.a.reconcile.rules[1].status", "\"9\" is no status"),
+        ],
+    );
+}
+
+#[test]
+fn a_question_without_a_key_in_it_is_refused() {
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nreconcile = { url = \"http://a.test/\", rules = [{ status = \"200\", means = \"done\" }] }\n";
+    assert_problems(text, &[("ichido.toml:4:21 destinations.a.reconcile.url", "has no {key}")]);
 }

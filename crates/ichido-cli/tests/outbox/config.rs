@@ -58,3 +58,27 @@ fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
         assert!(checked.code == Some(0) && checked.out.contains("store: PostgreSQL\n"), "{checked:?}");
     }
 }
+
+/// A device has no end, and a pipe may never begin: neither is waited for, and of a file no more is read than a secret may have.
+#[test]
+fn what_a_secret_refers_to_is_a_file_of_bounded_length() {
+    let folder = folder::fresh();
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    folder.write("long", &"x".repeat((1 << 20) + 1));
+    for (reference, why) in [
+        ("/dev/zero", "/dev/zero cannot be read: it is no file"),
+        ("pipe", "pipe cannot be read: it is no file"),
+        (".", "cannot be read: it is no file"),
+        ("long", "long is larger than 1048576 bytes"),
+    ] {
+        folder.write("mine.toml", &format!("[worker]\naudit_key = \"file:{reference}\"\n"));
+        let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+        assert_eq!(checked.code, Some(2), "{checked:?}");
+        assert!(checked.err.contains("mine.toml:2:13 worker.audit_key: "), "{}", checked.err);
+        assert!(checked.err.contains(why), "{reference}: {}", checked.err);
+    }
+    let endless = run(folder.path(), &["config", "check", "/dev/zero"], "");
+    assert_eq!(endless.code, Some(2), "{endless:?}");
+    assert!(endless.err.contains("is larger than 4194304 bytes"), "{}", endless.err);
+}

@@ -184,3 +184,19 @@ fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
         assert_eq!(sent.err.contains("outbound_key = \"own\" under [queues.orders]"), warns, "{sent:?}");
     }
 }
+
+/// What no receiver could be sent, and what is nobody's, is refused before it is stored.
+#[test]
+fn a_message_without_an_identity_or_with_a_header_in_its_type_is_refused() {
+    let folder = folder::fresh();
+    let flags = ["send", "orders", "--key", "k1", "--store", "sqlite:ichido.db"];
+    let wrong = [&flags[..], &["--identity", "", "--content-type", "text/plain\r\nX-Evil: 1"]].concat();
+    let refused = run(folder.path(), &wrong, "{}");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for part in ["2 problems", "--identity: is empty", "--content-type: ", "is no media type"] {
+        assert!(refused.err.contains(part), "no {part} in {}", refused.err);
+    }
+    assert!(!folder.path().join("ichido.db").exists(), "nothing was begun");
+    let fine = [&flags[..], &["--identity", "ann", "--content-type", "text/plain; charset=utf-8"]].concat();
+    assert_eq!(run(folder.path(), &fine, "{}").code, Some(0));
+}

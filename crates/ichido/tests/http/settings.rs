@@ -71,6 +71,20 @@ fn every_problem_is_said_at_once_with_its_place() {
 }
 
 #[test]
+fn a_question_that_names_no_key_is_refused() {
+    let asked = |url: &str| HttpSettings {
+        reconcile: Some(ReconcileSettings {
+            url: url.to_owned(),
+            rules: vec![FoundRule { status: "200".to_owned(), at: None, means: Found::Done }],
+        }),
+        ..settings("http://127.0.0.1/".to_owned())
+    };
+    assert!(asked("http://127.0.0.1/by-key?key={key}").resolve().is_ok());
+    let problems = asked("http://127.0.0.1/by-key").resolve().expect_err("it asks after nothing");
+    assert_eq!((problems.0.len(), problems.0[0].place.as_str()), (1, "reconcile.url"), "{problems}");
+}
+
+#[test]
 fn roots_that_are_none_are_refused() {
     let url = "https://broker.example/".to_owned();
     for roots in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {

@@ -10,7 +10,6 @@ use ichido_core::retry::Guarantee;
 
 use super::super::document::Section;
 use super::super::outside::Outside;
-use super::placed;
 use crate::faults::Faults;
 
 /// Where `ichido paper` listens by itself.
@@ -49,7 +48,7 @@ pub(super) fn read(
     let known = url.clone().unwrap_or_else(|| PAPER_URL.to_owned());
     let mut settings = if is_paper { paper(&known) } else { HttpSettings::new(known) };
     headers(section, &mut settings, outside, faults);
-    secrets(section, &mut settings, outside, faults);
+    let secrets = secrets(section, &mut settings, outside, faults);
     bounds(section, &mut settings, faults);
     guarantee(section, &mut settings, faults);
     answers(section, &mut settings, faults);
@@ -59,8 +58,8 @@ pub(super) fn read(
         Ok(http) => (origin(&settings.url).to_owned(), Some(http.into())),
         Err(problems) => {
             for problem in problems.0 {
-                let (place, what) = placed(section, &problem.place, &problem.what);
-                faults.add(place, what);
+                let path = in_file(&problem.place, &settings, &secrets);
+                faults.add(section.place_within(&path), problem.what);
             }
             (String::new(), None)
         }
@@ -147,15 +146,21 @@ fn headers(
     }
 }
 
+/// Reads what is secret; of each secret that calls are signed with, which one it is in the file.
 fn secrets(
     section: &mut Section<'_>,
     settings: &mut HttpSettings,
     outside: &Outside<'_>,
     faults: &mut Faults,
-) {
-    let place = section.place("signing_secrets");
-    for reference in section.texts("signing_secrets", faults).unwrap_or_default() {
-        settings.signing_secrets.extend(faults.check(&place, outside.secret(reference)));
+) -> Vec<usize> {
+    let mut indexes = Vec::new();
+    let references = section.texts("signing_secrets", faults).unwrap_or_default();
+    for (index, reference) in references.into_iter().enumerate() {
+        let place = section.place_within(&format!("signing_secrets[{index}]"));
+        if let Some(secret) = faults.check(&place, outside.secret(reference)) {
+            settings.signing_secrets.push(secret);
+            indexes.push(index);
+        }
     }
     let place = section.place("trusted_roots");
     if let Some(path) = section.text("trusted_roots", faults) {
@@ -163,6 +168,25 @@ fn secrets(
     }
     let hosts = section.texts("allow_link_local", faults).unwrap_or_default();
     settings.allow_link_local = hosts.into_iter().map(str::to_owned).collect();
+    indexes
+}
+
+/// Where a setting stands in the file: mostly under the same name.
+fn in_file(place: &str, settings: &HttpSettings, secrets: &[usize]) -> String {
+    let index = |name: &str| {
+        let index: usize = place.strip_prefix(name)?.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
+        Some(index)
+    };
+    // In the file header fields have names, and what could not be referred to is counted with the rest.
+    if let Some((name, _)) = index("headers").and_then(|index| settings.headers.get(index)) {
+        format!("headers.{name}")
+    } else if let Some(index) = index("signing_secrets").and_then(|index| secrets.get(index)) {
+        format!("signing_secrets[{index}]")
+    } else if place == "guarantee" {
+        "keeps_keys_for".to_owned()
+    } else {
+        place.to_owned()
+    }
 }
 
 fn bounds(section: &mut Section<'_>, settings: &mut HttpSettings, faults: &mut Faults) {
@@ -244,7 +268,7 @@ fn answers(section: &mut Section<'_>, settings: &mut HttpSettings, faults: &mut 
         settings.receipt_pointer = Some(pointer.to_owned());
     }
     if let Some(rows) = section.rows("rules", faults) {
-        let rules = rows.into_iter().filter_map(|row| rule(row, &MEANINGS, faults));
+        let rules = rows.into_iter().map(|row| rule(row, &MEANINGS, faults));
         settings.rules = rules.map(|(status, at, means)| AnswerRule { status, at, means }).collect();
     }
 }
@@ -259,7 +283,7 @@ fn reconcile(
     let place = inside.place("url");
     let url = inside.text("url", faults).and_then(|text| faults.check(&place, outside.resolve(text)));
     let rows = inside.rows("rules", faults).unwrap_or_default();
-    let rules = rows.into_iter().filter_map(|row| rule(row, &FINDINGS, faults));
+    let rules = rows.into_iter().map(|row| rule(row, &FINDINGS, faults));
     let rules = rules.map(|(status, at, means)| FoundRule { status, at, means }).collect();
     match url {
         Some(url) => settings.reconcile = Some(ReconcileSettings { url, rules }),
@@ -269,14 +293,18 @@ fn reconcile(
     inside.finish(faults);
 }
 
+/// Stands for a status that is missing.
+const STATUS_STAND_IN: &str = "200";
+
 /// One rule: status, pointer with its text, and what it means.
 type Rule<M> = (String, Option<(String, String)>, M);
 
-fn rule<M: Copy>(
+/// Reads a rule. What is wrong with it was said, and something stands for it, so that the others keep their numbers.
+fn rule<M: Copy, const N: usize>(
     mut row: Section<'_>,
-    meanings: &[(&'static str, M)],
+    meanings: &[(&'static str, M); N],
     faults: &mut Faults,
-) -> Option<Rule<M>> {
+) -> Rule<M> {
     let status = match row.text("status", faults) {
         None if !row.has("status") => {
             faults
@@ -298,7 +326,7 @@ fn rule<M: Copy>(
     };
     let means = row.needed_word("means", meanings, faults);
     row.finish(faults);
-    Some((status?.to_owned(), at, means?))
+    (status.unwrap_or(STATUS_STAND_IN).to_owned(), at, means.unwrap_or(meanings[0].1))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use ichido::destination::nats::{Credentials, NatsPlan, NatsSettings};
 
 use super::super::document::Section;
 use super::super::outside::Outside;
-use super::placed;
 use crate::faults::Faults;
 
 /// Reads what there is of NATS in a destination's section: where it is, for people, and how to connect to it.
@@ -27,8 +26,8 @@ pub(super) fn read(
         Ok(plan) => (format!("{}, {}", plan.servers(), settings.subject), Some(plan)),
         Err(problems) => {
             for problem in problems.0 {
-                let (place, what) = placed(section, &problem.place, &problem.what);
-                faults.add(place, what);
+                // The settings have the same names in the file.
+                faults.add(section.place_within(&problem.place), problem.what);
             }
             (String::new(), None)
         }

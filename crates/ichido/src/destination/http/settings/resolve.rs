@@ -182,6 +182,12 @@ impl HttpSettings {
         }
         let rules = settings.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
         let rules = signs("reconcile.rules", rules, problems);
+        if !settings.url.contains(PLACE) {
+            problems.add(
+                "reconcile.url",
+                "has no {key}, so that the answer would be the same for every message; put {key} where the key goes, in the path or the query",
+            );
+        }
         // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
         let (peer, way) =
             self.peer("reconcile.url", &settings.url.replace(PLACE, STAND_IN), trust, problems)?;
