@@ -68,9 +68,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     announce(&config, &store, &worker, metrics.as_ref())?;
     let serving = metrics.map(|metrics| tokio::spawn(metrics.serve()));
     signals.next().await;
+    let told = stopping(&config, &worker);
     worker.stop();
+    // Whoever cannot be told does not keep it from stopping.
+    _ = out::line(told);
     let ended = tokio::select! {
-        () = worker.ended() => Ok(()),
+        () = worker.ended() => {
+            _ = out::line(format_args!("ichido: {} {} has stopped", config.worker.name, worker.id()));
+            Ok(())
+        }
         () = signals.next() => {
             worker.stop();
             worker.ended().await;
@@ -81,6 +87,18 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         serving.abort();
     }
     ended
+}
+
+/// That it stops, and how long that may take.
+fn stopping(config: &Config, worker: &Running) -> String {
+    let (name, id) = (&config.worker.name, worker.id());
+    let within = duration::shown(config.worker.stop_within);
+    let under_way = match worker.under_way() {
+        0 => "no call is under way".to_owned(),
+        1 => format!("1 call under way may end within {within}"),
+        many => format!("{many} calls under way may end within {within}"),
+    };
+    format!("ichido: {name} {id} stops and takes nothing more; {under_way}; a second signal ends it at once")
 }
 
 /// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.

@@ -447,6 +447,11 @@ async fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
     assert_eq!(dead.len(), 2, "{dead:#?}");
     for line in dead {
         assert!(line.contains(&hash) && line.contains("queue=\"orders\""), "{line}");
+        assert!(line.contains(" message_id="), "{line}");
+    }
+    // Each line has one text of its own: a field of that name would be told in its place.
+    for line in log.lines() {
+        assert!(line.matches(" message=").count() <= 1, "{line}");
     }
     let unserved: Vec<&str> = log.lines().filter(|line| line.contains("nobody serves;")).collect();
     assert_eq!(unserved.len(), 2, "once on each database: {unserved:#?}");

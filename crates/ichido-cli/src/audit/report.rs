@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::{Finding, Report};
+use ichido_core::audit::verify::{Finding, Kind, Report};
 use serde_json::{Value, json};
 
 /// A few lines, the findings first; then what this could not show.
@@ -24,7 +24,11 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
         );
     }
     let Report { seals, sealed, forgotten, unsealed, .. } = report;
-    let verdict = if report.is_whole() { "whole" } else { "TAMPERED WITH" };
+    let verdict = match () {
+        () if report.is_whole() => "whole",
+        () if is_only_unkeyed(report) => "NOT UNDER THIS KEY",
+        () => "TAMPERED WITH",
+    };
     _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them forgotten since");
     for told in limits(report, head_given) {
         _ = writeln!(out, "note: {told}");
@@ -53,6 +57,14 @@ fn line(finding: &Finding) -> String {
     line
 }
 
+/// Whether nothing else is wrong than that no seal was ever made under a key. Who cannot write under the key can do no more than make
+/// all of them anew without it, so this does not pass; but it may as well be that nobody sealed under a key yet.
+fn is_only_unkeyed(report: &Report) -> bool {
+    report.seals_keyed == 0
+        && report.found == report.findings.len() as u64
+        && report.findings.iter().all(|finding| finding.kind == Kind::SealUnkeyed)
+}
+
 /// What this proves less by.
 fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
     let mut limits = Vec::new();
@@ -60,7 +72,11 @@ fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
         limits.push("there are no seals, so nothing was judged; `ichido audit seal` makes them");
         return limits;
     }
-    if report.seals_keyed == 0 {
+    if is_only_unkeyed(report) && !report.is_whole() {
+        limits.push(
+            "all of these seals were made without a key, so this one shows nothing of them: either who seals was not given it yet (audit_key of the worker, --key-file of `ichido audit seal`; the first seal under it vouches for all before), or they were made anew by somebody who has it not, which a head that was kept tells (--head)",
+        );
+    } else if report.seals_keyed == 0 {
         limits.push(
             "the seals were made without a key: who can write the database can make them anew, and this proves less",
         );

@@ -167,18 +167,25 @@ pub(super) async fn bulks(settings: &Settings) -> Result<(), Exit> {
     let mut rows: Vec<[String; 6]> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == "letters") {
         let action = row.action;
-        let detail = action.detail.unwrap_or_default();
+        let by = action.actor.unwrap_or_default();
+        // Whoever asks it to stop need not be who began it.
+        let detail = if action.to == "stopping" {
+            format!("asked to stop by {by}")
+        } else {
+            action.detail.unwrap_or_default()
+        };
         match seen.iter().find(|(subject, _)| *subject == action.subject) {
-            // An earlier word of the same: its beginning has the filter.
-            Some((_, index)) if action.to == "begun" => {
-                rows[*index][0] = row.at.to_string();
-                rows[*index][5] = format!("{detail}; {}", rows[*index][5]);
+            // An earlier word of the same: its beginning has the filter, and who it was.
+            Some((_, index)) => {
+                let told = &mut rows[*index];
+                if action.to == "begun" {
+                    (told[0], told[3]) = (row.at.to_string(), by);
+                }
+                told[5] = format!("{detail}; {}", told[5]);
             }
-            Some(_) => (),
             None if rows.len() == BULKS_MAX => break,
             None => {
                 seen.push((action.subject, rows.len()));
-                let by = action.actor.unwrap_or_default();
                 rows.push([
                     row.at.to_string(),
                     action.subject.to_string(),

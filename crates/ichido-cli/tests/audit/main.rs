@@ -182,6 +182,12 @@ async fn it_says_what_it_could_not_show() {
     let (_, out, _) = run(&["audit", "verify", "--store", &file.url]);
     assert!(out.contains("made without a key") && out.contains("proves less"), "{out}");
 
+    // A key that nothing was sealed under shows nothing, and accuses nobody.
+    let (code, out, _) = run(&["audit", "verify", "--store", &file.url, "--key-file", key.path()]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("\nNOT UNDER THIS KEY: 2 entries in 1 seals"), "{out}");
+    assert!(out.contains("all of these seals were made without a key") && !out.contains("TAMPERED"), "{out}");
+
     // With a key from here on, and never without it again.
     sent(&file.url, 1).await;
     seal_all(&file.url, &key);

@@ -83,6 +83,26 @@ both_databases! {
         assert!(over.code == Some(1) && over.err.contains("has ended"), "{over:?}");
     }
 
+    /// Who began a bulk is who it was done by, whoever asked it to stop; and a bulk that was killed never sees that.
+    #[test]
+    async fn a_bulk_is_listed_by_who_began_it_and_says_who_asked_it_to_stop(place: Place) {
+        place.dead("orders", 200).await;
+        let mut command = place.command(&["requeue", "--all", "--canary", "--yes"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let first = lines.next().expect("a line").expect("text");
+        let operation = first.rsplit(' ').next().expect("an id").to_owned();
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+        let left = place.run(&["stop", &operation, "--by", "pat"]);
+        assert_eq!(left.code, Some(0), "{left:?}");
+        let bulks = place.json(&["bulks"]);
+        assert_eq!(bulks.len(), 1, "{bulks:?}");
+        assert_eq!((&bulks[0]["who"], &bulks[0]["state"]), (&"olivia".into(), &"stopping".into()), "{bulks:?}");
+        let detail = bulks[0]["detail"].as_str().expect("text");
+        assert!(detail.starts_with("state=dead") && detail.ends_with("asked to stop by pat"), "{detail}");
+    }
+
     #[test]
     async fn a_signal_stops_it_with_a_true_report(place: Place) {
         place.dead("orders", 200).await;

@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     child: Option<Child>,
     /// What it said when it began.
     pub(crate) said: Vec<String>,
+    /// What it says after that.
+    says: Option<JoinHandle<Vec<String>>>,
     log: Option<JoinHandle<String>>,
 }
 
@@ -60,11 +62,13 @@ impl Worker {
             err.read_to_string(&mut text).expect("text");
             text
         });
-        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let mut worker = Self { child: Some(child), said: Vec::new(), log: Some(log) };
-        for line in lines {
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut worker = Self { child: Some(child), said: Vec::new(), says: None, log: Some(log) };
+        while let Some(line) = lines.next() {
             worker.said.push(line.expect("text"));
             if worker.said.last().is_some_and(|line| line.contains(" works on ")) {
+                worker.says =
+                    Some(std::thread::spawn(move || lines.map(|line| line.expect("text")).collect()));
                 return worker;
             }
         }
@@ -132,6 +136,11 @@ impl Worker {
             (status.code(), log.join().expect("it is read"))
         });
         ended.await.expect("it does not panic")
+    }
+
+    /// What it said after it had begun to work, once it was waited for.
+    pub(crate) fn last_words(&mut self) -> Vec<String> {
+        self.says.take().expect("it was not read yet").join().expect("it is read")
     }
 
     /// Ends it without a chance to do anything about it.

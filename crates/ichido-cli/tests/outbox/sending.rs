@@ -86,6 +86,28 @@ both_databases! {
         assert_eq!(stages, [(Stage::Queued, 0), (Stage::Sent, 1)]);
     }
 
+    /// Whoever told it to stop is told what is under way, how long that may take, and when it is over.
+    #[test]
+    async fn a_worker_says_that_it_stops_and_that_it_has(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+        let text = config(&database, &paper, "outbound_key = \"own\"", "");
+        folder.write("ichido.toml", &text.replace("[worker]\n", "[worker]\nstop_within = \"500ms\"\n"));
+        let mut worker = Worker::start(folder.path(), &[]);
+        database.put("k1").await;
+        while paper.counts("k1").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        let id = worker.id();
+        let expected = [
+            format!("ichido: worker {id} stops and takes nothing more; 1 call under way may end within 500ms; a second signal ends it at once"),
+            format!("ichido: worker {id} has stopped"),
+        ];
+        assert_eq!(worker.last_words(), expected);
+    }
+
     /// The second signal ends it at once, with a code of its own; the next worker goes on.
     #[test]
     async fn a_second_signal_ends_a_worker_at_once(database: Database) {

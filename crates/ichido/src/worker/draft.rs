@@ -118,6 +118,7 @@ impl Worker {
         let clock = Arc::new(Clock::new(self.store.clone()));
         let aims: HashMap<String, Arc<Aim>> =
             self.targets.iter().map(|target| (target.name.clone(), self.aim(target, &clock))).collect();
+        let under_way = Arc::default();
         let mut queues = HashMap::new();
         for settings in &self.queues {
             let (Some(name), Some(aim)) = (QueueName::parse(&settings.name), aims.get(&settings.destination))
@@ -126,7 +127,7 @@ impl Worker {
             };
             warn_of_short_memory(settings, aim);
             meter::begin(name.as_str());
-            let (settings, meters) = (settings.clone(), Meters::of(name.as_str()));
+            let (settings, meters) = (settings.clone(), Meters::of(name.as_str(), &under_way));
             let served = Served { name: name.clone(), settings, aim: Arc::clone(aim), meters };
             queues.insert(name, Arc::new(served));
         }
@@ -144,6 +145,7 @@ impl Worker {
             audit_key: self.audit_key,
             queues,
             targets: aims.into_values().collect(),
+            under_way,
             store: self.store,
         };
         Ok(Running::start(Arc::new(node), sender, self.stop_within))

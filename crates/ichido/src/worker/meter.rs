@@ -1,6 +1,8 @@
 //! What is counted, by queue and by destination (SPEC A14, D14). No label holds a key or an identity: queues, destinations, states and
 //! outcomes are few.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ichido_core::lifecycle::Stage;
@@ -125,6 +127,8 @@ pub(super) fn begin(queue: &str) {
 pub(super) struct Meters {
     executed: Counter,
     in_flight: Gauge,
+    /// The calls of all queues that are under way.
+    under_way: Arc<AtomicUsize>,
     sent: Counter,
     /// First tries that were successes, and retries that were.
     succeeded: [Counter; 2],
@@ -133,8 +137,9 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub(super) fn of(queue: &str) -> Self {
+    pub(super) fn of(queue: &str, under_way: &Arc<AtomicUsize>) -> Self {
         Self {
+            under_way: Arc::clone(under_way),
             executed: counter!(EXECUTED, "queue" => queue.to_owned()),
             in_flight: gauge!("outbox_inflight", "queue" => queue.to_owned()),
             sent: sends(queue, Outcome::Success),
@@ -148,7 +153,8 @@ impl Meters {
     pub(super) fn execute(&self) -> InFlight<'_> {
         self.executed.increment(1);
         self.in_flight.increment(1.0);
-        InFlight(&self.in_flight)
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        InFlight(self)
     }
 
     /// What was sent took effect, with its message in its last state.
@@ -290,10 +296,11 @@ pub(super) fn unserved(queue: &str, count: u64) {
 }
 
 /// A call under way, until this is dropped.
-pub(super) struct InFlight<'a>(&'a Gauge);
+pub(super) struct InFlight<'a>(&'a Meters);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.decrement(1.0);
+        self.0.in_flight.decrement(1.0);
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 }

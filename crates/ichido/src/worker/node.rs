@@ -1,6 +1,7 @@
 //! What all parts of one worker share.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(super) struct Node {
     pub(super) audit_key: Option<AuditKey>,
     pub(super) queues: HashMap<QueueName, Arc<Served>>,
     pub(super) targets: Vec<Arc<Aim>>,
+    /// How many calls are under way.
+    pub(super) under_way: Arc<AtomicUsize>,
 }
 
 /// A queue that is served.

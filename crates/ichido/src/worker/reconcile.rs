@@ -132,7 +132,7 @@ async fn ask(node: Arc<Node>, served: Arc<Served>, letter: LetterRow) {
     let asked = served.aim.destination.ask(&key).await;
     let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());
     let state = letter.state.as_str();
-    tracing::info!(queue, message = %id, key, state, ?asked, "a message of unknown effect was asked after");
+    tracing::info!(queue, message_id = %id, key, state, ?asked, "a message of unknown effect was asked after");
     let (was_done, told) = match asked {
         Asked::Done { note: told } => (true, told),
         Asked::NotDone { note: told } => (false, told),
@@ -155,10 +155,10 @@ async fn ask(node: Arc<Node>, served: Arc<Served>, letter: LetterRow) {
     match letter.state {
         LetterState::Parked => {
             meter::ended(queue, Outcome::Dead);
-            tracing::warn!(queue, message = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
+            tracing::warn!(queue, message_id = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
         }
         LetterState::Dead => {
-            tracing::info!(queue, message = %id, key, ?effect, "of a dead letter it is known now whether it was done");
+            tracing::info!(queue, message_id = %id, key, ?effect, "of a dead letter it is known now whether it was done");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A worker at work, and how it stops.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -25,6 +26,7 @@ const START_AGAIN_AFTER: Duration = Duration::from_millis(200);
 pub struct Running {
     id: Uuid,
     stopper: Stopper,
+    under_way: Arc<AtomicUsize>,
     over: watch::Receiver<bool>,
     task: AbortHandle,
 }
@@ -45,7 +47,7 @@ impl Stopper {
 
 impl Running {
     pub(super) fn start(node: Arc<Node>, sender: watch::Sender<Stage>, stop_within: Duration) -> Self {
-        let id = node.id;
+        let (id, under_way) = (node.id, Arc::clone(&node.under_way));
         let stopper = Stopper(Arc::new(sender));
         let (tell_over, over) = watch::channel(false);
         let stages = Arc::clone(&stopper.0);
@@ -53,12 +55,17 @@ impl Running {
             run(node, &stages, stop_within).await;
             tell_over.send_replace(true);
         });
-        Self { id, stopper, over, task: task.abort_handle() }
+        Self { id, stopper, under_way, over, task: task.abort_handle() }
     }
 
     /// The id under which the worker stands among the nodes and in the audit; new for each start.
     pub fn id(&self) -> Uuid {
         self.id
+    }
+
+    /// How many calls are under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
     }
 
     /// Stops it; see [`Stopper::stop`].

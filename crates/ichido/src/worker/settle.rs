@@ -27,12 +27,12 @@ impl Node {
                 Err(error) if !may_pass(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
                     let message = settlement.id;
-                    tracing::error!(%error, %message, "what came of a message could not be stored, and never can");
+                    tracing::error!(%error, message_id = %message, "what came of a message could not be stored, and never can");
                     return;
                 }
                 Err(error) => {
                     let message = settlement.id;
-                    tracing::warn!(%error, %message, "what came of a message could not be stored yet; trying again");
+                    tracing::warn!(%error, message_id = %message, "what came of a message could not be stored yet; trying again");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     wait = (wait * 2).min(AGAIN_AFTER_MAX);
                 }
@@ -61,12 +61,12 @@ impl Node {
                 meters.left(lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let (key, message, tries) = (work.key.log_hash(), work.id, work.history.tries);
-                tracing::warn!(queue, %message, key, tries, code, ?effect, "dead_letter: a message was given up");
+                tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: a message was given up");
             }
             Stepped::Now(State::Parked { .. }) => {
                 meter::tried(queue, is_retry, Outcome::Parked);
                 let (key, message) = (work.key.log_hash(), work.id);
-                tracing::warn!(queue, %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
+                tracing::warn!(queue, message_id = %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
             }
             // Given back; a holder's report leads to no other state.
             Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
@@ -74,15 +74,15 @@ impl Node {
             Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
                 meter::fenced(queue);
                 let (key, message, fence) = (work.key.log_hash(), work.id, work.fence);
-                tracing::warn!(queue, %message, key, %fence, "a report came after its claim was lost");
+                tracing::warn!(queue, message_id = %message, key, %fence, "a report came after its claim was lost");
             }
             Stepped::Refused(why) => {
                 let (key, message) = (work.key.log_hash(), work.id);
-                tracing::error!(queue, %message, key, %why, "a report was refused; its lease will lapse");
+                tracing::error!(queue, message_id = %message, key, %why, "a report was refused; its lease will lapse");
             }
             Stepped::NoSuchMessage => {
                 let message = work.id;
-                tracing::error!(queue, %message, "a report was about a message that is not there");
+                tracing::error!(queue, message_id = %message, "a report was about a message that is not there");
             }
         }
     }

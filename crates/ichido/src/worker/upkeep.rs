@@ -135,11 +135,11 @@ impl Node {
             );
             for message in rescued.dead {
                 meter::ended(queue, Outcome::Dead);
-                tracing::warn!(queue, %message, "dead_letter: a message took its worker with it again, and was given up");
+                tracing::warn!(queue, message_id = %message, "dead_letter: a message took its worker with it again, and was given up");
             }
             for message in rescued.parked {
                 meter::ended(queue, Outcome::Parked);
-                tracing::warn!(queue, %message, "parked: a worker died with a message that may have taken effect");
+                tracing::warn!(queue, message_id = %message, "parked: a worker died with a message that may have taken effect");
             }
         }
     }
