@@ -13,7 +13,7 @@ mod many;
 mod sender;
 mod settings;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ichido_core::key::IdempotencyKey;
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
@@ -39,7 +39,7 @@ same message, and with another body it is refused.
 
 Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent as it is written there, byte for byte. With --key-from the \
 line itself is the body, and the key is taken out of it: a text, or a whole number. Blank lines are passed over. Each line has one result, \
-in the order of the lines: new, same, refused (with the reason), unsent or unknown (where the server could not be asked). Several are \
+in the order of the lines: new, same, refused (with the reason), unsent or unknown (where no outcome was learnt). Several are \
 under way at once, so that they are accepted in about the order of the lines; --parallel 1 keeps it. Sending the same lines again, after \
 an interruption or for no reason, is safe: what stands is not put in twice.
 
@@ -145,7 +145,7 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
     came.end()
 }
 
-async fn many(args: &Args, file: &PathBuf) -> Result<(), Exit> {
+async fn many(args: &Args, file: &Path) -> Result<(), Exit> {
     let settings =
         Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
     // Opened before the store is: a file that is not there is found before anything is made.
@@ -158,13 +158,13 @@ async fn many(args: &Args, file: &PathBuf) -> Result<(), Exit> {
         queue: settings.known,
     };
     match opened {
-        Some((file, bytes)) => many.run(Lines::new(BufReader::new(file)), &Bar::new(Some(bytes))).await,
+        Some((file, bytes)) => many.run(Lines::new(BufReader::new(file)), &Bar::new(bytes)).await,
         None => many.run(Lines::new(BufReader::new(tokio::io::stdin())), &Bar::new(None)).await,
     }
 }
 
-/// A file, and how long it is.
-async fn open(path: &PathBuf) -> Result<(tokio::fs::File, u64), Exit> {
+/// A file, and how long it is, where that can be known beforehand: a pipe with a name says nothing of it.
+async fn open(path: &Path) -> Result<(tokio::fs::File, Option<u64>), Exit> {
     let unreadable =
         |error| misconfigured("--ndjson", &format!("{} cannot be read: {error}", path.display()));
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
@@ -175,7 +175,7 @@ async fn open(path: &PathBuf) -> Result<(tokio::fs::File, u64), Exit> {
             &format!("{} is a folder; name a file, or - for standard input", path.display()),
         ));
     }
-    Ok((file, about.len()))
+    Ok((file, about.is_file().then_some(about.len())))
 }
 
 fn misconfigured(place: &str, what: &str) -> Exit {

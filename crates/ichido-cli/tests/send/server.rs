@@ -69,10 +69,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let book = Arc::new(Mutex::new(Book::default()));
-        let (shared, script): (_, Arc<Script>) = (Arc::clone(&book), Arc::new(script));
+        let (kept, script): (_, Arc<Script>) = (Arc::clone(&book), Arc::new(script));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&shared)));
+                tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&kept)));
             }
         });
         Self { address, book }

@@ -98,11 +98,11 @@ impl Server {
         let (count, accepted) = watch::channel(0);
         let (ends, closed) = watch::channel(0);
         let ends = Arc::new(ends);
-        let shared = Arc::clone(&book);
+        let kept = Arc::clone(&book);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.send_modify(|count| *count += 1);
-                let connection = Connection { script: Arc::clone(&script), book: Arc::clone(&shared) };
+                let connection = Connection { script: Arc::clone(&script), book: Arc::clone(&kept) };
                 let (acceptor, ends) = (acceptor.clone(), Arc::clone(&ends));
                 tokio::spawn(async move {
                     match acceptor {
