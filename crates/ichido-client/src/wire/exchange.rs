@@ -112,3 +112,6 @@ fn broken(error: &hyper::Error) -> Fault {
     let kind = if error.is_parse() { NetworkFault::AnswerCut } else { NetworkFault::Broken };
     Fault::new(kind, format!("the connection broke after the request was written: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

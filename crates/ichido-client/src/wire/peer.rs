@@ -145,7 +145,8 @@ async fn reach(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream,
     Err(last.unwrap_or_else(|| Fault::new(NetworkFault::NameNotResolved, "there is no address")))
 }
 
-async fn speak<S>(stream: S) -> Result<Line, Fault>
+/// HTTP/1.1 alone: where one connection carries one call, one that breaks leaves no doubt about whose call it was.
+pub(super) async fn speak<S>(stream: S) -> Result<Line, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
