@@ -1,13 +1,74 @@
-//! What every way into the outbox has in common: over HTTP, and straight on the store.
+//! What a message must be to be taken in, the same over HTTP and from the command line (SPEC C9, D1, D11).
 //!
-//! Guarantee: one message has one digest, whichever way it comes, so that a key that was used the one way is known the other way.
+//! Guarantee: two bodies under one key count as one request exactly when they mean the same: JSON by its canonical form, all else by
+//! its bytes. What is stored are the caller's bytes. JSON that two readers could understand in two ways is refused with the place.
+
+use std::num::NonZeroU32;
 
 use ichido_core::digest::{BodyRules, Digest};
-use ichido_core::json::JsonError;
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_core::json::{JsonError, LineColumn};
+use ichido_core::key::IdempotencyKey;
+use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX, REQUEST_BYTES_MAX};
+use ichido_store::message::{NewMessage, QueueName};
 
-/// For whom a message is where nobody says: the same on both ways.
+use crate::body_key;
+
+/// For whom a message is where nobody says.
 pub(crate) const IDENTITY_DEFAULT: &str = "local";
+
+/// A message that somebody would like to put in.
+pub(crate) struct Offer {
+    pub(crate) queue: QueueName,
+    pub(crate) identity: String,
+    pub(crate) key: IdempotencyKey,
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) trace: Option<String>,
+    /// Tries allowed, as the queue says.
+    pub(crate) tries: NonZeroU32,
+}
+
+/// Why an offer is not taken. Nothing here repeats what was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters")]
+    Identity,
+    #[error(
+        "the content type must be one media type of at most {CONTENT_TYPE_BYTES_MAX} visible characters, such as application/json"
+    )]
+    ContentType,
+    #[error("the body has more than {REQUEST_BYTES_MAX} bytes, which is the most that a message may have")]
+    TooLarge,
+    #[error("the body is no clear JSON: {fault} in line {line}, column {column}; mend it, or send it as another content type", fault = .error.fault, line = .at.line, column = .at.column)]
+    Json { error: JsonError, at: LineColumn },
+    #[error(
+        "the body's idempotency_key is another key than the request's; send the same in both, or leave it out of the body"
+    )]
+    KeyDisagrees,
+}
+
+/// The message, ready to be put in.
+pub(crate) fn message(offer: Offer) -> Result<NewMessage, Refused> {
+    let Offer { queue, identity, key, content_type, body, trace, tries } = offer;
+    if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
+        return Err(Refused::Identity);
+    }
+    if !is_media_type(&content_type) {
+        return Err(Refused::ContentType);
+    }
+    if REQUEST_BYTES_MAX < body.len() {
+        return Err(Refused::TooLarge);
+    }
+    body_key::agrees(&key, &body).map_err(|_| Refused::KeyDisagrees)?;
+    let digest = digest(&content_type, &body)
+        .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
+    let mut message = NewMessage::new(queue, &identity, key, body);
+    message.digest = digest;
+    message.content_type = content_type;
+    message.trace = trace;
+    message.tries_allowed = tries;
+    Ok(message)
+}
 
 /// The digest of a request (SPEC C9): canonical for JSON, by its bytes for all else. JSON of doubtful meaning is refused.
 pub(crate) fn digest(content_type: &str, body: &[u8]) -> Result<Digest, JsonError> {
@@ -15,18 +76,72 @@ pub(crate) fn digest(content_type: &str, body: &[u8]) -> Result<Digest, JsonErro
     Digest::of_body(content_type, body, &rules)
 }
 
+/// `type/subtype`, with parameters or without; visible characters and blanks alone, because it goes out as a header field.
+fn is_media_type(text: &str) -> bool {
+    let visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let named = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    text.len() <= CONTENT_TYPE_BYTES_MAX && visible && named
+}
+
+fn is_token(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn offered(content_type: &str, body: &str) -> Result<NewMessage, Refused> {
+        message(Offer {
+            queue: QueueName::parse("orders").expect("a name"),
+            identity: "ann".to_owned(),
+            key: IdempotencyKey::parse("k-1").expect("a key"),
+            content_type: content_type.to_owned(),
+            body: body.as_bytes().to_vec(),
+            trace: None,
+            tries: NonZeroU32::MIN,
+        })
+    }
+
     #[test]
-    fn json_is_known_by_its_meaning_and_all_else_by_its_bytes() {
-        let of = |content_type, body: &[u8]| digest(content_type, body).unwrap();
-        let (spaced, plain) = (br#"{"qty": 1.0, "a":2}"#.as_slice(), br#"{"a":2,"qty":1}"#.as_slice());
-        assert_eq!(of("application/json", spaced), of("application/json; charset=utf-8", plain));
-        assert_ne!(of("text/plain", spaced), of("text/plain", plain));
-        assert!(digest("application/json", br#"{"a":1,"a":2}"#).is_err(), "two meanings");
-        let large = format!("\"{}\"", "x".repeat(2 << 20));
-        assert!(digest("application/json", large.as_bytes()).is_ok(), "as large as a message may be");
+    fn json_is_compared_by_its_meaning_and_stored_as_it_came() {
+        let first = offered("application/json", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
+        let again = offered("application/json; charset=utf-8", r#"{"symbol":"ACME","qty":1}"#).unwrap();
+        assert_eq!(first.digest, again.digest);
+        assert_eq!(first.request, br#"{"qty": 1.0, "symbol": "ACME"}"#);
+        let text = offered("text/plain", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
+        assert_eq!(text.digest, Digest::of_bytes(&text.request), "other types go by their bytes");
+    }
+
+    #[test]
+    fn json_of_doubtful_meaning_is_refused_with_its_place() {
+        let doubtful = offered("application/json", "{\"a\":1,\n \"a\":2}").unwrap_err();
+        assert!(doubtful.to_string().contains("in line 2, column 2"), "{doubtful}");
+        for body in ["{\"a\":NaN}", "[01]", "{", "\"\\ud800\""] {
+            let refused = offered("application/merge-patch+json", body);
+            assert!(matches!(refused, Err(Refused::Json { .. })), "{body}");
+            assert!(offered("text/plain", body).is_ok(), "{body}");
+        }
+        assert!(offered("application/json", "").is_ok(), "an empty body has no value");
+    }
+
+    #[test]
+    fn a_body_that_repeats_another_key_is_refused_whatever_its_type() {
+        for content_type in ["application/json", "text/plain"] {
+            let other = offered(content_type, r#"{"idempotency_key":"k-2"}"#);
+            assert!(matches!(other, Err(Refused::KeyDisagrees)), "{content_type}");
+            assert!(offered(content_type, r#"{"idempotency_key":"k-1"}"#).is_ok(), "{content_type}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_media_type_is_refused() {
+        for wrong in ["", "json", "a/", "/b", "a b/c", "text/plain\r\nX: y", "text/é"] {
+            assert!(matches!(offered(wrong, ""), Err(Refused::ContentType)), "{wrong:?}");
+        }
+        let long = format!("text/{}", "x".repeat(CONTENT_TYPE_BYTES_MAX));
+        assert!(matches!(offered(&long, ""), Err(Refused::ContentType)));
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use ichido_core::json::{Document, Pointer};
+use ichido_core::ledger::Profile;
 
 /// What a server answered.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,10 +32,12 @@ pub struct ProblemDetails {
 }
 
 impl Answer {
-    /// Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5).
+    /// Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5):
+    /// `Idempotency-Replayed: true`, or Stripe's `Idempotent-Replayed`.
     pub fn is_replay(&self) -> bool {
-        let status = self.headers.get("idempotency-status").map(http::HeaderValue::as_bytes);
-        status.is_some_and(|status| status.trim_ascii().eq_ignore_ascii_case(b"replayed"))
+        let is_true = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"true");
+        let markers = [Profile::Ichido, Profile::Stripe].map(|profile| profile.numbers().replay_marker);
+        markers.iter().any(|marker| self.headers.get(*marker).is_some_and(is_true))
     }
 
     /// The text at a place of the body, if that is JSON and there is one: `/id`.
@@ -71,5 +74,24 @@ impl fmt::Debug for Answer {
             .field("body_bytes", &self.body.len())
             .field("is_whole", &self.is_whole)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &'static str, value: &'static str) -> Answer {
+        let headers = HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))]);
+        Answer { status: 201, headers, body: Bytes::new(), is_whole: true }
+    }
+
+    #[test]
+    fn a_replay_is_known_by_its_marker() {
+        assert!(with("idempotency-replayed", "true").is_replay());
+        assert!(with("idempotent-replayed", "True").is_replay());
+        for (name, value) in [("idempotency-replayed", "false"), ("idempotency-status", "processing")] {
+            assert!(!with(name, value).is_replay(), "{name}: {value}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The two ways in: through a running server, and straight on the store.
 //!
-//! Guarantee: both mean the same. A message is known by its queue, its identity, its key and the digest of [`accept::digest`], so that what was
+//! Guarantee: both mean the same. A message is known by its queue, its identity, its key and the digest of [`accept::message`], so that what was
 //! put in the one way is the same the other way.
 
 use std::num::NonZeroU32;
@@ -13,10 +13,10 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage, QueueName};
+use ichido_store::message::{Enqueued, QueueName};
 
 use super::came::{About, Came, Refused};
-use crate::accept;
+use crate::accept::{self, Offer};
 
 /// For whom, as a server is told.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
@@ -54,18 +54,19 @@ impl Sender {
         match &self.way {
             Way::Server { client, identity } => self.post(client, identity.as_ref(), key, body).await,
             Way::Store { store, identity, tries_allowed } => {
-                let digest = match accept::digest(&self.content_type, &body) {
-                    Ok(digest) => digest,
-                    Err(error) => {
-                        let detail = format!("the body is not clear JSON: {error}");
-                        return Came::Refused(Refused::message("body_invalid", detail));
-                    }
+                let offer = Offer {
+                    queue: self.queue.clone(),
+                    identity: identity.clone(),
+                    key,
+                    content_type: self.content_type.clone(),
+                    body,
+                    trace: None,
+                    tries: *tries_allowed,
                 };
-                let mut message = NewMessage::new(self.queue.clone(), identity, key, body);
-                message.content_type.clone_from(&self.content_type);
-                message.digest = digest;
-                message.tries_allowed = *tries_allowed;
-                of_store(store.message_enqueue(message).await)
+                match accept::message(offer) {
+                    Ok(message) => of_store(store.message_enqueue(message).await),
+                    Err(refused) => Came::Refused(not_taken(&refused)),
+                }
             }
         }
     }
@@ -107,7 +108,7 @@ fn refusal(answer: &Answer) -> Refused {
     let about = match (answer.status, problem.code.as_deref()) {
         (_, Some(KEY_CONFLICT)) | (409, None) => About::Key,
         // Who asks and where to is the same for every message; a redirect leads elsewhere for all of them.
-        (300..=399 | 401 | 403 | 404 | 405, _) => About::All,
+        (300..=399 | 401 | 403 | 404 | 405 | 415, _) | (_, Some("identity_invalid")) => About::All,
         _ => About::Message,
     };
     let detail = problem.detail.or(problem.title);
@@ -121,6 +122,18 @@ fn gave_up(why: Why, last: &Last) -> String {
         Last::Answer(answer) => format!("the server answered {}", answer.status),
     };
     format!("{seen}; {why}")
+}
+
+/// What a server would answer: the same words, and about the same.
+fn not_taken(refused: &accept::Refused) -> Refused {
+    let (code, about) = match refused {
+        accept::Refused::Identity => ("identity_invalid", About::All),
+        accept::Refused::ContentType => ("media_type_unsupported", About::All),
+        accept::Refused::TooLarge => ("body_too_large", About::Message),
+        accept::Refused::Json { .. } => ("body_invalid", About::Message),
+        accept::Refused::KeyDisagrees => ("key_disagrees", About::Message),
+    };
+    Refused { code: Some(code.to_owned()), detail: refused.to_string(), about }
 }
 
 fn of_store(put: Result<Enqueued, StoreError>) -> Came {

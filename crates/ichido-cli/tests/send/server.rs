@@ -142,7 +142,7 @@ fn accept(book: &mut Book, request: &Request) -> String {
         format!("HTTP/1.1 201 Created\r\n{status}Content-Length: {}\r\n\r\n{body}", body.len())
     };
     match book.messages.get(&key) {
-        Some((body, _)) if *body == request.body => answer("Idempotency-Status: replayed\r\n"),
+        Some((body, _)) if *body == request.body => answer("Idempotency-Replayed: true\r\n"),
         Some(_) => problem(409, "key_conflict"),
         None => {
             book.messages.entry(key).or_insert((request.body.clone(), 0)).1 += 1;

@@ -240,7 +240,7 @@ impl Connection {
         if !is_replay {
             *book.effects.entry(key.to_owned()).or_default() += 1;
         }
-        let status: &[(&str, &str)] = if is_replay { &[("Idempotency-Status", "replayed")] } else { &[] };
+        let status: &[(&str, &str)] = if is_replay { &[("Idempotency-Replayed", "true")] } else { &[] };
         with("201 Created", status, r#"{"id":"order-1"}"#)
     }
 }
