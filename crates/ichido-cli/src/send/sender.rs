@@ -94,10 +94,18 @@ impl Sender {
 
 fn of_server(outcome: Outcome) -> Came {
     match outcome {
-        Outcome::Done { answer, .. } => {
-            let id = answer.text_at(ID_AT).unwrap_or_else(|| "-".to_owned());
-            if answer.is_replay() { Came::Same { id } } else { Came::New { id } }
-        }
+        Outcome::Done { answer, .. } => match answer.text_at(ID_AT) {
+            Some(id) if answer.is_replay() => Came::Same { id },
+            Some(id) => Came::New { id },
+            // Whoever answers so is not known to have put a message in.
+            None => Came::Unknown {
+                effect: Effect::Unknown,
+                detail: format!(
+                    "the server answered {} and named no message; is it an Ichido server that is at this address?",
+                    answer.status
+                ),
+            },
+        },
         Outcome::Refused { answer, .. } => Came::Refused(refusal(&answer)),
         Outcome::GaveUp { why, last, effect, .. } => Came::Unknown { effect, detail: gave_up(why, &last) },
     }

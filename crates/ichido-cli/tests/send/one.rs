@@ -81,6 +81,15 @@ async fn a_lost_answer_is_learnt_and_the_message_stands_once() {
     assert_eq!(tries, ["1; manual", "2; auto"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_that_names_no_message_is_none() {
+    let folder = folder::fresh();
+    let server = Server::start(|_, _| Act::Refuse(201, "anything")).await;
+    let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
+    assert!(ended.err.contains("is it an Ichido server") && ended.err.contains("nobody knows"), "{ended:?}");
+}
+
 #[test]
 fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
     let folder = folder::fresh();
