@@ -14,6 +14,7 @@ mod duration;
 mod exit;
 mod faults;
 mod ledger;
+mod listen;
 mod out;
 mod paper;
 mod proxy;

@@ -4,7 +4,7 @@
 //! sent again only where its key, or proof that nothing was sent, makes that harmless; and every answer the proxy
 //! makes up itself says so as a problem.
 //!
-//! Start at [`run`]. A connection comes in by `server`, `wire` and `framing`; a request passes `passage`, and then its
+//! Start at [`run`]. A connection comes in by [`crate::listen`]; a request passes `passage`, and then its
 //! role, `hop` or `adapter`; it goes out by `upstream`.
 
 mod adapter;
@@ -12,7 +12,6 @@ mod args;
 mod body;
 mod caretaker;
 mod forward;
-mod framing;
 mod headers;
 mod hop;
 mod identity;
@@ -20,12 +19,9 @@ mod limits;
 mod passage;
 mod problem;
 mod route;
-mod server;
 mod settings;
 mod shape;
-mod streams;
 mod upstream;
-mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,29 +32,30 @@ use tokio::net::TcpListener;
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
+use crate::listen::{Ended, serve};
 use crate::out;
 use crate::signals::Signals;
 use crate::store::open;
 use forward::Forward;
 use hop::HopRole;
-use server::{Ended, serve};
 use settings::{Settings, resolve};
 use upstream::Upstream;
 
 /// Runs a proxy until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let settings = resolve(&args).map_err(|faults| Exit::Misconfigured { command: "proxy", faults })?;
-    let Settings { listen: address, upstream, rules, patience, limits, adapter } = settings;
-    let forward = Forward { upstream: Upstream::new(upstream, &limits), body_idle: limits.body_idle };
+    let Settings { listen: address, upstream, rules, patience, limits, connect, adapter } = settings;
+    let forward =
+        Forward { upstream: Upstream::new(upstream, &limits, connect), body_idle: limits.body_idle };
     // Before the first connection, so that a signal never finds us without a way to drain.
-    let signals =
+    let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let ended = match adapter {
         None => {
             let listener = listen(address).await?;
             announce(&listener, &args)?;
             let role = HopRole { rules, limits, forward, patience };
-            serve(listener, Arc::new(role), limits, signals, std::future::ready(())).await
+            serve(listener, Arc::new(role), limits, &mut signals, std::future::ready(())).await
         }
         Some(adapter) => {
             let store = open(&adapter.store).await?;
@@ -68,7 +65,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let listener = listen(address).await?;
             announce(&listener, &args)?;
             let caretaker = tokio::spawn(caretaker::run(store, operations));
-            let ended = serve(listener, Arc::new(role), limits, signals, keeper.drained()).await;
+            let ended = serve(listener, Arc::new(role), limits, &mut signals, keeper.drained()).await;
             caretaker.abort();
             ended
         }

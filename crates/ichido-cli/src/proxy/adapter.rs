@@ -21,19 +21,20 @@ use ichido_core::verdict::{Effect, ErrorCode, Table};
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
-use super::body::{AnswerBody, BodyFault, Timed, Upload};
+use super::body::Upload;
 use super::forward::{Forward, effect_of, fields, seen};
 use super::headers::{KEY, X_KEY};
-use super::limits::Limits;
 use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::route::Pattern;
-use super::server::Answers;
 use super::settings::{AdapterSettings, OperationSettings, Protection};
 use super::upstream::{Call, Failure};
 use crate::clock;
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::listen::Answers;
+use crate::listen::body::{AnswerBody, BodyFault, Timed};
+use crate::listen::limits::Limits;
 
 /// The service behind the adapter, and the operations in front of it.
 pub(crate) struct AdapterRole {

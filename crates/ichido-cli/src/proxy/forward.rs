@@ -7,11 +7,12 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_core::verdict::{Answer, Echo, Effect, Seen, Table};
 
-use super::body::{AnswerBody, Timed, Upload};
+use super::body::Upload;
 use super::passage::Rules;
 use super::problem::Problem;
 use super::upstream::{Call, Failure, Upstream};
 use crate::clock;
+use crate::listen::body::{AnswerBody, Timed};
 
 /// The way to the upstream and back.
 pub(crate) struct Forward {

@@ -18,14 +18,16 @@ use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
 use ichido_core::verdict::{Effect, Seen, Table};
 use tokio::time::{Instant, sleep};
 
-use super::body::{AnswerBody, BodyFault, Timed, Upload};
+use super::body::Upload;
 use super::forward::{Forward, effect_of, fields, seen};
-use super::limits::{Limits, RETRY_BODY_BYTES_MAX};
+use super::limits::RETRY_BODY_BYTES_MAX;
 use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
-use super::server::Answers;
 use super::upstream::{Call, Failure};
 use crate::clock;
+use crate::listen::Answers;
+use crate::listen::body::{AnswerBody, BodyFault, Timed};
+use crate::listen::limits::Limits;
 
 /// A hop between a caller and the next component.
 pub(crate) struct HopRole {

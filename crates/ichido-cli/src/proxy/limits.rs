@@ -1,15 +1,9 @@
-//! How much a proxy takes in, and how long it waits.
+//! How much a proxy asks of its upstream, and for how long. What it takes in is bounded by [`crate::listen::limits`].
 
 use std::time::Duration;
 
-/// The most header fields of one request; one more is answered 431.
-pub(crate) const HEADERS_MAX: usize = 100;
 /// The most header fields of an answer. More than requests may have: an answer that is refused was still given.
 pub(crate) const ANSWER_HEADERS_MAX: usize = 256;
-/// The most bytes of a request's line and header fields together; one more is answered 431.
-pub(crate) const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// The most requests at once on one HTTP/2 connection.
-pub(crate) const STREAMS_MAX: u32 = 128;
 /// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
 pub(crate) const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The most idle connections to the upstream.
@@ -19,22 +13,3 @@ pub(crate) const UPSTREAM_IDLE_MAX: usize = 64;
 pub(crate) const UPSTREAM_IDLE: Duration = Duration::from_secs(20);
 /// How often a request is put on another connection because the one it was given had closed unused.
 pub(crate) const UNUSED_CONNECTIONS_MAX: u32 = 3;
-/// How long a connection that was asked to close may take to do so, once nothing is in flight on it.
-pub(crate) const CLOSING: Duration = Duration::from_secs(5);
-
-/// What an operator may choose.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// The most connections at once, and the most requests on all of them. More wait: connections in the system's queue.
-    pub(crate) connections_max: usize,
-    /// How long a client may take to send a request's head, and how long a connection may be idle.
-    pub(crate) head: Duration,
-    /// How long a body, either way, may make no progress.
-    pub(crate) body_idle: Duration,
-    /// How long a request's body may take in all.
-    pub(crate) body: Duration,
-    /// How long connecting to the upstream may take.
-    pub(crate) connect: Duration,
-    /// How long requests in flight may go on after a signal to stop.
-    pub(crate) drain: Duration,
-}

@@ -12,13 +12,13 @@ use ichido_core::hops::{Hop, HopName, Hops, RequestId};
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use uuid::Uuid;
 
-use super::body::Timed;
 use super::headers::{self, HOPS, KEY, Lists, REQUEST_ID, TRACEPARENT, TRACESTATE, X_KEY};
-use super::limits::Limits;
 use super::problem::Problem;
 use super::shape::target_of;
 use super::upstream::Call;
 use crate::clock;
+use crate::listen::body::Timed;
+use crate::listen::limits::Limits;
 
 /// What holds for all requests through one proxy.
 #[derive(Clone, Debug)]

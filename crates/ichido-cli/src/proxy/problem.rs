@@ -13,8 +13,8 @@ use ichido_core::key::KeyError;
 use ichido_core::verdict::{Effect, NetworkFault};
 use serde_json::json;
 
-use super::body::{AnswerBody, BodyFault};
 use super::upstream::Failure;
+use crate::listen::body::{AnswerBody, BodyFault};
 
 /// One refusal or failure.
 #[derive(Clone, Debug)]

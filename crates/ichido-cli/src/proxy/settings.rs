@@ -16,10 +16,10 @@ use http::uri::{Authority, Scheme};
 
 use super::args::{Adapter, Args, Bounds, Role};
 use super::hop::Patience;
-use super::limits::Limits;
 use super::passage::Rules;
 use crate::duration;
 use crate::faults::Faults;
+use crate::listen::limits::Limits;
 
 pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
 pub(crate) use files::Files;
@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) rules: Rules,
     pub(crate) patience: Patience,
     pub(crate) limits: Limits,
+    /// How long connecting to the upstream may take.
+    pub(crate) connect: Duration,
     /// What only an adapter has.
     pub(crate) adapter: Option<AdapterSettings>,
 }
@@ -55,8 +57,8 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     let built = (|| {
         let mut rules = rules?;
         rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
-        let (listen, upstream, limits) = (listen?, upstream?, limits?);
-        Some(Settings { listen, upstream, rules, patience: patience?, limits, adapter })
+        let (listen, upstream, (limits, connect)) = (listen?, upstream?, limits?);
+        Some(Settings { listen, upstream, rules, patience: patience?, limits, connect, adapter })
     })();
     faults.or(built)
 }
@@ -137,21 +139,22 @@ fn upstream(text: &str, faults: &mut Faults) -> Option<Authority> {
     }
 }
 
-fn limits(bounds: &Bounds, faults: &mut Faults) -> Option<Limits> {
+/// What is taken in, and how long connecting to the upstream may take.
+fn limits(bounds: &Bounds, faults: &mut Faults) -> Option<(Limits, Duration)> {
     let connections_max = count("--connections-max", &bounds.connections_max, faults);
     let head = time("--head-timeout", &bounds.head_timeout, faults);
     let body_idle = time("--body-idle-timeout", &bounds.body_idle_timeout, faults);
     let body = time("--body-timeout", &bounds.body_timeout, faults);
     let connect = time("--connect-timeout", &bounds.connect_timeout, faults);
     let drain = time("--drain-timeout", &bounds.drain_timeout, faults);
-    Some(Limits {
+    let limits = Limits {
         connections_max: usize::try_from(connections_max?).ok()?,
         head: head?,
         body_idle: body_idle?,
         body: body?,
-        connect: connect?,
         drain: drain?,
-    })
+    };
+    Some((limits, connect?))
 }
 
 /// A length of time above zero: no time at all would let nothing through.

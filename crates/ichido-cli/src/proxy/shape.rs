@@ -1,7 +1,7 @@
 //! Requests that no hop should pass on, whatever they are about.
 //!
 //! Guarantee: what passes has one method, one target and one host, however they are read, asks for no other protocol, and
-//! is no tunnel. The framing was checked before ([`super::framing`]); this is what only shows in the parsed request.
+//! is no tunnel. The framing was checked before ([`crate::listen::framing`]); this is what only shows in the parsed request.
 
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};

@@ -16,8 +16,10 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ichido_core::verdict::NetworkFault;
 use tokio::time::{Instant, timeout_at};
 
-use super::body::{BodyFault, Lender, Lent, Upload, lend};
-use super::limits::{ANSWER_HEADERS_MAX, Limits, UNUSED_CONNECTIONS_MAX, UPSTREAM_IDLE, UPSTREAM_IDLE_MAX};
+use super::body::{Lender, Lent, Upload, lend};
+use super::limits::{ANSWER_HEADERS_MAX, UNUSED_CONNECTIONS_MAX, UPSTREAM_IDLE, UPSTREAM_IDLE_MAX};
+use crate::listen::body::BodyFault;
+use crate::listen::limits::Limits;
 
 /// Where requests go.
 pub(crate) struct Upstream {
@@ -46,10 +48,10 @@ pub(crate) enum Failure {
 
 impl Upstream {
     /// Connects to nobody yet.
-    pub(crate) fn new(authority: Authority, limits: &Limits) -> Self {
+    pub(crate) fn new(authority: Authority, limits: &Limits, connect: Duration) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(limits.connect));
+        connector.set_connect_timeout(Some(connect));
         let client = Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())

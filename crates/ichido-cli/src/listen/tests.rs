@@ -1,24 +1,23 @@
 //! Clocks that no client can tell apart from outside, on a clock that stands still until everybody waits.
 
+use http_body_util::{BodyExt as _, Empty};
 use tokio::io::AsyncWriteExt as _;
 
 use super::*;
-use crate::proxy::problem::Problem;
 
 const LIMITS: Limits = Limits {
     connections_max: 1,
     head: Duration::from_mins(1),
     body_idle: Duration::from_hours(1),
     body: Duration::from_hours(1),
-    connect: Duration::from_hours(1),
     drain: Duration::from_hours(1),
 };
 
-struct Refusing;
+struct Silent;
 
-impl Answers for Refusing {
+impl Answers for Silent {
     async fn answer(&self, _: Request<Incoming>) -> Response<AnswerBody> {
-        Problem::busy().into_response()
+        Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync())
     }
 }
 
@@ -31,7 +30,7 @@ async fn kept_for(bytes: &[u8]) -> Duration {
     client.write_all(bytes).await.expect("written");
     let (_stop, stopping) = watch::channel(false);
     let began = Instant::now();
-    serve_connection(stream, Arc::new(Refusing), LIMITS, Arc::new(Semaphore::new(1)), stopping).await;
+    serve_connection(stream, Arc::new(Silent), LIMITS, Arc::new(Semaphore::new(1)), stopping).await;
     began.elapsed()
 }
 

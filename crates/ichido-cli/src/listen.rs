@@ -1,9 +1,17 @@
-//! Listening: connections in, with every clock running, until a signal says stop.
+//! Listening, for every server of this program: connections in, with every clock running, until a signal says stop.
 //!
 //! Guarantee: no client can hold more than its share. A head, a body, an idle connection and an answer nobody
 //! reads each have a time limit; connections, streams, header fields and their bytes have a count. After the first
 //! signal nothing new is accepted and what is in flight may end, within a bound; after the second nothing is
 //! waited for.
+//!
+//! Start at [`serve`]. A connection comes in by `wire` and `framing`; a server is what [`Answers`].
+
+pub(crate) mod body;
+pub(crate) mod framing;
+pub(crate) mod limits;
+mod streams;
+mod wire;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,11 +30,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::body::AnswerBody;
-use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
-use super::streams::{Streams, handed_on};
-use super::wire::Wire;
 use crate::signals::Signals;
+use body::AnswerBody;
+use limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
+use streams::{Streams, handed_on};
+use wire::Wire;
 
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -35,6 +43,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) trait Answers: Send + Sync + 'static {
     /// Answers one.
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
+
+    /// Is told that nothing new is accepted any more, so that what only waits can end.
+    fn stopping(&self) {}
 }
 
 /// How a server ended.
@@ -54,7 +65,7 @@ pub(crate) async fn serve<A: Answers>(
     listener: TcpListener,
     answers: Arc<A>,
     limits: Limits,
-    mut signals: Signals,
+    signals: &mut Signals,
     detached: impl Future<Output = ()>,
 ) -> Ended {
     let places = Arc::new(Semaphore::new(limits.connections_max));
@@ -93,6 +104,7 @@ pub(crate) async fn serve<A: Answers>(
     // Closed first, so that whoever comes now is refused at once instead of waiting in vain.
     drop(listener);
     stop.send_replace(true);
+    answers.stopping();
     drain(connections, detached, limits.drain, signals).await
 }
 
@@ -109,7 +121,7 @@ async fn drain(
     mut connections: JoinSet<()>,
     detached: impl Future<Output = ()>,
     within: Duration,
-    mut signals: Signals,
+    signals: &mut Signals,
 ) -> Ended {
     tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
     let ended = async {
@@ -239,7 +251,7 @@ mod held {
     use http_body::{Body, Frame, SizeHint};
 
     use super::{Busy, handed_on};
-    use crate::proxy::body::{AnswerBody, BoxError};
+    use crate::listen::body::{AnswerBody, BoxError};
 
     /// A body that keeps its connection counted as busy.
     pub(super) struct Held {
