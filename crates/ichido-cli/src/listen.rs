@@ -8,6 +8,7 @@
 //! Start at [`serve`]. A connection comes in by `wire` and `framing`; a server is what [`Answers`].
 
 pub(crate) mod body;
+pub(crate) mod bounds;
 pub(crate) mod framing;
 pub(crate) mod limits;
 mod streams;

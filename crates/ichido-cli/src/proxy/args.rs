@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use ichido_core::boundary::Party;
 
+use crate::listen::bounds::Bounds;
+
 /// What `ichido proxy` is told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -35,6 +37,10 @@ pub(crate) struct Args {
     pub(crate) adapter: Adapter,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
+
+    /// How long connecting to the upstream may take
+    #[arg(long, value_name = "TIME", default_value = "3s", help_heading = "Limits")]
+    pub(crate) connect_timeout: String,
 }
 
 /// Where in the chain a proxy stands.
@@ -156,33 +162,4 @@ pub(crate) struct Adapter {
     /// api-key: lines of `sha256:HEX IDENTITY`
     #[arg(long, value_name = "FILE")]
     pub(crate) api_keys: Option<PathBuf>,
-}
-
-/// How much it takes in, and how long it waits.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Limits")]
-pub(crate) struct Bounds {
-    /// Connections at once, and requests on all of them; more wait
-    #[arg(long, value_name = "COUNT", default_value = "1024")]
-    pub(crate) connections_max: String,
-
-    /// How long a request's head may take, and a connection be idle
-    #[arg(long, value_name = "TIME", default_value = "15s")]
-    pub(crate) head_timeout: String,
-
-    /// How long a body may make no progress
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    pub(crate) body_idle_timeout: String,
-
-    /// How long a request's body may take in all
-    #[arg(long, value_name = "TIME", default_value = "5m")]
-    pub(crate) body_timeout: String,
-
-    /// How long connecting to the upstream may take
-    #[arg(long, value_name = "TIME", default_value = "3s")]
-    pub(crate) connect_timeout: String,
-
-    /// How long requests in flight may go on after SIGTERM
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    pub(crate) drain_timeout: String,
 }

@@ -14,11 +14,11 @@ use std::time::Duration;
 use http::Uri;
 use http::uri::{Authority, Scheme};
 
-use super::args::{Adapter, Args, Bounds, Role};
+use super::args::{Adapter, Args, Role};
 use super::hop::Patience;
 use super::passage::Rules;
-use crate::duration;
 use crate::faults::Faults;
+use crate::listen::bounds::{count, time};
 use crate::listen::limits::Limits;
 
 pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
@@ -43,7 +43,8 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     let files = files::read(args, &mut faults);
     let listen = listen(&args.listen, &mut faults);
     let upstream = upstream(&args.upstream, &mut faults);
-    let limits = limits(&args.bounds, &mut faults);
+    let limits = args.bounds.resolve(&mut faults);
+    let connect = time("--connect-timeout", &args.connect_timeout, &mut faults);
     let rules = hop::rules(args, &files, &mut faults);
     let patience = hop::patience(args, &files, &mut faults);
     let adapter = match (args.role, &rules) {
@@ -57,7 +58,7 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     let built = (|| {
         let mut rules = rules?;
         rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
-        let (listen, upstream, (limits, connect)) = (listen?, upstream?, limits?);
+        let (listen, upstream, limits, connect) = (listen?, upstream?, limits?, connect?);
         Some(Settings { listen, upstream, rules, patience: patience?, limits, connect, adapter })
     })();
     faults.or(built)
@@ -137,42 +138,4 @@ fn upstream(text: &str, faults: &mut Faults) -> Option<Authority> {
         }
         _ => wrong("is no address"),
     }
-}
-
-/// What is taken in, and how long connecting to the upstream may take.
-fn limits(bounds: &Bounds, faults: &mut Faults) -> Option<(Limits, Duration)> {
-    let connections_max = count("--connections-max", &bounds.connections_max, faults);
-    let head = time("--head-timeout", &bounds.head_timeout, faults);
-    let body_idle = time("--body-idle-timeout", &bounds.body_idle_timeout, faults);
-    let body = time("--body-timeout", &bounds.body_timeout, faults);
-    let connect = time("--connect-timeout", &bounds.connect_timeout, faults);
-    let drain = time("--drain-timeout", &bounds.drain_timeout, faults);
-    let limits = Limits {
-        connections_max: usize::try_from(connections_max?).ok()?,
-        head: head?,
-        body_idle: body_idle?,
-        body: body?,
-        drain: drain?,
-    };
-    Some((limits, connect?))
-}
-
-/// A length of time above zero: no time at all would let nothing through.
-fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
-    let parsed = faults.check(flag, duration::parse(text))?;
-    if parsed.is_zero() {
-        faults.add(flag, "no time at all would let nothing through; give it some, such as 3s");
-        return None;
-    }
-    Some(parsed)
-}
-
-/// A count from 1 to a million.
-fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
-    const COUNT_MAX: u32 = 1_000_000;
-    let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
-    if parsed.is_none() {
-        faults.add(flag, format!("\"{text}\" is no count; write a whole number from 1 to {COUNT_MAX}"));
-    }
-    parsed
 }
