@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::exit::Exit;
-use crate::{audit, check, config, dead, ledger, paper, proxy, send, worker};
+use crate::{audit, check, config, dead, ledger, paper, proxy, send, serve, token, worker};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Take messages in over HTTP and deliver them: the whole engine, which needs no set-up
+    Serve(serve::Args),
     /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
     Proxy(Box<proxy::Args>),
     /// Take messages out of the outbox and deliver them, each once in effect
@@ -37,6 +39,8 @@ enum Command {
     Paper(paper::Args),
     /// Seal the audit trail, and find what was changed, removed or inserted in it
     Audit(audit::Args),
+    /// Make, list and revoke the tokens by which a server lets somebody in
+    Token(token::Args),
     /// Write a configuration with every setting explained, or say what is wrong with one
     Config(config::Args),
 }
@@ -62,6 +66,7 @@ pub(crate) fn run() -> ExitCode {
         })
         .init();
     let ended = match cli.command {
+        Command::Serve(args) => on_runtime(serve::run(args)),
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
         Command::Worker(args) => on_runtime(worker::run(args)),
         Command::Send(args) => on_runtime(send::run(*args)),
@@ -70,6 +75,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Dead(args) => on_runtime(dead::run(*args)),
         Command::Paper(args) => on_runtime(paper::run(args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
+        Command::Token(args) => on_runtime(token::run(args)),
         Command::Config(args) => config::run(&args),
     };
     match ended {

@@ -19,9 +19,11 @@ mod out;
 mod paper;
 mod proxy;
 mod send;
+mod serve;
 mod signals;
 mod store;
 mod table;
+mod token;
 mod worker;
 
 use std::process::ExitCode;

@@ -19,13 +19,17 @@ mod service;
 mod settings;
 mod wire;
 
+use std::net::SocketAddr;
+
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
+use behaviour::Behaviour;
 use service::Broker;
 use settings::Settings;
 
@@ -35,17 +39,43 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         settings::resolve(&args).map_err(|faults| Exit::Misconfigured { command: "paper", faults })?;
     let Settings { listen, behaviour, seed } = settings;
     // Before the first connection, so that a signal never finds us without a way to end well.
-    let signals =
+    let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let listener = TcpListener::bind(listen)
         .await
         .map_err(|error| Exit::Failed(format!("cannot listen on {listen}: {error}")))?;
     announce(&listener, seed)?;
-    match server::serve(listener, Broker::new(behaviour, seed), signals).await {
+    match server::serve(listener, Broker::new(behaviour, seed), async || signals.next().await).await {
         0 => Ok(()),
         cut => {
             Err(Exit::Cut(format!("stopped before everything in flight had ended; connections cut: {cut}")))
         }
+    }
+}
+
+/// A broker inside another program, which fails in no way unless it is told to over HTTP. It ends with its owner.
+pub(crate) struct InProcess {
+    pub(crate) address: SocketAddr,
+    serving: JoinHandle<usize>,
+}
+
+impl InProcess {
+    /// Starts one on a free port of loopback.
+    pub(crate) async fn start() -> Result<Self, Exit> {
+        let taken = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await;
+        let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = taken.map_err(|error| {
+            Exit::Failed(format!("the broker of paper cannot listen on loopback: {error}"))
+        })?;
+        let broker = Broker::new(Behaviour::WELL, fastrand::u64(..));
+        let serving = tokio::spawn(server::serve(listener, broker, async || std::future::pending().await));
+        Ok(Self { address, serving })
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        self.serving.abort();
     }
 }
 

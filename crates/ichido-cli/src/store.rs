@@ -10,6 +10,9 @@ use crate::exit::Exit;
 /// The most connections to PostgreSQL. Writes are batched, so that few are busy at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 16;
 
+/// The store where nobody names one.
+pub(crate) const DEFAULT_URL: &str = "sqlite:ichido.db";
+
 /// Opens a store, or says why it cannot be. The address may hold a password, and is not repeated.
 pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
     open_with(url, CONNECTIONS_MAX).await

@@ -6,7 +6,7 @@
 //!
 //! Start at [`run`]; the work itself is `ichido::worker`'s.
 
-mod metrics;
+pub(crate) mod metrics;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&url, config.store.connections_max).await?;
-    check_keys(&store, &config, &args.config).await?;
+    check_keys("worker", &store, &config, &args.config).await?;
     let worker = start(&store, &config, targets).map_err(misconfigured)?;
     announce(&config, &store, &worker, metrics.as_ref())?;
     let serving = metrics.map(|metrics| tokio::spawn(metrics.serve()));
@@ -102,7 +102,7 @@ fn stopping(config: &Config, worker: &Running) -> String {
 }
 
 /// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
-fn cut(config: &Config) -> String {
+pub(crate) fn cut(config: &Config) -> String {
     let longest = config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default();
     format!(
         "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
@@ -125,7 +125,12 @@ fn url(args: &Args, config: &Config) -> Result<String, Faults> {
 }
 
 /// A queue goes by one kind of key for good: what is tried under one is another action under the other (SPEC D7).
-async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), Exit> {
+pub(crate) async fn check_keys(
+    command: &'static str,
+    store: &Store,
+    config: &Config,
+    file: &Path,
+) -> Result<(), Exit> {
     let mut faults = Faults::default();
     for queue in &config.queues {
         // A name that is none was refused with the configuration.
@@ -142,11 +147,11 @@ async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), E
             );
         }
     }
-    faults.or(Some(())).map_err(|faults| Exit::Misconfigured { command: "worker", faults })
+    faults.or(Some(())).map_err(|faults| Exit::Misconfigured { command, faults })
 }
 
 /// Every destination, connected to where that is needed before it can be called; or everything that was met there, at once.
-async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
+pub(crate) async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
     let mut faults = Faults::default();
     // All at once, so that the slowest is all that is waited for.
     let begin = |described: &Described| tokio::spawn(timeout(CONNECT_WITHIN, described.connect()));
@@ -167,7 +172,8 @@ async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
     faults.or(Some(targets)).map_err(|faults| Exit::Failed(format!("the worker does not start: {faults}")))
 }
 
-fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
+/// Starts to work by a configuration.
+pub(crate) fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
     let settings = &config.worker;
     let mut draft = Worker::of(store.clone())
         .name(&settings.name)

@@ -26,6 +26,16 @@ pub(crate) struct Behaviour {
 }
 
 impl Behaviour {
+    /// As `ichido paper` behaves when it is told nothing.
+    pub(crate) const WELL: Self = Self {
+        honours_keys: true,
+        refuses_old_fences: false,
+        latency: Duration::ZERO,
+        slow: Duration::from_secs(2),
+        retry_after: Duration::from_secs(1),
+        rates: Rates::NONE,
+    };
+
     /// As `GET /paper/faults` tells it, in the form that `PUT` takes.
     pub(crate) fn told(&self) -> Value {
         let faults: Map<String, Value> =

@@ -80,6 +80,9 @@ pub(crate) enum RatesError {
 }
 
 impl Rates {
+    /// No fault at all.
+    pub(crate) const NONE: Self = Self(BTreeMap::new());
+
     /// So that ten times 0.1, which is a little more than 1 in binary, still counts as 1.
     const SUM_MAX: f64 = 1.000_001;
 

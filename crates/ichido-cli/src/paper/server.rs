@@ -21,7 +21,6 @@ use tokio::time::sleep;
 use super::answer::Reply;
 use super::service::Broker;
 use super::wire::Wire;
-use crate::signals::Signals;
 
 /// The most connections at once; more wait in the system's queue.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -32,11 +31,11 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until the signals say stop; gives back how many connections were cut then.
-pub(crate) async fn serve(listener: TcpListener, broker: Broker, mut signals: Signals) -> usize {
+/// Serves until it hears the first stop; gives back how many connections were cut by the second, or when the time was over.
+pub(crate) async fn serve(listener: TcpListener, broker: Broker, mut stop: impl AsyncFnMut()) -> usize {
     let broker = Arc::new(broker);
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let (stop, stopping) = watch::channel(false);
+    let (tell, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     loop {
         let accepted = async {
@@ -46,7 +45,7 @@ pub(crate) async fn serve(listener: TcpListener, broker: Broker, mut signals: Si
         let (place, accepted) = tokio::select! {
             accepted = accepted => accepted,
             Some(_) = connections.join_next() => continue,
-            () = signals.next() => break,
+            () = stop() => break,
         };
         match accepted {
             Ok((stream, _)) => {
@@ -63,12 +62,12 @@ pub(crate) async fn serve(listener: TcpListener, broker: Broker, mut signals: Si
         }
     }
     drop(listener);
-    stop.send_replace(true);
+    tell.send_replace(true);
     let ended = async { while connections.join_next().await.is_some() {} };
     tokio::select! {
         () = ended => return 0,
         () = sleep(DRAIN) => {}
-        () = signals.next() => {}
+        () = stop() => {}
     }
     connections.len()
 }

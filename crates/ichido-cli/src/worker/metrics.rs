@@ -32,7 +32,7 @@ const CONNECTION_MAX: Duration = Duration::from_mins(1);
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often what was measured is folded, so that it takes no room while nobody asks.
-const FOLD_EVERY: Duration = Duration::from_secs(5);
+pub(crate) const FOLD_EVERY: Duration = Duration::from_secs(5);
 
 /// From a pickup on an idle queue to a whole horizon of retries (SPEC D5), in seconds.
 const LAG_BUCKETS: [f64; 15] =
@@ -43,6 +43,26 @@ const RESOLVE_BUCKETS: [f64; 10] =
 const RETRIES: &str = "outbox_retry_count";
 /// Each of the retries of SPEC D5, and what goes beyond.
 const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 12.0, 20.0, 50.0];
+
+/// Begins to measure, once in a program.
+pub(crate) fn measure() -> Result<PrometheusHandle, Exit> {
+    let built = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)
+        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS))
+        .and_then(|builder| {
+            let resolve = Matcher::Full("outbox_letter_resolve_seconds".to_owned());
+            builder.set_buckets_for_metric(resolve, &RESOLVE_BUCKETS)
+        })
+        .and_then(PrometheusBuilder::install_recorder);
+    let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
+    describe_metrics();
+    Ok(handle)
+}
+
+/// The page as it stands now.
+pub(crate) fn page(handle: &PrometheusHandle) -> String {
+    whole(&handle.render())
+}
 
 /// What is measured from now on, and where it is asked for.
 pub(super) struct Metrics {
@@ -58,19 +78,7 @@ impl Metrics {
         let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = taken
             .map_err(|error| Exit::Failed(format!("cannot listen on {address} for metrics: {error}")))?;
-        let built = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)
-            .and_then(|builder| {
-                builder.set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS)
-            })
-            .and_then(|builder| {
-                let resolve = Matcher::Full("outbox_letter_resolve_seconds".to_owned());
-                builder.set_buckets_for_metric(resolve, &RESOLVE_BUCKETS)
-            })
-            .and_then(PrometheusBuilder::install_recorder);
-        let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
-        describe_metrics();
-        Ok(Self { listener, address, handle })
+        Ok(Self { listener, address, handle: measure()? })
     }
 
     /// The address that was really taken.
@@ -144,7 +152,7 @@ fn whole(rendered: &str) -> String {
 
 fn answer(method: &Method, path: &str, handle: &PrometheusHandle) -> Response<Full<Bytes>> {
     let (status, text) = match (method, path) {
-        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, whole(&handle.render())),
+        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, page(handle)),
         _ => (StatusCode::NOT_FOUND, "there is nothing but GET /metrics here\n".to_owned()),
     };
     let mut answer = Response::new(Full::from(text));

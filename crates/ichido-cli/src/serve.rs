@@ -1,0 +1,206 @@
+//! `ichido serve`: the whole engine as one program, which needs no set-up (SPEC D1, D3, D11, D18, E6, F6).
+//!
+//! Guarantee: what is answered 201 is durable, and stands under its key once however often it is sent. Beyond loopback nobody is
+//! let in without a token. After the first signal nothing new is accepted, what is in flight is answered, and then the worker stops
+//! without losing anything; after the second it ends at once.
+//!
+//! Start at [`run`]. A connection comes in by [`crate::listen`], a request by `server`; `access` says who asks, and `api` which path
+//! leads where.
+
+mod access;
+mod answer;
+mod api;
+mod batch;
+mod caller;
+mod health;
+mod limits;
+mod messages;
+mod openapi;
+mod problem;
+mod queues;
+mod request;
+mod server;
+mod setup;
+mod show;
+mod waiting;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ichido::worker::Running;
+use ichido_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::listen::bounds::Bounds;
+use crate::listen::{self, Ended};
+use crate::out;
+use crate::signals::Signals;
+use crate::store::{open_with, sqlite_file};
+use crate::worker::{self, metrics};
+use access::Access;
+use api::Api;
+use server::Server;
+use setup::{DEMO, Setup};
+use waiting::Waiting;
+
+/// What `ichido serve` is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4180")]
+    listen: SocketAddr,
+
+    /// Its queues and destinations [default: ichido.toml, if it is there; else one queue, demo, on a broker of paper]
+    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says; without one, sqlite:ichido.db]
+    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    store: Option<String>,
+
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+/// Serves until it is told to stop.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let mut faults = Faults::default();
+    let limits = args.bounds.resolve(&mut faults);
+    let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
+    // Before anything is claimed, so that a signal never finds us without a way to give it back.
+    let mut signals =
+        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let setup = Setup::find(&args).await?;
+    let (listener, address) = bind(args.listen).await?;
+    let targets = tokio::select! {
+        targets = worker::connect(&setup.config) => targets?,
+        // Nothing was begun.
+        () = signals.next() => return Ok(()),
+    };
+    let store = open_with(&setup.url, setup.config.store.connections_max).await?;
+    let access = Access::new(store.clone(), address);
+    let is_open = is_open(&access, address).await?;
+    worker::check_keys("serve", &store, &setup.config, &setup.place).await?;
+    let measured = metrics::measure()?;
+    server::describe_metrics();
+    let folding = tokio::spawn(fold(measured.clone()));
+    let worker = worker::start(&store, &setup.config, targets)
+        .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
+    let worker = Arc::new(worker);
+    let api = Api {
+        store: store.clone(),
+        queues: Api::known(&setup.config.queues),
+        waiting: Waiting::start(store.clone()),
+        metrics: measured,
+        worker_lives: lives(&worker),
+    };
+    announce(&setup, &store, address, is_open)?;
+    let server = Arc::new(Server::new(api, access, limits));
+    let ended = listen::serve(listener, server, limits, &mut signals, std::future::ready(())).await;
+    let stopped = stop(&worker, &setup, ended, &mut signals).await;
+    folding.abort();
+    stopped
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Exit> {
+    let taken = TcpListener::bind(address).await;
+    let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) =
+        taken.map_err(|error| Exit::Failed(format!("cannot listen on {address}: {error}")))?;
+    Ok((listener, address))
+}
+
+/// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
+async fn is_open(access: &Access, address: SocketAddr) -> Result<bool, Exit> {
+    let has_tokens = access.has_tokens().await;
+    let has_tokens = has_tokens
+        .map_err(|error| Exit::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
+    if has_tokens || address.ip().is_loopback() {
+        return Ok(!has_tokens);
+    }
+    let mut faults = Faults::default();
+    faults.add(
+        "--listen",
+        format!(
+            "{address} can be reached from other machines, and there is no token, so that anybody could come in; make one by `ichido \
+             token create NAME --role admin` on the same store, or listen on 127.0.0.1"
+        ),
+    );
+    Err(Exit::Misconfigured { command: "serve", faults })
+}
+
+/// What was measured is folded now and then, so that it takes no room while nobody asks.
+async fn fold(measured: PrometheusHandle) {
+    let mut fold = interval(metrics::FOLD_EVERY);
+    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        fold.tick().await;
+        measured.run_upkeep();
+    }
+}
+
+/// Whether the worker works, for whoever asks.
+fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
+    let (tell, lives) = watch::channel(true);
+    let worker = Arc::clone(worker);
+    tokio::spawn(async move {
+        worker.ended().await;
+        tell.send_replace(false);
+    });
+    lives
+}
+
+/// The server has ended; now the worker does, in good order unless a second signal came or comes.
+async fn stop(worker: &Running, setup: &Setup, ended: Ended, signals: &mut Signals) -> Result<(), Exit> {
+    worker.stop();
+    if let Ended::Cut { connections } = ended {
+        worker.stop();
+        worker.ended().await;
+        return Err(Exit::Cut(format!("connections cut: {connections}; {}", worker::cut(&setup.config))));
+    }
+    tokio::select! {
+        () = worker.ended() => Ok(()),
+        () = signals.next() => {
+            worker.stop();
+            worker.ended().await;
+            Err(Exit::Cut(worker::cut(&setup.config)))
+        }
+    }
+}
+
+/// Where it is, what it serves, and what to try next; the last line says that it works.
+fn announce(setup: &Setup, store: &Store, address: SocketAddr, is_open: bool) -> Result<(), Exit> {
+    let mut lines = Vec::new();
+    let kept = match sqlite_file(&setup.url) {
+        Some(file) => {
+            let whole = std::path::absolute(file);
+            format!("SQLite, {}", whole.as_deref().unwrap_or(file).display())
+        }
+        // The address may hold a password.
+        None => "PostgreSQL".to_owned(),
+    };
+    lines.push(format!("ichido: messages are kept in {kept}"));
+    for queue in &setup.config.queues {
+        let to = setup.config.destinations.iter().find(|known| known.name == queue.destination);
+        let whereto = to.map(|known| known.whereto.as_str()).unwrap_or_default();
+        lines.push(format!("ichido: queue {} goes to {} at {whereto}", queue.name, queue.destination));
+    }
+    if is_open {
+        lines.push("ichido: there are no tokens, so that everybody on this machine may do everything; `ichido token create` ends that".to_owned());
+    }
+    if setup.paper.is_some() {
+        lines.push(format!(
+            "ichido: try it:\n  curl -i 'http://{address}/v1/queues/{DEMO}/messages?wait=5s' -H 'Idempotency-Key: order-1' -H 'Content-Type: \
+             application/json' -d '{{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}}'"
+        ));
+    }
+    let database = if store.is_sqlite() { "SQLite" } else { "PostgreSQL" };
+    lines.push(format!("ichido: serving on http://{address}, works on {database}"));
+    out::line(lines.join("\n"))
+}

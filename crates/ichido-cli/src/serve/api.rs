@@ -1,0 +1,84 @@
+//! What the server knows, and which path leads where.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+use ichido::worker;
+use ichido_store::Store;
+use ichido_store::message::QueueName;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::watch;
+
+use super::caller::{Caller, no_queue};
+use super::problem::{Code, Problem};
+use super::request::no_route;
+use super::waiting::Waiting;
+use super::{batch, health, messages, openapi, queues};
+
+/// What every handler may use.
+pub(super) struct Api {
+    pub(super) store: Store,
+    /// The queues that this server takes messages in for.
+    pub(super) queues: BTreeMap<String, Known>,
+    pub(super) waiting: Waiting,
+    pub(super) metrics: PrometheusHandle,
+    /// Whether the worker works.
+    pub(super) worker_lives: watch::Receiver<bool>,
+}
+
+/// A queue that is served here.
+pub(super) struct Known {
+    pub(super) name: QueueName,
+    /// Tries allowed, the first one included.
+    pub(super) tries: NonZeroU32,
+}
+
+impl Api {
+    /// The queues of a configuration; it was refused if one had no name.
+    pub(super) fn known(queues: &[worker::Queue]) -> BTreeMap<String, Known> {
+        let known = queues.iter().filter_map(|queue| {
+            let name = QueueName::parse(&queue.name)?;
+            Some((queue.name.clone(), Known { name, tries: queue.retry.tries }))
+        });
+        known.collect()
+    }
+
+    /// A queue that is served here and that the caller may know of. To all others there is none.
+    pub(super) fn queue(&self, name: &str, caller: &Caller) -> Result<&Known, Problem> {
+        self.queues.get(name).filter(|_| caller.sees_queue(name)).ok_or_else(no_queue)
+    }
+}
+
+/// The paths that anybody may ask for: they tell nothing about messages.
+pub(super) fn is_public(path: &str) -> bool {
+    matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
+}
+
+pub(super) fn router(api: Arc<Api>) -> Router {
+    Router::new()
+        .route("/", get(health::index))
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(openapi::show))
+        .route("/v1/queues", get(queues::list))
+        .route("/v1/queues/{queue}/messages", post(messages::accept))
+        .route("/v1/queues/{queue}/messages:batch", post(batch::accept_batch))
+        .route("/v1/queues/{queue}/pause", post(queues::pause))
+        .route("/v1/queues/{queue}/resume", post(queues::resume))
+        .route("/v1/messages/{id}", get(messages::show))
+        .route("/v1/messages/{id}/events", get(messages::events))
+        .route("/v1/messages/{id}/request", get(messages::request_bytes))
+        .route("/v1/nodes", get(queues::nodes))
+        .fallback(async || no_route())
+        .method_not_allowed_fallback(async || {
+            Problem::new(
+                Code::MethodNotAllowed,
+                "the path is there, and not for this method; the header Allow says which it is for",
+            )
+        })
+        .with_state(api)
+}

@@ -1,0 +1,103 @@
+//! Who asks, and what that allows.
+
+use http::HeaderMap;
+use http::header::HeaderName;
+use ichido_store::message::QueueName;
+use ichido_store::token::Role;
+
+use super::problem::{Code, Problem};
+use crate::accept::IDENTITY_DEFAULT;
+
+/// For whom a message is, where no token says it.
+pub(super) const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    /// Its name in the audit trail.
+    pub(super) name: String,
+    pub(super) role: Role,
+}
+
+impl Caller {
+    /// Whoever is on this machine, where no token was ever made.
+    pub(super) fn local() -> Self {
+        Self { name: IDENTITY_DEFAULT.to_owned(), role: Role::Admin }
+    }
+
+    /// For whom a message is that this caller puts in; or why it may not.
+    pub(super) fn identity(&self, queue: &QueueName, headers: &HeaderMap) -> Result<String, Problem> {
+        let mut lines = headers.get_all(IDENTITY).iter();
+        let said = match (lines.next(), lines.next()) {
+            (None, _) => None,
+            (Some(line), None) => {
+                let text = std::str::from_utf8(line.as_bytes());
+                Some(text.map_err(|_| {
+                    Problem::new(Code::IdentityInvalid, "the header Ichido-Identity is no UTF-8 text")
+                })?)
+            }
+            (Some(_), Some(_)) => {
+                let detail = "the header Ichido-Identity was sent more than once; send it once";
+                return Err(Problem::new(Code::IdentityInvalid, detail));
+            }
+        };
+        match &self.role {
+            Role::Admin => Ok(said.unwrap_or(IDENTITY_DEFAULT).to_owned()),
+            Role::Producer { identity, queues } if queues.contains(queue) => match said {
+                Some(said) if said != identity => Err(Problem::new(
+                    Code::RoleInsufficient,
+                    "the token puts messages in for another identity than Ichido-Identity names; leave the header out",
+                )),
+                _ => Ok(identity.clone()),
+            },
+            Role::Producer { .. } => Err(no_queue()),
+            Role::Viewer | Role::Operator => Err(Problem::new(
+                Code::RoleInsufficient,
+                "the token does not allow messages to be put in; use one of a producer",
+            )),
+        }
+    }
+
+    /// Whether it may know of a queue.
+    pub(super) fn sees_queue(&self, queue: &str) -> bool {
+        match &self.role {
+            Role::Viewer | Role::Operator | Role::Admin => true,
+            Role::Producer { queues, .. } => queues.iter().any(|own| own.as_str() == queue),
+        }
+    }
+
+    /// Whether it may look at a message.
+    pub(super) fn sees(&self, queue: &str, of: &str) -> bool {
+        match &self.role {
+            Role::Viewer | Role::Operator | Role::Admin => true,
+            Role::Producer { identity, .. } => identity == of && self.sees_queue(queue),
+        }
+    }
+
+    /// Only who may look at everything.
+    pub(super) fn views(&self) -> Result<(), Problem> {
+        match self.role {
+            Role::Viewer | Role::Operator | Role::Admin => Ok(()),
+            Role::Producer { .. } => Err(Problem::new(
+                Code::RoleInsufficient,
+                "the token puts messages in and looks at those; use one of a viewer, an operator or an admin",
+            )),
+        }
+    }
+
+    /// Only who may act on what is there.
+    pub(super) fn operates(&self) -> Result<(), Problem> {
+        match self.role {
+            Role::Operator | Role::Admin => Ok(()),
+            Role::Viewer | Role::Producer { .. } => Err(Problem::new(
+                Code::RoleInsufficient,
+                "the token does not allow this; use one of an operator or an admin",
+            )),
+        }
+    }
+}
+
+pub(super) fn no_queue() -> Problem {
+    let detail = "there is no queue of this name here; GET /v1/queues lists those that you may see";
+    Problem::new(Code::QueueUnknown, detail)
+}

@@ -1,0 +1,87 @@
+//! How the server itself is: alive, ready, measured; and its first page.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::header::CONTENT_SECURITY_POLICY;
+use http::{HeaderValue, StatusCode, Uri};
+use serde_json::json as value;
+use tokio::time::timeout;
+
+use super::answer::{json, with_type};
+use super::api::Api;
+use super::caller::Caller;
+use super::limits::READY_WITHIN;
+use super::problem::{Code, Problem};
+use super::request::parameters;
+use super::show::{Check, ProblemDetails, Ready};
+use crate::worker::metrics::page;
+
+const INDEX: &str = include_str!("index.html");
+
+/// One plain page with links.
+pub(super) async fn index() -> Response {
+    let mut response = with_type(StatusCode::OK, "text/html; charset=utf-8", INDEX);
+    let policy =
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+/// Whether the process runs. It asks nobody: a store that is away is no reason to restart it.
+#[utoipa::path(get, path = "/livez", tag = "health", responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
+pub(super) async fn livez() -> Response {
+    with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
+}
+
+/// Whether it should get requests: its store answers, and its worker works.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "health",
+    params(("verbose" = Option<String>, Query, description = "Whether to say what was looked at")),
+    responses(
+        (status = 200, description = "It should", body = Ready),
+        (status = 400, description = "The query is wrong", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "It should not; `checks` says why", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, Problem> {
+    let is_verbose = !parameters(&uri, &["verbose"])?.is_empty();
+    let store = match timeout(READY_WITHIN, api.store.now()).await {
+        Ok(Ok(_)) => (true, "answers".to_owned()),
+        Ok(Err(error)) => (false, error.to_string()),
+        Err(_) => (false, format!("did not answer within {} seconds", READY_WITHIN.as_secs())),
+    };
+    let works = *api.worker_lives.borrow();
+    let worker = (works, if works { "works" } else { "has ended; the log says why" }.to_owned());
+    let checks = [("store", store), ("worker", worker)];
+    let checks: Vec<Check> =
+        checks.into_iter().map(|(name, (ok, detail))| Check { name, ok, detail }).collect();
+    if checks.iter().all(|check| check.ok) {
+        return Ok(json(StatusCode::OK, &Ready { status: "ready", checks: is_verbose.then_some(checks) }));
+    }
+    let failing: Vec<&str> = checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
+    let detail = format!("not in order: {}", failing.join(", "));
+    Err(Problem::new(Code::NotReady, detail).with("checks", value!(checks)))
+}
+
+/// What was measured, for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "health",
+    responses(
+        (status = 200, description = "In Prometheus' text form", body = String, content_type = "text/plain"),
+        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn metrics(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Problem> {
+    caller.views()?;
+    Ok(with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(&api.metrics)))
+}

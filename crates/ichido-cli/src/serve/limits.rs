@@ -1,0 +1,40 @@
+//! How much the server takes in, and how long it waits. What an operator may choose is in [`crate::listen::bounds`].
+
+use std::time::Duration;
+
+use ichido_store::message::limits::REQUEST_BYTES_MAX;
+
+/// The most header fields of one request; one more is answered 431.
+pub(crate) const HEADERS_MAX: usize = 64;
+/// The most bytes of a request's target and header fields together; one more is answered 431.
+pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// The largest body of a message.
+pub(crate) const BODY_BYTES_MAX: usize = REQUEST_BYTES_MAX;
+/// The largest body that is understood where it is read; what is larger is handed to a thread that may take its time.
+pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
+/// The longest that a request may wait for its message to end.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
+/// The most requests that wait at once; more are answered at once that theirs has not ended yet.
+pub(crate) const WAITERS_MAX: usize = 10_000;
+/// How often those who wait are looked after, all by one statement.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The same when the store did not answer.
+pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// The longest line of a batch: a message in base64, its key, and a little more.
+pub(crate) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX / 3 * 4 + 16 * 1024;
+/// The most lines of a batch.
+pub(crate) const BATCH_LINES_MAX: usize = 10_000;
+/// The most bytes of a batch.
+pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
+/// The most lines of a batch that are put in together.
+pub(crate) const CHUNK_LINES_MAX: usize = 500;
+/// The most bytes of a batch that are put in together, less one line.
+pub(crate) const CHUNK_BYTES_MAX: usize = 4 << 20;
+/// How long the store may take to show that it is there.
+pub(crate) const READY_WITHIN: Duration = Duration::from_secs(2);
+/// For how long a node counts as alive after it was last heard of: it says so every ten seconds.
+pub(crate) const NODE_LIVES: Duration = Duration::from_secs(30);
+/// How old the list of tokens may be before it is read again. A token that was revoked lets nobody in after this and one look.
+pub(crate) const TOKENS_FRESH: Duration = Duration::from_secs(2);
+/// How old it may be when the store cannot be asked: the bound on how long a revoked token can be good for.
+pub(crate) const TOKENS_STALE: Duration = Duration::from_secs(10);

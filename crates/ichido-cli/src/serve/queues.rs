@@ -1,0 +1,161 @@
+//! Queues and nodes over HTTP.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::{StatusCode, Uri};
+use ichido_store::error::StoreError;
+use ichido_store::message::QueueName;
+
+use super::answer::json;
+use super::api::Api;
+use super::caller::{Caller, no_queue};
+use super::limits::NODE_LIVES;
+use super::problem::Problem;
+use super::request::{Segment, parameters};
+use super::show::{Counts, Node, Nodes, ProblemDetails, Queue, Queues};
+
+/// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
+#[utoipa::path(
+    get,
+    path = "/v1/queues",
+    tag = "queues",
+    responses(
+        (status = 200, description = "The queues that you may see", body = Queues),
+        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    let queues = standing(&api, |name| caller.sees_queue(name)).await;
+    let queues = queues.map_err(|error| Problem::of_store(&error))?;
+    Ok(json(StatusCode::OK, &Queues { queues }))
+}
+
+/// Stops the delivery of a queue's messages on all nodes. Messages are still taken in; what is being sent ends.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/pause",
+    tag = "queues",
+    params(("queue" = String, Path, description = "The queue")),
+    responses(
+        (status = 200, description = "It is paused", body = Queue),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(queue): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    set_paused(&api, &caller, &queue, true).await
+}
+
+/// Goes on with the delivery of a queue's messages.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/resume",
+    tag = "queues",
+    params(("queue" = String, Path, description = "The queue")),
+    responses(
+        (status = 200, description = "It runs", body = Queue),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(queue): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    set_paused(&api, &caller, &queue, false).await
+}
+
+async fn set_paused(api: &Api, caller: &Caller, queue: &str, paused: bool) -> Result<Response, Problem> {
+    let of_store = |error: StoreError| Problem::of_store(&error);
+    caller.operates()?;
+    let name = QueueName::parse(queue).ok_or_else(no_queue)?;
+    // One that nobody ever put a message into, and that is not served here, was mistyped.
+    if standing(api, |name| name == queue).await.map_err(of_store)?.is_empty() {
+        return Err(no_queue());
+    }
+    api.store.queue_pause(&name, paused, Some(&caller.name)).await.map_err(of_store)?;
+    let now = standing(api, |name| name == queue).await.map_err(of_store)?;
+    now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(no_queue)
+}
+
+/// How the queues stand: those that are served here, and those that the store knows of.
+async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Queue>, StoreError> {
+    let mut counts: BTreeMap<String, Counts> =
+        api.queues.keys().map(|name| (name.clone(), Counts::default())).collect();
+    for count in api.store.queue_counts().await? {
+        *counts.entry(count.queue).or_default().of(count.state) += count.count;
+    }
+    let mut pauses: HashMap<_, _> =
+        api.store.queue_pauses().await?.into_iter().map(|pause| (pause.queue.clone(), pause)).collect();
+    let now = api.store.now().await?;
+    let mut queues = Vec::new();
+    for (name, counts) in counts.into_iter().filter(|(name, _)| is_wanted(name)) {
+        let Some(parsed) = QueueName::parse(&name) else { continue };
+        let oldest = api.store.queue_oldest(&parsed).await?;
+        let pause = pauses.remove(&name).filter(|pause| pause.paused);
+        queues.push(Queue {
+            served_here: api.queues.contains_key(&name),
+            name,
+            paused: pause.is_some(),
+            paused_at: pause.as_ref().map(|pause| pause.since.to_string()),
+            paused_by: pause.and_then(|pause| pause.by),
+            counts,
+            oldest_waiting_at: oldest.map(|at| at.to_string()),
+            oldest_waiting_seconds: oldest.map(|at| now.since(at).as_secs_f64()),
+        });
+    }
+    Ok(queues)
+}
+
+/// The nodes that work on the same store.
+#[utoipa::path(
+    get,
+    path = "/v1/nodes",
+    tag = "nodes",
+    responses(
+        (status = 200, description = "All nodes that were ever heard of, the last heard of first", body = Nodes),
+        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn nodes(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let of_store = |error: StoreError| Problem::of_store(&error);
+    parameters(&uri, &[])?;
+    caller.views()?;
+    let listed = api.store.node_list().await.map_err(of_store)?;
+    let now = api.store.now().await.map_err(of_store)?;
+    let nodes = listed
+        .into_iter()
+        .map(|node| Node {
+            id: node.id,
+            name: node.name,
+            alive: now.since(node.seen_at) < NODE_LIVES,
+            started_at: node.started_at.to_string(),
+            seen_at: node.seen_at.to_string(),
+        })
+        .collect();
+    Ok(json(StatusCode::OK, &Nodes { nodes }))
+}

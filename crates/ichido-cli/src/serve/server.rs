@@ -1,0 +1,128 @@
+//! One request, from its head to its answer.
+//!
+//! Guarantee: every answer has a new `x-request-id`, and every refusal is a problem; what a request may do is decided before its body
+//! is read.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::IntoResponse as _;
+use http::header::HeaderName;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tower_service::Service as _;
+use uuid::Uuid;
+
+use super::access::Access;
+use super::api::{Api, is_public, router};
+use super::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+use super::problem::{Code, Problem};
+use super::waiting::WAITING;
+use crate::listen::Answers;
+use crate::listen::body::{AnswerBody, Timed};
+use crate::listen::limits::Limits;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// How many are being answered.
+const UNDER_WAY: &str = "ichido_http_under_way";
+/// How many requests were answered, and how.
+const REQUESTS: &str = "ichido_http_requests_total";
+
+/// The server behind the listening.
+pub(super) struct Server {
+    router: Router,
+    api: Arc<Api>,
+    access: Access,
+    limits: Limits,
+}
+
+impl Server {
+    pub(super) fn new(api: Api, access: Access, limits: Limits) -> Self {
+        let api = Arc::new(api);
+        Self { router: router(Arc::clone(&api)), api, access, limits }
+    }
+
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+        let (mut head, body) = request.into_parts();
+        check_head(&head)?;
+        if !is_public(head.uri.path()) {
+            let caller = self.access.admit(&head.method, &head.uri, &head.headers).await?;
+            head.extensions.insert(caller);
+        }
+        let body = Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
+        let answered = self.router.clone().call(Request::from_parts(head, body)).await;
+        Ok(answered.unwrap_or_else(|never| match never {}))
+    }
+}
+
+impl Answers for Server {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let _under_way = UnderWay::begin();
+        let id = Uuid::now_v7().to_string();
+        let method = method_word(request.method());
+        let mut response = self.pass(request).await.unwrap_or_else(Problem::into_response);
+        let status = response.status().as_u16();
+        metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
+        tracing::info!(method, status, request_id = id, "answered");
+        // A UUID is hexadecimal digits and hyphens.
+        response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
+        response.map(|body| body.map_err(Into::into).boxed_unsync())
+    }
+
+    fn stopping(&self) {
+        self.api.waiting.stop();
+    }
+}
+
+/// Counts one request as under way for as long as it lives, hung up on or not.
+struct UnderWay;
+
+impl UnderWay {
+    fn begin() -> Self {
+        metrics::gauge!(UNDER_WAY).increment(1);
+        Self
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        metrics::gauge!(UNDER_WAY).decrement(1);
+    }
+}
+
+/// Says what the server measures, for the metrics page.
+pub(super) fn describe_metrics() {
+    metrics::describe_counter!(REQUESTS, "Requests that were answered");
+    metrics::describe_gauge!(UNDER_WAY, "Requests that are not answered yet");
+    metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
+}
+
+/// The listening has wider bounds of its own, whose answers have no body.
+fn check_head(head: &Parts) -> Result<(), Problem> {
+    let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if HEADERS_MAX < head.headers.len() || HEAD_BYTES_MAX < fields + target {
+        let detail = format!(
+            "a request has at most {HEADERS_MAX} header fields and {HEAD_BYTES_MAX} bytes of them; send fewer"
+        );
+        return Err(Problem::new(Code::HeadTooLarge, detail));
+    }
+    Ok(())
+}
+
+/// A method for the metrics page; clients may make up as many as they like.
+fn method_word(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,69 @@
+//! What a server runs by: a configuration, or, where there is none, one that is built in.
+
+use std::path::{Path, PathBuf};
+
+use super::Args;
+use crate::config::{self, Config, FILE_NAME, Outside};
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::paper::InProcess;
+use crate::store::DEFAULT_URL;
+
+/// The queue that is there without a configuration.
+pub(super) const DEMO: &str = "demo";
+/// What the built-in configuration is called where something is said of it.
+const BUILT_IN: &str = "the built-in configuration";
+
+pub(super) struct Setup {
+    pub(super) config: Config,
+    /// May hold a password.
+    pub(super) url: String,
+    /// Where the configuration is, for people.
+    pub(super) place: PathBuf,
+    /// The broker that the built-in queue goes to.
+    pub(super) paper: Option<InProcess>,
+}
+
+impl Setup {
+    /// The configuration that was named, or the one that is there, or the one that is built in.
+    pub(super) async fn find(args: &Args) -> Result<Self, Exit> {
+        let misconfigured = |faults| Exit::Misconfigured { command: "serve", faults };
+        let here = || Path::new(FILE_NAME).is_file().then(|| PathBuf::from(FILE_NAME));
+        if let Some(place) = args.config.clone().or_else(here) {
+            let config = config::load(&place).map_err(misconfigured)?;
+            let url = configured(args, &config, &place).map_err(misconfigured)?;
+            return Ok(Self { config, url, place, paper: None });
+        }
+        let paper = InProcess::start().await?;
+        let config = built_in(&paper).map_err(misconfigured)?;
+        let url = args.store.clone().unwrap_or_else(|| DEFAULT_URL.to_owned());
+        Ok(Self { config, url, place: BUILT_IN.into(), paper: Some(paper) })
+    }
+}
+
+fn configured(args: &Args, config: &Config, place: &Path) -> Result<String, Faults> {
+    let mut faults = Faults::default();
+    if config.queues.is_empty() {
+        let file = place.display().to_string();
+        faults.add(file, "has no queue, so that there is nothing to serve; add one, such as [queues.orders]");
+    }
+    let url = args.store.clone().or_else(|| config.store.url.clone());
+    if url.is_none() {
+        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
+    }
+    faults.or(url)
+}
+
+/// One queue on a broker of paper in this process, which is called over HTTP as any other.
+fn built_in(paper: &InProcess) -> Result<Config, Faults> {
+    let text = format!(
+        "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",
+        paper.address
+    );
+    let outside = Outside {
+        variable: &|name| std::env::var(name).ok(),
+        file: &|path| std::fs::read_to_string(path),
+        folder: PathBuf::new(),
+    };
+    config::resolve(BUILT_IN, &text, &outside)
+}

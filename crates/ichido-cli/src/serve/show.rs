@@ -1,0 +1,297 @@
+//! What the API shows of messages, queues and nodes.
+
+use ichido_core::lifecycle::Stage;
+use ichido_core::verdict::Effect;
+use ichido_store::message::{MessageRow, Transition};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// A message that was accepted. It says nothing that ever changes, so that every answer to the same request is the same.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Accepted {
+    /// The message's id.
+    pub(super) id: Uuid,
+    /// Its queue.
+    pub(super) queue: String,
+    /// Its key.
+    pub(super) idempotency_key: String,
+    /// `sha256:` over the canonical request.
+    pub(super) request_digest: String,
+    /// Always `queued`: how it stands later is told at `href`.
+    pub(super) status: &'static str,
+    /// Where it is shown.
+    pub(super) href: String,
+}
+
+impl Accepted {
+    pub(super) fn new(id: Uuid, queue: String, key: String, digest: String) -> Self {
+        Self {
+            id,
+            queue,
+            idempotency_key: key,
+            request_digest: digest,
+            status: Stage::Queued.as_str(),
+            href: href(id),
+        }
+    }
+}
+
+/// Where a message is shown.
+pub(super) fn href(id: Uuid) -> String {
+    format!("/v1/messages/{id}")
+}
+
+/// A message as it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Message {
+    id: Uuid,
+    queue: String,
+    /// For whom it is: with queue and key, what makes it unique.
+    identity: String,
+    idempotency_key: String,
+    /// The media type of the request.
+    content_type: String,
+    /// How long the request is; its bytes are at `/request`.
+    request_bytes: usize,
+    request_digest: String,
+    /// `queued`, `sending`, `failed` (waiting for its next try), `parked` (waiting for a person), `sent`, `dead` or `cancelled`.
+    status: &'static str,
+    /// What is known of its effect: `not_done`, `done` or `unknown`.
+    effect: &'static str,
+    /// Tries so far, the first included.
+    tries: u32,
+    tries_allowed: u32,
+    /// When it is due; none once it is being sent or has ended.
+    next_attempt_at: Option<String>,
+    last_error: Option<LastError>,
+    /// What came of it, once it was sent.
+    result: Option<Outcome>,
+    /// 0 is most urgent.
+    priority: u8,
+    /// The trace it belongs to.
+    trace: Option<String>,
+    /// The dead message that it was made from.
+    made_from: Option<Uuid>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// Why the last try failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LastError {
+    code: String,
+    text: Option<String>,
+}
+
+/// What came of a message that was sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Outcome {
+    at: String,
+    /// The status of the receiver's answer.
+    status: Option<u16>,
+    /// The receiver's own name for what it did, such as a broker's order id.
+    receipt: Option<String>,
+    /// `sha256:` over the canonical result.
+    result_digest: Option<String>,
+}
+
+impl Message {
+    pub(super) fn new(row: MessageRow, transitions: &[Transition]) -> Self {
+        let last_to_sent = transitions.iter().rev().find(|step| step.to == Stage::Sent);
+        let result = last_to_sent.filter(|_| row.status == Stage::Sent).map(|step| Outcome {
+            at: step.at.to_string(),
+            status: step.status,
+            receipt: step.receipt.clone(),
+            result_digest: step.result_digest.map(|digest| digest.to_string()),
+        });
+        Self {
+            id: row.id,
+            queue: row.queue,
+            identity: row.identity,
+            idempotency_key: row.key.as_str().to_owned(),
+            content_type: row.content_type,
+            request_bytes: row.request.len(),
+            request_digest: row.request_digest.to_string(),
+            status: row.status.as_str(),
+            effect: effect(row.effect),
+            tries: row.tries,
+            tries_allowed: row.tries_allowed,
+            next_attempt_at: row.next_attempt.map(|at| at.to_string()),
+            last_error: row.last_error.map(|code| LastError { code, text: row.last_error_text }),
+            result,
+            priority: row.priority,
+            trace: row.trace,
+            made_from: row.made_from,
+            created_at: row.created_at.to_string(),
+            updated_at: row.updated_at.to_string(),
+        }
+    }
+}
+
+/// The events of a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Events {
+    /// In the order in which they happened.
+    events: Vec<Event>,
+}
+
+impl Events {
+    pub(super) fn new(transitions: Vec<Transition>) -> Self {
+        Self { events: transitions.into_iter().map(Event::new).collect() }
+    }
+}
+
+/// One transition in a message's life.
+#[derive(Debug, Serialize, ToSchema)]
+struct Event {
+    at: String,
+    /// What happened, such as `claimed`, `succeeded` or `requeued`.
+    kind: String,
+    from: &'static str,
+    to: &'static str,
+    tries: u32,
+    effect: &'static str,
+    error_code: Option<String>,
+    /// What the error said.
+    error_text: Option<String>,
+    /// The status of the receiver's answer.
+    status: Option<u16>,
+    receipt: Option<String>,
+    result_digest: Option<String>,
+    /// The claim it belongs to.
+    fence: Option<u64>,
+    /// The node that acted.
+    node: Option<Uuid>,
+    /// The person who acted.
+    actor: Option<String>,
+}
+
+impl Event {
+    fn new(step: Transition) -> Self {
+        Self {
+            at: step.at.to_string(),
+            kind: step.kind,
+            from: step.from.as_str(),
+            to: step.to.as_str(),
+            tries: step.tries,
+            effect: effect(step.effect),
+            error_code: step.code,
+            error_text: step.excerpt,
+            status: step.status,
+            receipt: step.receipt,
+            result_digest: step.result_digest.map(|digest| digest.to_string()),
+            fence: step.fence,
+            node: step.node,
+            actor: step.actor,
+        }
+    }
+}
+
+const fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::NotDone => "not_done",
+        Effect::Done => "done",
+        Effect::Unknown => "unknown",
+    }
+}
+
+/// All queues that the caller may see.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Queues {
+    pub(super) queues: Vec<Queue>,
+}
+
+/// A queue as it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Queue {
+    pub(super) name: String,
+    /// Whether this server takes messages in for it and delivers them.
+    pub(super) served_here: bool,
+    /// Whether nothing of it is delivered until it is resumed.
+    pub(super) paused: bool,
+    /// Who paused it.
+    pub(super) paused_by: Option<String>,
+    /// Since when.
+    pub(super) paused_at: Option<String>,
+    pub(super) counts: Counts,
+    /// When the oldest message that could be delivered now was put in.
+    pub(super) oldest_waiting_at: Option<String>,
+    /// Its age.
+    pub(super) oldest_waiting_seconds: Option<f64>,
+}
+
+/// How many messages are in each state.
+#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+pub(super) struct Counts {
+    queued: i64,
+    sending: i64,
+    failed: i64,
+    parked: i64,
+    sent: i64,
+    dead: i64,
+    cancelled: i64,
+}
+
+impl Counts {
+    pub(super) fn of(&mut self, stage: Stage) -> &mut i64 {
+        match stage {
+            Stage::Queued => &mut self.queued,
+            Stage::Sending => &mut self.sending,
+            Stage::Failed => &mut self.failed,
+            Stage::Parked => &mut self.parked,
+            Stage::Sent => &mut self.sent,
+            Stage::Dead => &mut self.dead,
+            Stage::Cancelled => &mut self.cancelled,
+        }
+    }
+}
+
+/// All nodes that were ever heard of.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Nodes {
+    pub(super) nodes: Vec<Node>,
+}
+
+/// A node of the same store.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Node {
+    pub(super) id: Uuid,
+    pub(super) name: String,
+    /// Whether it was heard of lately.
+    pub(super) alive: bool,
+    pub(super) started_at: String,
+    pub(super) seen_at: String,
+}
+
+/// Whether the server should get requests.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Ready {
+    /// `ready`.
+    pub(super) status: &'static str,
+    /// What was looked at; only where `?verbose` asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) checks: Option<Vec<Check>>,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) ok: bool,
+    pub(super) detail: String,
+}
+
+/// A refusal or a failure (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProblemDetails {
+    /// `urn:ichido:problem:` and the code.
+    #[serde(rename = "type")]
+    kind: String,
+    title: String,
+    status: u16,
+    /// What is wrong with this request, and how to mend it.
+    detail: String,
+    /// One word that stays the same, with a page of its own in `docs/errors/`.
+    code: String,
+}

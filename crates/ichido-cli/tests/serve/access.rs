@@ -1,0 +1,202 @@
+//! Who is let in.
+
+use super::client::{Client, Request, problem};
+use super::program::{LOOK_EVERY, On, Place, Server, ichido};
+use crate::on_both;
+
+async fn refusal(server: &Server, request: &Request) -> (u16, String) {
+    problem(&server.send(request).await)
+}
+
+fn refused(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+on_both! {
+    /// Each role, and each thing that it may do or not.
+    async fn a_token_allows_what_its_role_does(place) {
+        let admin = place.token(&["root", "--role", "admin"]);
+        let operator = place.token(&["night watch", "--role", "operator"]);
+        let viewer = place.token(&["screen", "--role", "viewer"]);
+        let producer = place.token(&["till 3", "--role", "producer", "--identity", "shop-3", "--queue", "demo"]);
+        let elsewhere = place.token(&["till 4", "--role", "producer", "--identity", "shop-4", "--queue", "other"]);
+        let same_queue = place.token(&["till 5", "--role", "producer", "--identity", "shop-5", "--queue", "demo", "--queue", "other"]);
+        let server = place.serve(&[]);
+        assert!(!server.said.contains("no tokens"), "{}", server.said);
+        let put = |token: &str| Request::put("k", "{}").token(token);
+        let status = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
+
+        let message = server.send(&put(&producer)).await;
+        assert_eq!(message.status(), 201, "{message:?}");
+        let href = message.one("location").unwrap();
+        assert_eq!(refusal(&server, &put(&producer).field("Ichido-Identity", "shop-4")).await, refused(403, "role_insufficient"));
+        assert_eq!(refusal(&server, &put(&elsewhere)).await, refused(404, "queue_unknown"));
+        for token in [&viewer, &operator] {
+            assert_eq!(refusal(&server, &put(token)).await, refused(403, "role_insufficient"));
+        }
+        assert_eq!(server.send(&put(&admin)).await.status(), 201);
+        let shown = server.send(&Request::get(href).token(&viewer)).await.json();
+        assert_eq!(shown["identity"], "shop-3", "the token's, whoever asks");
+
+        for part in ["", "/events", "/request"] {
+            let target = format!("{href}{part}");
+            for token in [&admin, &operator, &viewer, &producer] {
+                assert_eq!(status(Request::get(&target), token).await, 200, "{target}");
+            }
+            for token in [&elsewhere, &same_queue] {
+                assert_eq!(refusal(&server, &Request::get(&target).token(token)).await, refused(404, "message_unknown"));
+            }
+        }
+        for target in ["/v1/nodes", "/metrics"] {
+            for token in [&admin, &operator, &viewer] {
+                assert_eq!(status(Request::get(target), token).await, 200);
+            }
+            assert_eq!(refusal(&server, &Request::get(target).token(&producer)).await, refused(403, "role_insufficient"));
+        }
+        let queues = async |token: &str| {
+            let listed = server.send(&Request::get("/v1/queues").token(token)).await.json();
+            listed["queues"].as_array().unwrap().len()
+        };
+        assert_eq!((queues(&viewer).await, queues(&producer).await, queues(&elsewhere).await), (1, 1, 0));
+        for (token, may) in [(&admin, true), (&operator, true), (&viewer, false), (&producer, false)] {
+            for action in ["pause", "resume"] {
+                let answer = server.send(&Request::post(&format!("/v1/queues/demo/{action}")).token(token)).await;
+                assert_eq!(answer.status(), if may { 200 } else { 403 });
+            }
+        }
+        server.send(&Request::post("/v1/queues/demo/pause").token(&operator)).await;
+        let queue = server.send(&Request::get("/v1/queues").token(&viewer)).await.json();
+        assert_eq!(queue["queues"][0]["paused_by"], "night watch", "the token's name is in the audit");
+    }
+
+    async fn a_token_that_was_revoked_lets_nobody_in(place) {
+        let token = place.token(&["root", "--role", "admin"]);
+        let server = place.serve(&[]);
+        let ask = Request::get("/v1/queues").token(&token);
+        assert_eq!(server.send(&ask).await.status(), 200);
+        let (code, listed, _) = place.run(&["token", "list", "--json"]);
+        assert_eq!(code, Some(0));
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        let id = listed["tokens"][0]["id"].as_str().unwrap();
+        assert_eq!(listed["tokens"][0]["standing"], "live");
+        assert_eq!(place.run(&["token", "revoke", id]).0, Some(0));
+        while server.send(&ask).await.status() == 200 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        assert_eq!(refusal(&server, &ask).await, refused(401, "token_invalid"));
+        // It was the last one: that opens nothing.
+        assert_eq!(refusal(&server, &Request::get("/v1/queues")).await, refused(401, "token_missing"));
+        let (code, _, err) = place.run(&["token", "revoke", id]);
+        assert_eq!(code, Some(1), "{err}");
+        assert!(place.run(&["token", "list"]).1.contains("revoked"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_good_token_nobody_is_let_in() {
+    let place = Place::new(On::Sqlite).await;
+    let token = place.token(&["root", "--role", "admin"]);
+    let server = place.serve(&["--log", "debug"]);
+    let ask = || Request::get("/v1/queues");
+    let missing = server.send(&ask()).await;
+    assert_eq!(
+        (problem(&missing), missing.one("www-authenticate")),
+        (refused(401, "token_missing"), Some("Bearer"))
+    );
+    let (known, secret) = token.rsplit_once('_').unwrap();
+    let guessed = format!("{known}_{}", "0".repeat(secret.len()));
+    let unknown = format!("ichido_{}_{secret}", uuid::Uuid::now_v7().simple());
+    for wrong in ["", "ichido", &guessed, &unknown, &token[..token.len() - 1], &format!("{token}0")] {
+        assert_eq!(refusal(&server, &ask().token(wrong)).await, refused(401, "token_invalid"), "{wrong}");
+    }
+    let basic = ask().field("Authorization", &format!("Basic {token}"));
+    assert_eq!(refusal(&server, &basic).await, refused(401, "token_invalid"));
+    assert_eq!(server.send(&ask().token(&token)).await.status(), 200);
+    // With a token the host does not matter: nobody's browser has it by itself.
+    assert_eq!(server.send(&ask().token(&token).field("Host", "ichido.example")).await.status(), 200);
+    for public in ["/", "/livez", "/readyz", "/openapi.json"] {
+        assert_eq!(server.get(public).await.status(), 200, "{public}");
+    }
+    let mut server = server;
+    server.signal("TERM");
+    let (code, log) = server.wait().await;
+    assert_eq!(code, Some(0));
+    assert!(!log.contains(secret), "no secret is logged");
+}
+
+/// Whoever makes the first token closes the door, without a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_token_ends_that_everybody_is_let_in() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    assert!(
+        server.said.contains("there are no tokens, so that everybody on this machine may do everything"),
+        "{}",
+        server.said
+    );
+    assert_eq!(server.get("/v1/queues").await.status(), 200);
+    let token = place.token(&["root", "--role", "admin"]);
+    while server.get("/v1/queues").await.status() == 200 {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    assert_eq!(refusal(&server, &Request::get("/v1/queues")).await, refused(401, "token_missing"));
+    assert_eq!(server.send(&Request::get("/v1/queues").token(&token)).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beyond_loopback_it_does_not_start_without_a_token() {
+    let place = Place::new(On::Sqlite).await;
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let output = ichido(place.folder.path())
+            .args(["serve", "--listen", address, "--store", &place.url])
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), err.contains("ichido token create")), (Some(2), true), "{err}");
+    }
+    let token = place.token(&["root", "--role", "admin"]);
+    let server = place.serve(&["--listen", "0.0.0.0:0"]);
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.address.port()));
+    let mut client = Client::connect(address).await;
+    assert_eq!(client.send(&Request::get("/v1/queues").token(&token)).await.status(), 200);
+    assert_eq!(problem(&client.send(&Request::get("/v1/queues")).await), refused(401, "token_missing"));
+}
+
+/// DNS rebinding and CSRF: a browser on this machine is nobody's way in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_tokens_foreign_hosts_and_pages_are_refused() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    for host in ["evil.example", &format!("evil.example:{}", server.address.port())] {
+        for request in [Request::put("k", "{}"), Request::get("/v1/queues"), Request::get("/metrics")] {
+            assert_eq!(refusal(&server, &request.field("Host", host)).await, refused(403, "host_foreign"));
+        }
+    }
+    let here = format!("http://localhost:{}", server.address.port());
+    let host = format!("localhost:{}", server.address.port());
+    let page = |origin: &str| Request::put("k", "{}").field("Host", &host).field("Origin", origin);
+    for origin in ["http://evil.example", "null", "http://localhost:3000"] {
+        assert_eq!(refusal(&server, &page(origin)).await, refused(403, "origin_foreign"), "{origin}");
+    }
+    let form = Request::post("/v1/queues/demo/pause").field("Sec-Fetch-Site", "cross-site");
+    assert_eq!(refusal(&server, &form).await, refused(403, "origin_foreign"));
+    assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
+    assert_eq!(server.send(&page(&here)).await.status(), 201, "its own page may");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_makes_no_sense_is_not_made() {
+    let place = Place::new(On::Sqlite).await;
+    for (arguments, part) in [
+        (&["till", "--role", "producer"][..], "--identity"),
+        (&["till", "--role", "producer", "--identity", "a", "--queue", "no blanks"], "--queue"),
+        (&["till", "--role", "viewer", "--identity", "a"], "--role"),
+        (&["till", "--role", "viewer", "--lives", "soon"], "--lives"),
+        (&["", "--role", "viewer"], "NAME"),
+    ] {
+        let (code, out, err) = place.run(&[&["token", "create"], arguments].concat());
+        assert_eq!((code, out.as_str(), err.contains(part)), (Some(2), "", true), "{err}");
+    }
+    let (code, _, err) = place.run(&["token", "list"]);
+    assert_eq!((code, err.contains("there is no store")), (Some(1), true), "who looks makes none: {err}");
+}

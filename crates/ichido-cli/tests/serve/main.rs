@@ -1,0 +1,20 @@
+//! `ichido serve` and `ichido token` as processes, with real databases, real HTTP and real signals.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+#[path = "../outbox/folder.rs"]
+mod folder;
+#[path = "../proxy/message.rs"]
+#[expect(dead_code, reason = "the tests of the proxy read more kinds of messages")]
+mod message;
+
+mod accepting;
+mod access;
+mod batch;
+mod client;
+mod limits;
+mod program;
+mod reading;
+mod setup;
+mod stopping;
+mod waiting;

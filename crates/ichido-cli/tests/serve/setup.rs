@@ -1,0 +1,82 @@
+//! Starting with nothing, and with a configuration (SPEC F6).
+
+use std::process::Command;
+
+use super::client::{Request, problem};
+use super::folder;
+use super::program::{On, Place, Server, ichido};
+
+/// An empty folder, no flag but the port: what it says to try works as it stands.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
+    let folder = folder::fresh();
+    let server = Server::start(folder.path(), &[]);
+    let file = folder.path().join("ichido.db");
+    assert!(file.is_file());
+    assert!(server.said.contains(&file.display().to_string()), "{}", server.said);
+    let line =
+        server.said.lines().find(|line| line.trim_start().starts_with("curl ")).expect("something to try");
+    let ran = Command::new("sh").args(["-c", &format!("{line} -sS")]).output().expect("a shell");
+    let answer = String::from_utf8(ran.stdout).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer} {}", String::from_utf8_lossy(&ran.stderr));
+    assert!(answer.contains("\"status\":\"sent\"") && answer.contains("\"receipt\":\"paper-1\""), "{answer}");
+    assert_eq!(server.effects().await["effects"], 1);
+}
+
+/// Its queues, its destinations and its store; the flag wins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_is_there_is_served() {
+    let folder = folder::fresh();
+    let broker = Server::start(folder.path(), &[]);
+    let place = Place::new(On::Sqlite).await;
+    let config = format!(
+        "[store]\nurl = \"sqlite:own.db\"\n[destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"broker\"\nretries_max = 3\n",
+        broker.broker()
+    );
+    place.folder.write("ichido.toml", &config);
+    let server = Server::start(place.folder.path(), &[]);
+    assert!(place.folder.path().join("own.db").is_file() && !place.folder.path().join("ichido.db").exists());
+    assert!(!server.said.contains("curl"), "there is no built-in queue to try: {}", server.said);
+    let put = Request::put("k", "{}").to("/v1/queues/orders/messages?wait=30s");
+    let message = server.send(&put).await.json();
+    assert_eq!((&message["status"], &message["tries_allowed"]), (&"sent".into(), &4.into()), "{message}");
+    assert_eq!(problem(&server.send(&Request::put("k", "{}")).await), (404, "queue_unknown".to_owned()));
+    let elsewhere = place.serve(&[]);
+    assert_eq!(elsewhere.queue("orders").await["counts"]["sent"], 0, "--store wins over the file");
+}
+
+/// Ten machines are the same system: one takes in, another delivers, and both show it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_on_one_store_are_one_system() {
+    let place = Place::new(On::Postgres).await;
+    let one = place.serve(&[]);
+    let two = place.serve(&[]);
+    let put = one.send(&Request::put("k", "{}")).await;
+    let again = two.send(&Request::put("k", "{}")).await;
+    assert_eq!(
+        (again.status(), &again.body, again.one("idempotency-replayed")),
+        (201, &put.body, Some("true"))
+    );
+    two.until_status(put.one("location").unwrap(), "sent").await;
+    assert_eq!(two.get("/v1/nodes").await.json()["nodes"].as_array().unwrap().len(), 2);
+    let effects = (one.effects().await["effects"].clone(), two.effects().await["effects"].clone());
+    assert!(effects == (1.into(), 0.into()) || effects == (0.into(), 1.into()), "{effects:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_no_sense_does_not_start() {
+    let folder = folder::fresh();
+    let other = folder::fresh();
+    let taken = Server::start(other.path(), &[]);
+    let address = taken.address.to_string();
+    for (flags, code, part) in [
+        (&["--listen", address.as_str()][..], 1, "cannot listen on"),
+        (&["--config", "nowhere.toml"], 2, "nowhere.toml"),
+        (&["--listen", "127.0.0.1:0", "--head-timeout", "soon", "--connections-max", "0"], 2, "2 problems"),
+    ] {
+        let output = ichido(folder.path()).arg("serve").args(flags).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), err.contains(part)), (Some(code), true), "{err}");
+    }
+    assert!(!folder.path().join("ichido.db").exists(), "nothing was made");
+}
