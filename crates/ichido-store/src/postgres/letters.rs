@@ -18,6 +18,9 @@ use crate::message::{Enqueued, Note, Numbered, QueueName, limits};
 use crate::placement::{Moves, effect_name, operate_letters};
 use crate::rows::{letter_row, stage_row};
 
+/// How often a letter that is being changed is looked for.
+const LOOKS_MAX: usize = 8;
+
 impl Postgres {
     pub(crate) async fn letter_page(
         &self,
@@ -83,7 +86,7 @@ impl Postgres {
         self.calls
             .talk(async |connection| {
                 let mut transaction = connection.begin().await?;
-                let (found, now) = self.letters_lock(&mut transaction, &[old]).await?;
+                let (found, now) = self.letter_lock(&mut transaction, old).await?;
                 let Some(letter) = found.first() else { return Ok(Replaced::NoLetter) };
                 let (moves, answers) = operate_letters(&found, |_, _| Event::Replaced, note, now);
                 if let Some((_, LetterStepped::Refused(why))) = answers.first() {
@@ -103,6 +106,23 @@ impl Postgres {
                 }
             })
             .await
+    }
+
+    /// A letter, nobody else's until the transaction ends. A change takes its row away and puts another there, and who waited for the
+    /// first sees neither: a statement of its own, whose snapshot is newer, finds the second.
+    async fn letter_lock(
+        &self,
+        connection: &mut PgConnection,
+        id: Uuid,
+    ) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
+        let mut looked = self.letters_lock(connection, &[id]).await?;
+        for _ in 1..LOOKS_MAX {
+            if !looked.0.is_empty() {
+                break;
+            }
+            looked = self.letters_lock(connection, &[id]).await?;
+        }
+        Ok(looked)
     }
 
     /// The letters that there are among these, nobody else's until the transaction ends; and what time it is.

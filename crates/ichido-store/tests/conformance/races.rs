@@ -6,18 +6,21 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
-use ichido_core::lifecycle::{Event, State};
+use ichido_core::lifecycle::{Event, Found, State, Why};
 use ichido_core::retry::Safety;
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::letter::{Replaced, Standing};
 use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, Fixture, KEYED, again, ids, key, many, message, new_id, queue, rescue, succeeded, terms,
+    AFTER_LEASE, Fixture, KEYED, TRAVELS_FOR, again, ids, key, many, message, new_id, only, queue, rescue,
+    succeeded, terms,
 };
 
 /// How often a race is run; each time the two meet a little differently.
@@ -63,7 +66,60 @@ async fn drain(store: &Store) -> Vec<Uuid> {
     }
 }
 
+/// Makes a new message from a letter; a busy store has done nothing, so it is asked again.
+async fn edit(store: &Store, old: Uuid, key: &str) -> Replaced {
+    for _ in 0..TRIES_MAX {
+        match store.letter_replace(old, message(key), &Note::default()).await {
+            Err(StoreError::Busy) => tokio::task::yield_now().await,
+            answer => return answer.expect("an answer"),
+        }
+    }
+    panic!("the store stays busy");
+}
+
 both_databases! {
+    /// SPEC D17: of those who edit one letter at once, one wins, and the others are told that something was made from it.
+    #[test]
+    async fn of_two_who_edit_one_letter_at_once_one_wins_and_the_other_is_told(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let old = fixture.dead(&format!("old{round}"), Effect::NotDone).await;
+            let keys = [format!("a{round}"), format!("b{round}"), format!("c{round}")];
+            let answers: [Replaced; 3] = tokio::join!(
+                edit(&fixture.store, old, &keys[0]),
+                edit(&other, old, &keys[1]),
+                edit(&fixture.store, old, &keys[2])
+            ).into();
+            let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| matches!(answer, Replaced::By { .. }));
+            assert_eq!(won.len(), 1, "{won:?} {lost:?}");
+            assert_eq!(lost, [Replaced::Refused(Why::HasSuccessor); 2]);
+            assert_eq!(drain(&fixture.store).await.len(), 1, "the winner's");
+        }
+    }
+
+    /// SPEC D17: an edit while it is learnt that the letter was not done comes before that, and is refused, or after it, and stands.
+    #[test]
+    async fn an_edit_while_the_effect_is_learnt_goes_by_what_was_known(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        for round in 0..ROUNDS {
+            let old = fixture.dead(&format!("old{round}"), Effect::Unknown).await;
+            for store in [&fixture.store, &other] {
+                store.skew_by(TRAVELS_FOR);
+            }
+            let learnt = Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH });
+            let new = format!("new{round}");
+            let (learnt, edited) = tokio::join!(step(&fixture.store, old, learnt), edit(&other, old, &new));
+            assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
+            let letter = only(fixture.store.letter_find(&[old]).await.unwrap());
+            match edited {
+                Replaced::By { effect: Effect::NotDone, .. } => assert_eq!(letter.standing, Standing::Replaced),
+                Replaced::Refused(Why::CouldDoItTwice) => assert_eq!(letter.standing, Standing::Open),
+                other => panic!("{other:?}"),
+            }
+            drain(&fixture.store).await;
+        }
+    }
+
     /// A known trap: a rescue that computes what is left from an old snapshot requeues what was just sent.
     #[test]
     async fn what_is_settled_while_its_claim_is_rescued_is_sent_or_waits_and_never_both(fixture: Fixture) {
