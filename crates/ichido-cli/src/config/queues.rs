@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido::worker::limits::{BATCH_SIZE_DEFAULT, PARALLELISM_DEFAULT, PARALLELISM_MAX};
+use ichido::worker::limits::{BATCH_SIZE_DEFAULT, LEASE_DEFAULT, PARALLELISM_DEFAULT, PARALLELISM_MAX};
 use ichido::worker::{OutboundKey, Queue};
 use ichido_core::retry::{Retry, TRIES_MAX};
 use ichido_store::message::limits::CLAIM_MAX;
@@ -16,8 +16,6 @@ use crate::faults::Faults;
 
 /// The most retries: with the first try, as many tries as a schedule makes.
 pub(super) const RETRIES_MAX: u32 = TRIES_MAX - 1;
-/// After how long without a sign of life a worker's messages are taken from it (SPEC D15).
-const LEASE_DEFAULT: Duration = Duration::from_mins(10);
 
 /// The keys that calls may carry, as the file names them.
 const OUTBOUND_KEYS: [(&str, OutboundKey); 2] =

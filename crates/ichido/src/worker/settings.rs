@@ -24,8 +24,9 @@ pub mod limits {
     pub const BATCH_SIZE_DEFAULT: u32 = 32;
     /// How long an idle queue waits before it looks again, unless it is woken (SPEC D15).
     pub const IDLE_SLEEP_DEFAULT: Duration = Duration::from_millis(200);
-    /// How long a claim holds without being renewed.
-    pub const LEASE_DEFAULT: Duration = Duration::from_mins(1);
+    /// How long a claim holds without being renewed: after so long without a sign of life a worker counts as stuck, and its messages
+    /// are taken from it (SPEC D12, D15). It is renewed all the while, so that a shorter one costs little and takes them sooner.
+    pub const LEASE_DEFAULT: Duration = Duration::from_mins(10);
     /// The shortest lease: it is renewed three times before it lapses, and a database may take its time.
     pub const LEASE_MIN: Duration = Duration::from_secs(1);
     /// How long calls under way may go on after a stop.
@@ -51,7 +52,7 @@ pub struct Queue {
     pub retry: Retry,
     /// Whether an operator may send its dead messages again (SPEC D17).
     pub requeue: bool,
-    /// How long a claim holds without being renewed: longer than a call may take.
+    /// How long a claim holds without being renewed: longer than a call may take. What a dead worker held waits for so long.
     pub lease: Duration,
     /// Which key its calls carry.
     pub key: OutboundKey,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido::destination::Job;
-use ichido::worker::{BuildError, Queue, Target, Worker};
+use ichido::worker::{BuildError, Queue, Target, Worker, limits};
 use ichido_core::retry::{Jitter, Retry, Schedule, ScheduleError};
 
 use crate::both_databases;
@@ -70,4 +70,15 @@ both_databases! {
         worker.stop();
         worker.ended().await;
     }
+}
+
+/// SPEC D15, for whoever writes no configuration.
+#[test]
+fn what_nobody_says_is_as_the_specification_has_it() {
+    let queue = Queue::new("orders", "broker");
+    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
+    assert_eq!(
+        (queue.lease, limits::IDLE_SLEEP_DEFAULT),
+        (Duration::from_mins(10), Duration::from_millis(200))
+    );
 }
