@@ -278,8 +278,10 @@ pub(crate) fn operate(
         | Event::Failed { .. }
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. } => Err(Why::NotFromHere),
-        // The new one would be done beside it.
-        Event::Requeued { .. } | Event::Replaced if standing == Standing::Replaced => Err(Why::HasSuccessor),
+        // The new one would be done beside it; and a discard, which can be thought over, would take away what says so.
+        Event::Requeued { .. } | Event::Replaced | Event::Discarded if standing == Standing::Replaced => {
+            Err(Why::HasSuccessor)
+        }
         Event::CameDue
         | Event::Spent
         | Event::LateSuccess { .. }

@@ -278,10 +278,8 @@ async fn by_id(
     let cannot = failed("the letters cannot be read");
     let found = store.letter_find(&args.ids).await.map_err(&cannot)?;
     let now = store.now().await.map_err(&cannot)?;
-    let judged = |letter: &LetterRow| match work {
-        Work::Requeue { .. } => policies.judge(letter, now).map_err(|refusal| refusal.to_string()),
-        Work::Discard => Ok(()),
-    };
+    let judged =
+        |letter: &LetterRow| work.judge(policies, letter, now).map_err(|refusal| refusal.to_string());
     let note = Note { actor: Some(settings.by.clone()), excerpt: args.reason.clone(), ..Note::default() };
     let event = |letter: &LetterRow, now| match work {
         Work::Requeue { .. } => policies.event(letter, now),

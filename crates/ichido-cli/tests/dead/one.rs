@@ -131,6 +131,24 @@ both_databases! {
         assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
     }
 
+    /// It is closed for another reason, which a discard must not hide.
+    #[test]
+    async fn a_letter_that_was_replaced_is_not_said_to_be_discarded(place: Place) {
+        let old = place.dead("orders", 1).await[0].to_string();
+        std::fs::write(place.folder().join("request.json"), "{}").expect("written");
+        assert_eq!(place.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
+        let discard = ["discard", &old, "--reason", "test data"];
+        for arguments in [&[&discard[..], &["--dry-run"]].concat(), &discard[..]] {
+            let left = place.run(arguments);
+            assert_eq!(left.code, Some(1), "{left:?}");
+            assert!(left.out.starts_with(&format!("{old}: refused: a new message was made from it")), "{left:?}");
+        }
+        let many = place.run(&["discard", "--replaced", "--yes", "--reason", "test data"]);
+        assert!(many.code == Some(1) && many.out.starts_with("0 of 1 dead letters would be discarded"), "{many:?}");
+        assert_eq!(place.json(&["list", "--replaced"]).len(), 1);
+        assert!(place.json(&["list", "--discarded"]).is_empty());
+    }
+
     #[test]
     async fn what_took_effect_is_done_once_more_only_when_that_is_said(place: Place) {
         let old = place.arrived("mail", Failure::ForGood).await.to_string();

@@ -316,6 +316,10 @@ both_databases! {
         fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(fixture.take(&[old], REQUEUE).await, [LetterStepped::Refused(Why::HasSuccessor)]);
         assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
+        // Nor discarded, from where it could be requeued beside the new one.
+        assert_eq!(fixture.take(&[old], Event::Discarded).await, [LetterStepped::Refused(Why::HasSuccessor)]);
+        assert_eq!(fixture.step(old, Event::Discarded).await, Stepped::Refused(Why::HasSuccessor));
+        assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
         let again = fixture.store.letter_replace(old, message("k3"), &by_olivia()).await.unwrap();
         assert_eq!(again, Replaced::Refused(Why::HasSuccessor));
         fixture.assert_counts(&[("queued", 1)]).await;

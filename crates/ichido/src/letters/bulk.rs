@@ -6,8 +6,8 @@ use ichido_core::lifecycle::{Event, Why};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped};
-use ichido_store::message::Note;
+use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
+use ichido_store::message::{LetterState, Note};
 use uuid::Uuid;
 
 use super::canary::{Canary, Watched, goal};
@@ -42,6 +42,16 @@ pub enum Work {
 }
 
 impl Work {
+    /// Whether it would be done with a letter, or why not. A discard asks nothing of the queue.
+    pub fn judge(self, policies: &Policies, letter: &LetterRow, now: Timestamp) -> Result<(), Refusal> {
+        match (self, letter.state, letter.standing) {
+            (Self::Requeue { .. }, ..) => policies.judge(letter, now),
+            (Self::Discard, LetterState::Parked, _) => Err(Refusal::Parked),
+            (Self::Discard, LetterState::Dead, Standing::Replaced) => Err(Refusal::HasSuccessor),
+            (Self::Discard, LetterState::Dead, Standing::Open | Standing::Discarded) => Ok(()),
+        }
+    }
+
     const fn resolution(self) -> Resolution {
         match self {
             Self::Requeue { .. } => Resolution::Requeued,
@@ -211,7 +221,10 @@ impl Bulk<'_> {
         for (letter, stepped) in page.iter().zip(stepped) {
             match stepped {
                 LetterStepped::Now(_) => {
-                    tell_resolved(&letter.queue, self.work.resolution(), letter.since, now);
+                    // Who discards once more waited for nothing.
+                    if letter.standing == Standing::Open {
+                        tell_resolved(&letter.queue, self.work.resolution(), letter.since, now);
+                    }
                     moved.push(letter.id);
                 }
                 LetterStepped::NoLetter => report.gone += 1,

@@ -37,18 +37,32 @@ pub(super) fn goal(step: usize, total: u64) -> Option<u64> {
 pub(super) enum Sign {
     /// Its first try has not ended.
     Waiting,
+    /// Its first try was a success.
     Well,
     /// A try failed, whatever becomes of it later.
     Ill,
+    /// Nothing: somebody took it back.
+    Nothing,
 }
 
-/// What a message shows by where it is and how often it was tried since it was requeued.
+/// What a message shows by where it is and how often it was tried since it was requeued. It must not matter when one looks: what
+/// failed and was sent by the next try, between two looks, failed all the same.
 pub(super) const fn sign(stage: Stage, tries: u32) -> Sign {
     match (stage, tries) {
-        (Stage::Sent | Stage::Cancelled, _) => Sign::Well,
+        (Stage::Cancelled, 0) => Sign::Nothing,
+        (Stage::Sent, 0 | 1) => Sign::Well,
         // A try that is under way counts, so the first one is 1 in it and 0 before it.
         (Stage::Queued, 0) | (Stage::Sending, 0 | 1) => Sign::Waiting,
-        (Stage::Queued | Stage::Sending | Stage::Failed | Stage::Parked | Stage::Dead, _) => Sign::Ill,
+        (
+            Stage::Queued
+            | Stage::Sending
+            | Stage::Sent
+            | Stage::Failed
+            | Stage::Parked
+            | Stage::Dead
+            | Stage::Cancelled,
+            _,
+        ) => Sign::Ill,
     }
 }
 
@@ -57,7 +71,7 @@ pub(super) const fn sign(stage: Stage, tries: u32) -> Sign {
 pub struct Watched {
     /// Not ended yet.
     pub waiting: u64,
-    /// Sent.
+    /// Sent by the first try.
     pub well: u64,
     /// Failed at least once.
     pub ill: u64,
@@ -69,6 +83,7 @@ impl Watched {
             Sign::Waiting => self.waiting += 1,
             Sign::Well => self.well += 1,
             Sign::Ill => self.ill += 1,
+            Sign::Nothing => (),
         }
     }
 }
@@ -80,7 +95,7 @@ pub(super) enum Next {
     Widen,
     /// Not all have ended.
     Wait,
-    /// Too many failed, or they do not end.
+    /// Too many failed, they do not end, or they show nothing.
     Halt,
 }
 
@@ -89,6 +104,9 @@ pub(super) fn judge(watched: Watched, canary: Canary, is_over: bool) -> Next {
     let Watched { waiting, well, ill } = watched;
     let all = waiting.saturating_add(well).saturating_add(ill);
     if u64::from(canary.failures_percent_max).saturating_mul(all) < ill.saturating_mul(100) {
+        Next::Halt
+    } else if all == 0 {
+        // All were taken back: nobody knows what the others would meet.
         Next::Halt
     } else if waiting == 0 {
         Next::Widen

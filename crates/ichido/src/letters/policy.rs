@@ -117,7 +117,7 @@ impl fmt::Display for Refusal {
             Self::EffectUnknown => "it may have taken effect, and sending it again could do it twice; find out, and decide it first",
             Self::KeyForgotten => "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first",
             Self::WasDone => "it took effect; discard it",
-            Self::HasSuccessor => "a new message was made from it; sending both could do it twice",
+            Self::HasSuccessor => "a new message was made from it, and is looked after in its place; sending both could do it twice",
             Self::Parked => "it is parked: its effect is unknown; find out, and decide it",
         })
     }

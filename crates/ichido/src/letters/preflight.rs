@@ -6,7 +6,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
 
-use super::bulk::{Bulk, Work};
+use super::bulk::Bulk;
 use super::policy::Refusal;
 
 /// What a bulk would do, counted letter by letter as they stand.
@@ -52,11 +52,7 @@ impl Bulk<'_> {
             for letter in &page {
                 preflight.matched += 1;
                 let queue = letter.queue.as_str().to_owned();
-                let judged = match self.work {
-                    Work::Requeue { .. } => self.policies.judge(letter, as_of),
-                    Work::Discard => Ok(()),
-                };
-                if let Err(reason) = judged {
+                if let Err(reason) = self.work.judge(self.policies, letter, as_of) {
                     *preflight.refused.entry((queue, reason)).or_default() += 1;
                     continue;
                 }

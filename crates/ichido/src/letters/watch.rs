@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::bulk::{Bulk, Ended, limits};
-use super::canary::{Canary, Next, Watched, judge, sign};
+use super::canary::{Canary, Next, Sign, Watched, judge, sign};
 
 impl Bulk<'_> {
     /// Looks at messages until all have ended well enough, which is `None`, or the bulk has.
@@ -21,8 +21,13 @@ impl Bulk<'_> {
         loop {
             let is_over = until <= Instant::now();
             let mut watched = Watched::default();
-            for (_, stage, tries) in self.store.message_stages(ids).await? {
-                watched.add(sign(stage, tries));
+            let stages = self.store.message_stages(ids).await?;
+            for (_, stage, tries) in &stages {
+                watched.add(sign(*stage, *tries));
+            }
+            // Only what was sent, or taken back, is ever forgotten.
+            for _ in stages.len()..ids.len() {
+                watched.add(Sign::Well);
             }
             tell(watched);
             match judge(watched, canary, is_over) {

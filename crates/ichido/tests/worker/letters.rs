@@ -9,7 +9,7 @@ use ichido::letters::{
     limits,
 };
 use ichido_core::lifecycle::{Event, Failure, Stage};
-use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::action::Action;
@@ -229,6 +229,24 @@ both_databases! {
         worker.stop();
         let told = fixture.told(report.operation).await;
         assert_eq!((told[0].kind.as_str(), told[1].to.as_str()), ("requeue_canary", "halted"));
+    }
+
+    /// What the next try mends between two looks failed all the same.
+    #[test]
+    async fn a_canary_halts_though_the_next_tries_are_successes(fixture: Fixture) {
+        fixture.dead(200).await;
+        let far = Far::default();
+        let handler = far.handler(|_, job| async move {
+            if job.attempt == 1 { Err(Failed::retry("still shaky")) } else { Ok(Done::default()) }
+        });
+        let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::OUTBOX };
+        let worker = fixture.work_as(handler, |queue| queue.retry = soon);
+        let policies = allowed();
+        let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
+        let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
+        assert!(report.moved == 2 && 1 <= watched.ill, "{report:?}");
+        fixture.until_count(Stage::Sent, 2).await;
+        worker.stop();
     }
 
     #[test]

@@ -39,7 +39,9 @@ fn a_failure_shows_though_the_message_is_tried_again() {
         (Stage::Sending, 2, Sign::Ill),
         (Stage::Dead, 1, Sign::Ill),
         (Stage::Parked, 1, Sign::Ill),
-        (Stage::Cancelled, 0, Sign::Well),
+        (Stage::Sent, 2, Sign::Ill),
+        (Stage::Cancelled, 0, Sign::Nothing),
+        (Stage::Cancelled, 1, Sign::Ill),
     ] {
         assert_eq!(sign(stage, tries), expected, "{stage:?} after {tries}");
     }
@@ -56,4 +58,5 @@ fn it_widens_when_all_ended_well_enough_and_halts_when_too_many_failed() {
     assert_eq!(judge(watched(8, 0, 2), canary, false), Next::Halt, "what the others do cannot mend it");
     assert_eq!(judge(watched(1, 9, 0), canary, true), Next::Halt, "it does not end");
     assert_eq!(judge(watched(0, 10, 0), canary, true), Next::Widen);
+    assert_eq!(judge(watched(0, 0, 0), canary, false), Next::Halt, "all were taken back, and show nothing");
 }
