@@ -7,7 +7,7 @@
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: tools, format, clippy, shipped, tests, docs, deny, fuzz (compiled only)
+  test                  everything CI checks: tools, format, clippy, shipped, tests, docs, deny, fuzz (compiled only), fuzz-api
   tidy                  the rules about the repository itself (also part of `test`)
   bench store [DATABASE]
                         the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on
@@ -17,11 +17,12 @@ Usage: cargo xtask <chore>
                         the worker beside the floor and beside a peer, likewise
   soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
+  fuzz-api              requests drawn from the API's description, sent to a server (a short form is part of `test`)
   help, --help, -h      this text";
 
 /// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
-const WORDS: [&str; 8] =
-    ["test", "tidy", "bench store", "bench once", "bench outbox", "soak", "fuzz", "help"];
+const WORDS: [&str; 9] =
+    ["test", "tidy", "bench store", "bench once", "bench outbox", "soak", "fuzz", "fuzz-api", "help"];
 
 /// A word that is further than this from a chore's is another word, not a slip of the finger.
 const SLIPS_MAX: usize = 2;
@@ -58,6 +59,8 @@ pub enum Chore {
         /// Seconds for each target.
         seconds: u32,
     },
+    /// Send a server what its description allows, and what it does not.
+    FuzzApi,
     /// Say what can be done.
     Help,
 }
@@ -114,6 +117,7 @@ impl Chore {
                 Ok(0) | Err(_) => Err(format!("`--seconds {count}`: a whole number above 0 is wanted")),
                 Ok(seconds) => Ok(Self::Fuzz { seconds }),
             },
+            ["fuzz-api"] => Ok(Self::FuzzApi),
             ["help"] => Ok(Self::Help),
             [word, ..] if !WORDS.iter().any(|known| known.split(' ').next() == Some(*word)) => {
                 Err(no_such_chore(word))

@@ -7,6 +7,7 @@
 
 pub mod chore;
 pub mod fuzz;
+pub mod fuzz_api;
 mod line;
 pub mod long;
 pub mod test;

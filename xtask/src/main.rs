@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use xtask::chore::{Chore, USAGE};
-use xtask::{fuzz, long, root, test, tidy};
+use xtask::{fuzz, fuzz_api, long, root, test, tidy};
 
 /// The chore ran and found something wrong.
 const FAILED: u8 = 1;
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Chore::BenchOutbox { database } => long::bench_outbox(&root(), database),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
+        Chore::FuzzApi => fuzz_api::run(&root(), fuzz_api::Form::Long),
         Chore::Help => {
             println!("{USAGE}");
             Ok(())

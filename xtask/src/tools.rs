@@ -8,6 +8,7 @@ mod debian;
 mod deny;
 mod nats;
 mod postgres;
+pub(crate) mod schemathesis;
 mod strace;
 
 use std::path::Path;

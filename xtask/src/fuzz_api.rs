@@ -1,0 +1,88 @@
+//! Draws requests from the API's own description and sends them to a running server.
+//!
+//! Guarantee: it fails where an answer is a 5xx, or is not what the description says. The dice are fixed, so that a run can be
+//! repeated. What never ends by itself, the stream of events, is left out.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::line::Line;
+use crate::tools::schemathesis;
+
+/// The seed of the dice.
+const SEED: &str = "4180";
+/// The most requests drawn for each operation.
+const EXAMPLES: &str = "200";
+/// The same in the form that is a part of `test`.
+const EXAMPLES_SHORT: &str = "20";
+/// The stream of events: it never ends by itself.
+const STREAM: &str = "/v1/events";
+
+/// How long it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As a part of `test`.
+    Short,
+    /// As a chore of its own.
+    Long,
+}
+
+/// Starts a server in an empty folder, and sends it what is drawn.
+pub fn run(root: &Path, form: Form) -> Result<(), String> {
+    let schemathesis = schemathesis::ensure(root)?;
+    Line::cargo(&["build", "--package", "ichido-cli"]).run(root)?;
+    let server = Server::start(root)?;
+    let examples = match form {
+        Form::Short => EXAMPLES_SHORT,
+        Form::Long => EXAMPLES,
+    };
+    let description = format!("{}/openapi.json", server.address);
+    schemathesis
+        .and(&["run", &description, "--max-examples", examples, "--seed", SEED, "--exclude-path", STREAM])
+        .and(&["--phases", "examples,coverage,fuzzing", "--exclude-checks", "positive_data_acceptance"])
+        .and(&["--generation-database", "none", "--no-color", "--continue-on-failure"])
+        .run(&server.folder)
+}
+
+/// A server that ends with this.
+struct Server {
+    child: Child,
+    address: String,
+    folder: PathBuf,
+}
+
+impl Server {
+    fn start(root: &Path) -> Result<Self, String> {
+        let folder = root.join("target/fuzz-api");
+        // What the last run left there; that there is nothing is fine.
+        _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut command = Command::new(root.join("target/debug/ichido"));
+        command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(&folder).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("`ichido serve` did not start: {error}"))?;
+        let out = child.stdout.take().expect("it was asked for");
+        let mut lines = BufReader::new(out).lines();
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| address(&line));
+        // Somebody must read on, or the server would wait for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        let mut server = Self { child, address: String::new(), folder };
+        server.address = address.ok_or("`ichido serve` ended before it said where it listens")?;
+        Ok(server)
+    }
+}
+
+/// The address in the line that says where it listens.
+fn address(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("listens at http://")?;
+    let address = rest.split([' ', '/', ',']).next()?;
+    Some(format!("http://{address}"))
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is told by its end alone; one that is gone already is fine.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
