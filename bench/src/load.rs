@@ -24,6 +24,8 @@ pub(crate) struct Target {
     pub(crate) path: &'static str,
     /// The key of the request with this number.
     pub(crate) key: Arc<dyn Fn(usize) -> String + Send + Sync>,
+    /// Its body.
+    pub(crate) body: Arc<dyn Fn(usize) -> String + Send + Sync>,
     /// So many different requests, over and over.
     pub(crate) numbers: usize,
     /// Whether each answer must be a replay.
@@ -108,14 +110,11 @@ impl Target {
 
     async fn call(&self, connection: &mut SendRequest<Full<Bytes>>, number: usize) {
         let number = number % self.numbers;
-        let body = format!(
-            r#"{{"url":"https://example.org/articles/{number}","source_hint":"share","created_from":"web"}}"#
-        );
         let request = Request::post(self.path)
             .header("host", "localhost")
             .header("content-type", "application/json")
             .header("idempotency-key", (self.key)(number))
-            .body(Full::from(body))
+            .body(Full::from((self.body)(number)))
             .expect("a request");
         let response = connection.send_request(request).await.expect("an answer");
         assert_eq!(response.status(), StatusCode::CREATED, "{}", self.path);

@@ -6,6 +6,7 @@ mod load;
 mod once;
 mod outbox;
 mod report;
+mod serve;
 mod sqlite;
 mod store;
 
@@ -37,8 +38,15 @@ async fn main() -> ExitCode {
         ["outbox-part", part, url, count] => {
             outbox::part::run(part, url, count.parse().expect("a number")).await;
         }
+        ["serve"] => {
+            serve::on_postgres().await;
+            serve::on_sqlite().await;
+        }
+        ["serve", "postgres"] => serve::on_postgres().await,
+        ["serve", "sqlite"] => serve::on_sqlite().await,
+        ["serve-by-hand", url] => serve::by_hand::serve(url).await,
         _ => {
-            eprintln!("usage: cargo xtask bench store|once|outbox [postgres|sqlite]");
+            eprintln!("usage: cargo xtask bench store|once|outbox|serve [postgres|sqlite]");
             return ExitCode::from(2);
         }
     }

@@ -140,6 +140,11 @@ async fn measure(address: SocketAddr) {
         address,
         path,
         key: Arc::new(|_| Uuid::now_v7().to_string()),
+        body: Arc::new(|number| {
+            format!(
+                r#"{{"url":"https://example.org/articles/{number}","source_hint":"share","created_from":"web"}}"#
+            )
+        }),
         numbers: usize::MAX,
         replays: false,
     };

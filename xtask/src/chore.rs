@@ -15,14 +15,26 @@ Usage: cargo xtask <chore>
   bench once [DATABASE] an endpoint behind the layer beside the same one bare, likewise
   bench outbox [DATABASE]
                         the worker beside the floor and beside a peer, likewise
+  bench serve [DATABASE]
+                        accepting over HTTP beside a handler written by hand, likewise
   soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   fuzz-api              requests drawn from the API's description, sent to a server (a short form is part of `test`)
   help, --help, -h      this text";
 
 /// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
-const WORDS: [&str; 9] =
-    ["test", "tidy", "bench store", "bench once", "bench outbox", "soak", "fuzz", "fuzz-api", "help"];
+const WORDS: [&str; 10] = [
+    "test",
+    "tidy",
+    "bench store",
+    "bench once",
+    "bench outbox",
+    "bench serve",
+    "soak",
+    "fuzz",
+    "fuzz-api",
+    "help",
+];
 
 /// A word that is further than this from a chore's is another word, not a slip of the finger.
 const SLIPS_MAX: usize = 2;
@@ -49,6 +61,11 @@ pub enum Chore {
     },
     /// Measure the worker.
     BenchOutbox {
+        /// On this database alone.
+        database: Option<Database>,
+    },
+    /// Measure accepting over HTTP.
+    BenchServe {
         /// On this database alone.
         database: Option<Database>,
     },
@@ -106,8 +123,10 @@ impl Chore {
             ["bench", "once", word] => Ok(Self::BenchOnce { database: Some(Database::parse(word)?) }),
             ["bench", "outbox"] => Ok(Self::BenchOutbox { database: None }),
             ["bench", "outbox", word] => Ok(Self::BenchOutbox { database: Some(Database::parse(word)?) }),
+            ["bench", "serve"] => Ok(Self::BenchServe { database: None }),
+            ["bench", "serve", word] => Ok(Self::BenchServe { database: Some(Database::parse(word)?) }),
             ["bench", ..] => {
-                Err("`bench` measures one thing: `bench store`, `bench once` or `bench outbox`".to_owned())
+                Err("`bench` measures one thing: `store`, `once`, `outbox` or `serve`".to_owned())
             }
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),

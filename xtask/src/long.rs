@@ -32,6 +32,12 @@ pub fn bench_outbox(root: &Path, database: Option<Database>) -> Result<(), Strin
     bench(root, "outbox", database)
 }
 
+/// Measures accepting over HTTP beside the handler that one would write by hand.
+pub fn bench_serve(root: &Path, database: Option<Database>) -> Result<(), String> {
+    Line::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
+    bench(root, "serve", database)
+}
+
 fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), String> {
     let line = Line::cargo(&["run", "--release", "--package", "ichido-bench", "--", what]);
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
