@@ -58,6 +58,8 @@ pub(crate) enum Ended {
     Cut {
         /// How many.
         connections: usize,
+        /// Whether a second signal came: nothing else is to be waited for either.
+        at_once: bool,
     },
 }
 
@@ -129,12 +131,12 @@ async fn drain(
         while connections.join_next().await.is_some() {}
         detached.await;
     };
-    tokio::select! {
+    let at_once = tokio::select! {
         () = ended => return Ended::Drained,
-        () = sleep(within) => {}
-        () = signals.next() => {}
-    }
-    Ended::Cut { connections: connections.len() }
+        () = sleep(within) => false,
+        () = signals.next() => true,
+    };
+    Ended::Cut { connections: connections.len(), at_once }
 }
 
 async fn serve_connection<A: Answers>(

@@ -72,7 +72,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     match ended {
         Ended::Drained => Ok(()),
-        Ended::Cut { connections } => Err(Exit::Cut(format!(
+        Ended::Cut { connections, .. } => Err(Exit::Cut(format!(
             "stopped before everything in flight had ended; connections cut: {connections}"
         ))),
     }

@@ -35,6 +35,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use self::limits::WAITERS_SHARE;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::listen::bounds::Bounds;
@@ -96,7 +97,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let api = Api {
         store: store.clone(),
         queues: Api::known(&setup.config.queues),
-        waiting: Waiting::start(store.clone()),
+        waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
         metrics: measured,
         worker_lives: lives(&worker),
     };
@@ -159,18 +160,30 @@ fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
 /// The server has ended; now the worker does, in good order unless a second signal came or comes.
 async fn stop(worker: &Running, setup: &Setup, ended: Ended, signals: &mut Signals) -> Result<(), Exit> {
     worker.stop();
-    if let Ended::Cut { connections } = ended {
-        worker.stop();
-        worker.ended().await;
-        return Err(Exit::Cut(format!("connections cut: {connections}; {}", worker::cut(&setup.config))));
-    }
-    tokio::select! {
-        () = worker.ended() => Ok(()),
-        () = signals.next() => {
+    let is_told = async {
+        match ended {
+            Ended::Cut { at_once: true, .. } => {}
+            Ended::Cut { .. } | Ended::Drained => signals.next().await,
+        }
+    };
+    let is_cut = tokio::select! {
+        () = worker.ended() => false,
+        () = is_told => {
             worker.stop();
             worker.ended().await;
-            Err(Exit::Cut(worker::cut(&setup.config)))
+            true
         }
+    };
+    let connections = match ended {
+        Ended::Drained => String::new(),
+        Ended::Cut { connections, .. } => format!("connections cut: {connections}; "),
+    };
+    match (is_cut, ended) {
+        (true, _) => Err(Exit::Cut(format!("{connections}{}", worker::cut(&setup.config)))),
+        (false, Ended::Cut { .. }) => {
+            Err(Exit::Cut(format!("{connections}the worker has ended in good order")))
+        }
+        (false, Ended::Drained) => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@
 //! `application/json` unless `content_type` says otherwise), or `body_base64` with a `content_type`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -23,7 +24,7 @@ use http_body_util::BodyExt as _;
 use ichido_core::json::Document;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::message::NewMessage;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -42,23 +43,24 @@ use crate::accept::Offer;
 const TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
+/// What a line may have.
+const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
+
 /// One message of a batch.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct Line<'a> {
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "lines are read by hand, so that the body stays as it is written; this is their schema"
+)]
+struct Line {
     /// The action's key.
-    #[serde(borrow)]
-    key: Cow<'a, str>,
+    key: String,
     /// The request as JSON: its text as it stands is the request.
-    #[serde(borrow, default)]
-    #[schema(value_type = Option<Object>)]
-    body: Option<&'a RawValue>,
-    /// The request as bytes.
-    #[serde(borrow, default)]
-    body_base64: Option<Cow<'a, str>>,
+    body: Option<serde_json::Value>,
+    /// The request as bytes, in base64.
+    body_base64: Option<String>,
     /// Its media type; `application/json` where `body` is given.
-    #[serde(borrow, default)]
-    content_type: Option<Cow<'a, str>>,
+    content_type: Option<String>,
 }
 
 /// What became of one line.
@@ -190,16 +192,22 @@ impl Batch<'_> {
 
     fn offer(&self, line: &[u8]) -> Result<Offer, Problem> {
         let wrong = |detail: String| Problem::new(Code::LineInvalid, detail);
+        let shape = || {
+            wrong("the line is no message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and nothing else".to_owned())
+        };
         // First by the strict reader: what two readers could understand in two ways is no message.
-        Document::parse(line, LINE_BYTES_MAX)
+        let document = Document::parse(line, LINE_BYTES_MAX)
             .map_err(|error| wrong(format!("the line is no clear JSON: {error}")))?;
-        let read: Line<'_> = serde_json::from_slice(line).map_err(|error| {
-            wrong(format!(
-                "the line is no message: {error}; write {{\"key\":\"…\",\"body\":…}}, or body_base64 and content_type"
-            ))
-        })?;
-        let key = IdempotencyKey::parse(&read.key).map_err(Problem::of_key)?;
-        let (body, type_default) = match (read.body, read.body_base64) {
+        let texts: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).map_err(|_| shape())?;
+        if !texts.keys().all(|name| MEMBERS.contains(&name.as_ref())) {
+            return Err(shape());
+        }
+        let text = |name: &str| match document.root().get(name) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(format!("{name} is no text"))),
+        };
+        let key = IdempotencyKey::parse(&text("key")?.ok_or_else(shape)?).map_err(Problem::of_key)?;
+        let (body, type_default) = match (texts.get("body"), text("body_base64")?) {
             (Some(body), None) => (body.get().as_bytes().to_vec(), Some("application/json")),
             (None, Some(text)) => {
                 let bytes = STANDARD.decode(text.as_bytes());
@@ -208,11 +216,10 @@ impl Batch<'_> {
             (Some(_), Some(_)) => {
                 return Err(wrong("the line has both body and body_base64; give one".to_owned()));
             }
-            (None, None) => {
-                return Err(wrong("the line has neither body nor body_base64; give one".to_owned()));
-            }
+            (None, None) => return Err(shape()),
         };
-        let content_type = read.content_type.as_deref().or(type_default);
+        let content_type = text("content_type")?;
+        let content_type = content_type.as_deref().or(type_default);
         let content_type = content_type.ok_or_else(|| {
             wrong("the line has body_base64 and no content_type; say what it is".to_owned())
         })?;

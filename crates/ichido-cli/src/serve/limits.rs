@@ -14,8 +14,8 @@ pub(crate) const BODY_BYTES_MAX: usize = REQUEST_BYTES_MAX;
 pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// The longest that a request may wait for its message to end.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
-/// The most requests that wait at once; more are answered at once that theirs has not ended yet.
-pub(crate) const WAITERS_MAX: usize = 10_000;
+/// One of so many requests at once may wait; more are told at once that theirs has not ended yet. So there is always room for others.
+pub(crate) const WAITERS_SHARE: usize = 2;
 /// How often those who wait are looked after, all by one statement.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The same when the store did not answer.

@@ -10,10 +10,12 @@ use axum::body::Body;
 use axum::response::IntoResponse as _;
 use http::header::HeaderName;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use ichido_core::key;
 use tower_service::Service as _;
+use tracing::Level;
 use uuid::Uuid;
 
 use super::access::Access;
@@ -63,10 +65,11 @@ impl Answers for Server {
         let _under_way = UnderWay::begin();
         let id = Uuid::now_v7().to_string();
         let method = method_word(request.method());
+        let key = tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten();
         let mut response = self.pass(request).await.unwrap_or_else(Problem::into_response);
         let status = response.status().as_u16();
         metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
-        tracing::info!(method, status, request_id = id, "answered");
+        tracing::info!(method, status, request_id = id, key, "answered");
         // A UUID is hexadecimal digits and hyphens.
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         response.map(|body| body.map_err(Into::into).boxed_unsync())
@@ -111,6 +114,12 @@ fn check_head(head: &Parts) -> Result<(), Problem> {
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }
     Ok(())
+}
+
+/// What logs carry of the key (SPEC C5): its hash; nothing where there is none, or no valid one.
+fn key_hash(headers: &HeaderMap) -> Option<String> {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    key::read(fields).ok().flatten().map(|key| key.log_hash())
 }
 
 /// A method for the metrics page; clients may make up as many as they like.

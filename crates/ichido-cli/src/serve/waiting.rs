@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY, WAITERS_MAX};
+use super::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY};
 
 /// How many wait, for the metrics page.
 pub(super) const WAITING: &str = "ichido_http_waiting";
@@ -27,8 +27,8 @@ pub(super) struct Waiting {
     stop: watch::Sender<bool>,
 }
 
-#[derive(Default)]
 struct Room {
+    waiters_max: usize,
     waiters: Mutex<Waiters>,
     /// Somebody came into the empty room.
     came: Notify,
@@ -41,9 +41,9 @@ struct Waiters {
 }
 
 impl Waiting {
-    /// Opens the room.
-    pub(super) fn start(store: Store) -> Self {
-        let room = Arc::new(Room::default());
+    /// Opens a room for so many.
+    pub(super) fn start(store: Store, waiters_max: usize) -> Self {
+        let room = Arc::new(Room { waiters_max, waiters: Mutex::default(), came: Notify::new() });
         let looking = tokio::spawn(look(Arc::clone(&room), store));
         Self { room, looking, stop: watch::channel(false).0 }
     }
@@ -75,7 +75,7 @@ impl Room {
     fn enter(self: &Arc<Self>, id: Uuid) -> Option<(Place, oneshot::Receiver<()>)> {
         let (tell, told) = oneshot::channel();
         let mut waiters = self.lock();
-        if WAITERS_MAX <= waiters.by_number.len() {
+        if self.waiters_max <= waiters.by_number.len() {
             return None;
         }
         let number = waiters.next;

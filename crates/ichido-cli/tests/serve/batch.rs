@@ -33,6 +33,9 @@ on_both! {
             r#"{"key":"b b","body":1}"#,
             r#"{"key":"b","body":{"idempotency_key":"c"}}"#,
             r#"{"key":"b","body_base64":"aGk=","content_type":"text/plain"}"#,
+            r#"{"key":7,"body":1}"#,
+            r#"[{"key":"c","body":1}]"#,
+            r#"{"content_type":"application/vnd.a+json","body": null ,"key":"\u0063"}"#,
         ];
         let answer = server.send(&batch(lines.join("\n"))).await;
         let results = results(&answer);
@@ -48,7 +51,7 @@ on_both! {
             told,
             [
                 (1, 201, ""), (2, 201, ""), (3, 409, "key_conflict"), (5, 400, line), (6, 400, line), (7, 400, line), (8, 400, line),
-                (9, 400, line), (10, 400, line), (11, 400, line), (12, 400, "key_invalid"), (13, 422, "key_disagrees"), (14, 201, ""),
+                (9, 400, line), (10, 400, line), (11, 400, line), (12, 400, "key_invalid"), (13, 422, "key_disagrees"), (14, 201, ""), (15, 400, line), (16, 400, line), (17, 201, ""),
             ],
             "{}", answer.text()
         );
@@ -58,6 +61,8 @@ on_both! {
         assert_eq!((stored.text(), stored.one("content-type")), (r#"{"x": 1}"#, Some("application/json")));
         let stored = server.get(&format!("{}/request", results[12]["href"].as_str().unwrap())).await;
         assert_eq!((stored.text(), stored.one("content-type")), ("hi", Some("text/plain")));
+        let stored = server.get(&format!("{}/request", results[15]["href"].as_str().unwrap())).await;
+        assert_eq!((stored.text(), stored.one("content-type")), ("null", Some("application/vnd.a+json")));
     }
 
     /// More lines than are put in at once: the order holds, and the whole again puts nothing in.

@@ -95,3 +95,30 @@ async fn a_second_signal_ends_it_at_once() {
     server.signal("TERM");
     assert_eq!(server.wait().await.0, Some(3));
 }
+
+/// The time to answer is over, and the worker still ends in good order: its call is not given up on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_never_ends_does_not_cost_a_call_its_end() {
+    let place = Place::new(On::Sqlite).await;
+    let flags = ["--drain-timeout", "50ms", "--body-idle-timeout", "1h", "--body-timeout", "1h"];
+    let mut server = place.serve(&flags);
+    let slow = Request::new("PUT", "/paper/faults").body(r#"{"latency_ms":700}"#);
+    assert_eq!(send(server.broker(), &slow).await.status(), 200);
+    let mut client = Client::connect(server.address).await;
+    client.write("POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: never\r\nContent-Length: 4\r\n\r\nab").await;
+    while !begun(&server).await {}
+    let put = server.send(&Request::put("k", "{}")).await;
+    while server.effects().await["effects"] != 1 {
+        tokio::task::yield_now().await;
+    }
+    server.signal("TERM");
+    let (code, log) = server.wait().await;
+    assert_eq!(
+        (code, log.contains("connections cut: 1; the worker has ended in good order")),
+        (Some(3), true),
+        "{log}"
+    );
+    let next = place.serve(&[]);
+    let message = next.get(put.one("location").unwrap()).await.json();
+    assert_eq!((&message["status"], &message["tries"]), (&"sent".into(), &1.into()));
+}

@@ -113,3 +113,25 @@ async fn a_refused_message_is_not_waited_for() {
     let other = Request::put("k", "{\"qty\":2}").to("/v1/queues/demo/messages?wait=30s");
     assert_eq!(problem(&server.send(&other).await), (409, "key_conflict".to_owned()));
 }
+
+/// Half of the requests at once may wait: the others have room, and whoever is one too many is told at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_wait_leave_room_for_others() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&["--connections-max", "4"]);
+    assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+    let mut waiters = Vec::new();
+    for number in 0..2 {
+        let mut client = Client::connect(server.address).await;
+        client.write(waiting(&format!("k-{number}"), "30s").bytes()).await;
+        waiters.push(client);
+    }
+    server.until_waiting(2).await;
+    let one_more = server.send(&waiting("k-2", "30s")).await;
+    assert_eq!((one_more.status(), one_more.one("idempotency-status")), (202, Some("processing")));
+    server.until_waiting(2).await;
+    assert_eq!(server.post("/v1/queues/demo/resume").await.status(), 200);
+    for mut client in waiters {
+        assert_eq!(client.answer().await.status(), 200);
+    }
+}
