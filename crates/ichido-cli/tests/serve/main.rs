@@ -10,11 +10,13 @@ mod message;
 
 mod accepting;
 mod access;
+mod away;
 mod batch;
 mod client;
 mod limits;
 mod program;
 mod reading;
+mod sending;
 mod setup;
 mod stopping;
 mod waiting;
