@@ -108,7 +108,7 @@ impl Server {
         let mut child = command.spawn().expect("a server");
         let mut lines = BufReader::new(child.stdout.take().expect("asked for")).lines();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
-            let (_, rest) = line.split_once("listens at http://")?;
+            let (_, rest) = line.split_once("serving on http://")?;
             rest.split([' ', '/', ',']).next()?.parse().ok()
         });
         std::thread::spawn(move || lines.for_each(drop));

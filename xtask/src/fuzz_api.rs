@@ -74,7 +74,7 @@ impl Server {
 
 /// The address in the line that says where it listens.
 fn address(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("listens at http://")?;
+    let (_, rest) = line.split_once("serving on http://")?;
     let address = rest.split([' ', '/', ',']).next()?;
     Some(format!("http://{address}"))
 }

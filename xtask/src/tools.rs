@@ -1,13 +1,15 @@
 //! What the tests need beyond Rust: found, or installed, or asked for.
 //!
-//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. PostgreSQL, nats-server and strace are
+//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. PostgreSQL, nats-server, curl and strace are
 //! installed only as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
 //! what to install. Nothing here starts a server.
 
+mod curl;
 mod debian;
 mod deny;
 mod nats;
 mod postgres;
+mod program;
 pub(crate) mod schemathesis;
 mod strace;
 
@@ -32,10 +34,11 @@ impl Tools {
 pub fn ensure(root: &Path) -> Result<Tools, String> {
     let postgres = postgres::ensure(root)?;
     println!("PostgreSQL {} in {}", postgres.major, postgres.folder.display());
-    println!("nats-server {}", nats::ensure(root)?);
+    println!("nats-server {}", nats::NATS.ensure(root)?);
+    println!("curl {}", curl::CURL.ensure(root)?);
     // Elsewhere there is no such thing, and the tests that use it are not built.
     if cfg!(target_os = "linux") {
-        println!("strace {}", strace::ensure(root)?);
+        println!("strace {}", strace::STRACE.ensure(root)?);
     }
     let deny = deny::ensure(root)?;
     println!("cargo-deny by `{deny}`");

@@ -40,7 +40,7 @@ pub(crate) async fn serve(url: &str) {
         Router::new().route("/messages", post(on_postgres)).with_state(pool)
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    println!("listens at http://{}", listener.local_addr().expect("an address"));
+    println!("serving on http://{}", listener.local_addr().expect("an address"));
     axum::serve(listener, router).await.expect("served");
 }
 

@@ -1,32 +1,15 @@
 //! nats-server, of which tests start their own.
 
-use std::path::Path;
+use super::program::Program;
 
-use super::debian;
-use crate::line::Line;
-
-/// What a person can do where we do not install.
-const ADVICE: &str = "\
+pub(super) const NATS: Program = Program {
+    name: "nats-server",
+    version,
+    advice: "\
 the tests publish to servers of NATS that they start themselves, and nats-server is not on PATH.
 Install it with `sudo apt-get install nats-server` (Debian, Ubuntu) or `brew install nats-server` (macOS), or put the
-binary from https://github.com/nats-io/nats-server/releases there. No server has to run.";
-
-/// Finds nats-server and tells its version; as root on Debian, installs it first if need be.
-pub(super) fn ensure(root: &Path) -> Result<String, String> {
-    if let Some(found) = find(root) {
-        return Ok(found);
-    }
-    if !debian::is_root_on_it(root) {
-        return Err(ADVICE.to_owned());
-    }
-    println!("nats-server is missing; installing it");
-    debian::install(root, "nats-server").map_err(|error| format!("{error}\n{ADVICE}"))?;
-    find(root).ok_or_else(|| ADVICE.to_owned())
-}
-
-fn find(root: &Path) -> Option<String> {
-    version(&Line::new("nats-server", &["--version"]).answer(root)?).map(str::to_owned)
-}
+binary from https://github.com/nats-io/nats-server/releases there. No server has to run.",
+};
 
 /// The version in `nats-server: v2.9.10`.
 fn version(answer: &str) -> Option<&str> {

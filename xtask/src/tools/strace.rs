@@ -1,31 +1,14 @@
 //! strace, with which a test counts how often the disk was waited for.
 
-use std::path::Path;
+use super::program::Program;
 
-use super::debian;
-use crate::line::Line;
-
-/// What a person can do where we do not install.
-const ADVICE: &str = "\
+pub(super) const STRACE: Program = Program {
+    name: "strace",
+    version,
+    advice: "\
 the tests count syncs of the disk with strace, which is not on PATH.
-Install it with `sudo apt-get install strace` (Debian, Ubuntu) or `sudo dnf install strace` (Fedora).";
-
-/// Finds strace and tells its version; as root on Debian, installs it first if need be.
-pub(super) fn ensure(root: &Path) -> Result<String, String> {
-    if let Some(found) = find(root) {
-        return Ok(found);
-    }
-    if !debian::is_root_on_it(root) {
-        return Err(ADVICE.to_owned());
-    }
-    println!("strace is missing; installing it");
-    debian::install(root, "strace").map_err(|error| format!("{error}\n{ADVICE}"))?;
-    find(root).ok_or_else(|| ADVICE.to_owned())
-}
-
-fn find(root: &Path) -> Option<String> {
-    version(&Line::new("strace", &["--version"]).answer(root)?).map(str::to_owned)
-}
+Install it with `sudo apt-get install strace` (Debian, Ubuntu) or `sudo dnf install strace` (Fedora).",
+};
 
 /// The version in `strace -- version 6.1` and what follows.
 fn version(answer: &str) -> Option<&str> {

@@ -15,6 +15,7 @@ mod batch;
 mod client;
 mod limits;
 mod program;
+mod quickstart;
 mod reading;
 mod sending;
 mod setup;

@@ -1,0 +1,33 @@
+//! curl, with which the commands of the README are run as they stand there.
+
+use super::program::Program;
+
+pub(super) const CURL: Program = Program {
+    name: "curl",
+    version,
+    advice: "\
+the tests run the commands of the README, which call curl, and it is not on PATH.
+Install it with `sudo apt-get install curl` (Debian, Ubuntu) or `sudo dnf install curl` (Fedora).",
+};
+
+/// The version in `curl 7.88.1 (x86_64-pc-linux-gnu) …`.
+fn version(answer: &str) -> Option<&str> {
+    answer.lines().next()?.strip_prefix("curl ")?.split(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_curl_says() {
+        assert_eq!(version("curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/7.88.1\n"), Some("7.88.1"));
+    }
+
+    #[test]
+    fn a_program_that_only_bears_the_name_is_not_taken() {
+        for answer in ["", "7.88.1", "curly 1.0"] {
+            assert_eq!(version(answer), None, "{answer:?}");
+        }
+    }
+}
