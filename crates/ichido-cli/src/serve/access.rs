@@ -17,11 +17,11 @@ use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::token::Token;
 use subtle::ConstantTimeEq as _;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::caller::Caller;
-use super::limits::{TOKENS_FRESH, TOKENS_STALE};
+use super::limits::{TOKENS_AGAIN_AFTER, TOKENS_FRESH, TOKENS_STALE, TOKENS_WITHIN};
 use super::problem::{Code, Problem};
 use crate::clock;
 use crate::token;
@@ -34,8 +34,8 @@ pub(super) struct Access {
     store: Store,
     is_loopback: bool,
     known: Mutex<Option<Known>>,
-    /// Held by the one that reads the list anew.
-    reading: tokio::sync::Mutex<()>,
+    /// Held by the one that reads the list anew; since when that did not work, if it did not.
+    reading: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// The tokens, and when they were read.
@@ -51,7 +51,7 @@ impl Access {
             store,
             is_loopback: listens_on.ip().is_loopback(),
             known: Mutex::new(None),
-            reading: tokio::sync::Mutex::new(()),
+            reading: tokio::sync::Mutex::new(None),
         }
     }
 
@@ -77,34 +77,34 @@ impl Access {
     }
 
     async fn known(&self) -> Result<Known, Problem> {
+        let fresh = |known: &Known| known.at.elapsed() < TOKENS_FRESH;
         let last = self.last();
-        if let Some(known) = &last
-            && known.at.elapsed() < TOKENS_FRESH
-        {
-            return Ok(known.clone());
+        if let Some(known) = last.clone().filter(fresh) {
+            return Ok(known);
         }
-        let good = last.filter(|known| known.at.elapsed() < TOKENS_STALE);
         // While somebody reads, the others go by what is known; without that they wait.
-        let reading = match &good {
+        let still_good = |known: &Known| known.at.elapsed() < TOKENS_STALE;
+        let good = last.filter(still_good);
+        let mut failed_at = match &good {
             Some(known) => match self.reading.try_lock() {
                 Ok(reading) => reading,
                 Err(_) => return Ok(known.clone()),
             },
             None => self.reading.lock().await,
         };
-        if let Some(known) = self.last().filter(|known| known.at.elapsed() < TOKENS_FRESH) {
+        if let Some(known) = self.last().filter(fresh) {
             return Ok(known);
         }
-        let read = self.read().await;
-        drop(reading);
-        match (read, good) {
-            (Ok(known), _) => Ok(known),
-            (Err(error), Some(known)) => {
-                tracing::warn!(%error, "the list of tokens could not be read anew");
-                Ok(known)
+        let is_tried = failed_at.is_none_or(|at| TOKENS_AGAIN_AFTER <= at.elapsed());
+        if is_tried {
+            match timeout(TOKENS_WITHIN, self.read()).await {
+                Ok(Ok(known)) => return Ok(known),
+                Ok(Err(error)) => tracing::warn!(%error, "the list of tokens could not be read anew"),
+                Err(_) => tracing::warn!(within = ?TOKENS_WITHIN, "the list of tokens was not read in time"),
             }
-            (Err(error), None) => Err(Problem::of_store(&error)),
+            *failed_at = Some(Instant::now());
         }
+        good.filter(still_good).ok_or_else(Problem::unavailable)
     }
 
     async fn read(&self) -> Result<Known, StoreError> {

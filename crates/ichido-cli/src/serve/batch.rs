@@ -130,7 +130,7 @@ impl LineResult {
 )]
 pub(super) async fn accept_batch(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {

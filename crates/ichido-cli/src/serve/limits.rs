@@ -36,5 +36,9 @@ pub(crate) const READY_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) const NODE_LIVES: Duration = Duration::from_secs(30);
 /// How old the list of tokens may be before it is read again. A token that was revoked lets nobody in after this and one look.
 pub(crate) const TOKENS_FRESH: Duration = Duration::from_secs(2);
+/// How long reading the list may take, and for how long it is not tried again once it could not be read: nobody waits in line for a
+/// store that does not answer.
+pub(crate) const TOKENS_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const TOKENS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How old it may be when the store cannot be asked: the bound on how long a revoked token can be good for.
 pub(crate) const TOKENS_STALE: Duration = Duration::from_secs(10);

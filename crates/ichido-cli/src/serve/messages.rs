@@ -66,7 +66,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 )]
 pub(super) async fn accept(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -204,7 +204,7 @@ fn trace(headers: &HeaderMap) -> Option<String> {
 )]
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(id): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -228,7 +228,7 @@ pub(super) async fn show(
 )]
 pub(super) async fn events(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(id): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -252,7 +252,7 @@ pub(super) async fn events(
 )]
 pub(super) async fn request_bytes(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(id): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {

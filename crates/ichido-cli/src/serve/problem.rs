@@ -167,17 +167,17 @@ impl Problem {
         }
     }
 
+    /// The store cannot be used, and nothing was done.
+    pub(crate) fn unavailable() -> Self {
+        let detail = "the store cannot be used at the moment; nothing was done; send the same request again";
+        Self { retry_after: Some(STORE_RETRY_AFTER), ..Self::new(Code::StoreUnavailable, detail) }
+    }
+
     /// What the store said. The cause goes into the log: it may name hosts and files.
     pub(crate) fn of_store(error: &StoreError) -> Self {
         tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
         match error {
-            StoreError::Busy | StoreError::Unavailable(_) => Self {
-                retry_after: Some(STORE_RETRY_AFTER),
-                ..Self::new(
-                    Code::StoreUnavailable,
-                    "the store cannot be used at the moment; nothing was done; send the same request again",
-                )
-            },
+            StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),
             StoreError::Unknown(_) => Self {
                 retry_after: Some(STORE_RETRY_AFTER),
                 ..Self::new(

@@ -31,7 +31,7 @@ use super::show::{Counts, Node, Nodes, ProblemDetails, Queue, Queues};
 )]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     parameters(&uri, &[])?;
@@ -54,7 +54,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn pause(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(queue): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -76,7 +76,7 @@ pub(super) async fn pause(
 )]
 pub(super) async fn resume(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     Segment(queue): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -139,7 +139,7 @@ async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Que
 )]
 pub(super) async fn nodes(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Arc<Caller>>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let of_store = |error: StoreError| Problem::of_store(&error);

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_core::key;
+use metrics::Gauge;
 use tower_service::Service as _;
 use tracing::Level;
 use uuid::Uuid;
@@ -39,12 +40,13 @@ pub(super) struct Server {
     api: Arc<Api>,
     access: Access,
     limits: Limits,
+    under_way: Gauge,
 }
 
 impl Server {
     pub(super) fn new(api: Api, access: Access, limits: Limits) -> Self {
         let api = Arc::new(api);
-        Self { router: router(Arc::clone(&api)), api, access, limits }
+        Self { router: router(Arc::clone(&api)), api, access, limits, under_way: metrics::gauge!(UNDER_WAY) }
     }
 
     async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
@@ -52,7 +54,7 @@ impl Server {
         check_head(&head)?;
         if !is_public(head.uri.path()) {
             let caller = self.access.admit(&head.method, &head.uri, &head.headers).await?;
-            head.extensions.insert(caller);
+            head.extensions.insert(Arc::new(caller));
         }
         let body = Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
         let answered = self.router.clone().call(Request::from_parts(head, body)).await;
@@ -62,7 +64,7 @@ impl Server {
 
 impl Answers for Server {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let _under_way = UnderWay::begin();
+        let _under_way = UnderWay::begin(&self.under_way);
         let id = Uuid::now_v7().to_string();
         let method = method_word(request.method());
         let key = tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten();
@@ -81,18 +83,18 @@ impl Answers for Server {
 }
 
 /// Counts one request as under way for as long as it lives, hung up on or not.
-struct UnderWay;
+struct UnderWay<'a>(&'a Gauge);
 
-impl UnderWay {
-    fn begin() -> Self {
-        metrics::gauge!(UNDER_WAY).increment(1);
-        Self
+impl<'a> UnderWay<'a> {
+    fn begin(gauge: &'a Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        metrics::gauge!(UNDER_WAY).decrement(1);
+        self.0.decrement(1);
     }
 }
 

@@ -162,3 +162,20 @@ async fn any_bytes_may_be_a_message() {
         }
     }
 }
+
+/// SPEC C5: logs carry the hash of the key, and neither the key nor the body.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_logged_has_the_hash_of_the_key_alone() {
+    let place = super::program::Place::new(super::program::On::Sqlite).await;
+    let mut server = place.serve(&["--log", "debug"]);
+    let key = ichido_core::key::IdempotencyKey::parse("very-secret-key").unwrap();
+    let put = Request::put(key.as_str(), r#"{"card":"4111-1111"}"#).to("/v1/queues/demo/messages?wait=30s");
+    let answer = server.send(&put).await;
+    assert_eq!(answer.json()["status"], "sent");
+    assert_eq!(server.send(&Request::put(key.as_str(), "{]")).await.status(), 400);
+    server.signal("TERM");
+    let (code, log) = server.wait().await;
+    assert_eq!(code, Some(0));
+    assert!(log.contains(&key.log_hash()) && log.contains(answer.one("x-request-id").unwrap()), "{log}");
+    assert!(!log.contains("very-secret-key") && !log.contains("4111"), "{log}");
+}
