@@ -38,9 +38,12 @@ pub fn run(root: &Path, form: Form) -> Result<(), String> {
         Form::Long => EXAMPLES,
     };
     let description = format!("{}/openapi.json", server.address);
+    let ours = |file: &str| root.join("xtask").join(file).to_string_lossy().into_owned();
     schemathesis
+        .env("SCHEMATHESIS_HOOKS", &ours("schemathesis_hooks.py"))
+        .and(&["--config-file", &ours("schemathesis.toml")])
         .and(&["run", &description, "--max-examples", examples, "--seed", SEED, "--exclude-path", STREAM])
-        .and(&["--phases", "examples,coverage,fuzzing", "--exclude-checks", "positive_data_acceptance"])
+        .and(&["--phases", "coverage,fuzzing,stateful", "--exclude-checks", "positive_data_acceptance"])
         .and(&["--generation-database", "none", "--no-color", "--continue-on-failure"])
         .run(&server.folder)
 }

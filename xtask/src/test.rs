@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::fuzz_api::{self, Form};
 use crate::line::Line;
 use crate::tools::{self, Tools};
 
@@ -32,7 +33,8 @@ fn run_steps(root: &Path, ran: &mut Vec<Ran>) -> Result<(), String> {
         timed(name, ran, || line.run(root))
             .map_err(|error| format!("step `{name}`: {error}\nTo run it alone:\n\n  {line}"))?;
     }
-    Ok(())
+    timed("fuzz-api", ran, || fuzz_api::run(root, Form::Short))
+        .map_err(|error| format!("step `fuzz-api`: {error}\nTo run it alone:\n\n  cargo xtask fuzz-api"))
 }
 
 fn steps(root: &Path, tools: &Tools) -> Vec<(&'static str, Line)> {
@@ -77,7 +79,7 @@ fn table(ran: &[Ran]) -> String {
     let total = Ran { name: "total", took: ran.iter().map(|step| step.took).sum() };
     let rows = ran.iter().chain([&total]);
     let rows: Vec<String> =
-        rows.map(|step| format!("{:<8}{:>8.1} s", step.name, step.took.as_secs_f64())).collect();
+        rows.map(|step| format!("{:<9}{:>7.1} s", step.name, step.took.as_secs_f64())).collect();
     rows.join("\n")
 }
 

@@ -245,7 +245,7 @@ pub(super) async fn events(
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
-        (status = 200, description = "The caller's bytes, under the caller's content type", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "The caller's bytes, under the caller's content type", body = serde_json::Value, content_type = "*/*"),
         (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
