@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::exit::Exit;
 use filter::Filter;
+pub(crate) use one::{Finding, decided};
 use settings::Settings;
 
 const AFTER_HELP: &str = "\
@@ -102,7 +103,7 @@ enum Command {
     Decide {
         /// What you found out
         #[arg(value_enum)]
-        finding: one::Finding,
+        finding: Finding,
         /// Their ids
         #[arg(required = true)]
         ids: Vec<Uuid>,

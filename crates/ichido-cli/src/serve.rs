@@ -12,27 +12,34 @@ mod answer;
 mod api;
 mod batch;
 mod caller;
+mod cursor;
+mod field;
 mod health;
 mod limits;
 mod messages;
 mod openapi;
 mod problem;
 mod queues;
+mod replace;
 mod request;
+mod search;
 mod server;
 mod setup;
 mod show;
+mod steps;
+mod told;
 mod waiting;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ichido::letters::Policies;
 use ichido::worker::Running;
 use ichido_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::limits::WAITERS_SHARE;
@@ -91,13 +98,16 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let measured = metrics::measure()?;
     server::describe_metrics();
     let folding = tokio::spawn(fold(measured.clone()));
+    let policies = Policies::of(&setup.config.queues, &targets);
     let worker = worker::start(&store, &setup.config, targets)
         .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     let worker = Arc::new(worker);
     let api = Api {
         store: store.clone(),
         queues: Api::known(&setup.config.queues),
+        policies,
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
+        listings: Semaphore::new(limits::LISTINGS_MAX),
         metrics: measured,
         worker_lives: lives(&worker),
     };

@@ -22,7 +22,7 @@ use crate::out;
 
 /// What a person found out.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Finding {
+pub(crate) enum Finding {
     /// It was done: a parked one counts as sent, a dead one says so from now on
     Done,
     /// It was not done: a parked one is sent again, a dead one may be requeued
@@ -33,7 +33,7 @@ pub(super) enum Finding {
 
 impl Finding {
     /// What follows for a letter. A dead one stays dead, and more is known of it.
-    const fn event(self, state: LetterState, now: Timestamp) -> Event {
+    pub(crate) const fn event(self, state: LetterState, now: Timestamp) -> Event {
         match (self, state) {
             (Self::Done, LetterState::Parked) => Event::Decided(Decision::WasDone),
             (Self::NotDone, LetterState::Parked) => Event::Decided(Decision::SendAgain),
@@ -63,7 +63,10 @@ pub(super) async fn decide(
     let mut refused = false;
     for (id, stepped) in ids.iter().zip(stepped) {
         let letter = letters.iter().find(|letter| letter.id == *id);
-        let (is_done, told) = told(stepped, letter);
+        let (is_done, told) = match decided(stepped, letter) {
+            Ok(told) => (true, told.to_owned()),
+            Err(why) => (false, format!("refused: {why}")),
+        };
         refused |= !is_done;
         if settings.json {
             out::line(json!({ "id": id.to_string(), "decided": is_done, "told": told }))?;
@@ -74,29 +77,28 @@ pub(super) async fn decide(
     if refused { Err(Exit::Found) } else { Ok(()) }
 }
 
-/// What became of a letter, in words.
-fn told(stepped: LetterStepped, letter: Option<&LetterRow>) -> (bool, String) {
-    let refused = |why: String| (false, format!("refused: {why}"));
+/// What became of a letter, in words, or why nothing did.
+pub(crate) fn decided(stepped: LetterStepped, letter: Option<&LetterRow>) -> Result<&'static str, String> {
     let travels = letter.and_then(|letter| letter.history.doubt).map(|doubt| doubt.travels_until);
     match (stepped, travels) {
-        (LetterStepped::Now(State::Sent), _) => (true, "it was done, and counts as sent".to_owned()),
-        (LetterStepped::Now(State::Queued { .. }), _) => (true, "it was not done, and is sent again".to_owned()),
+        (LetterStepped::Now(State::Sent), _) => Ok("it was done, and counts as sent"),
+        (LetterStepped::Now(State::Queued { .. }), _) => Ok("it was not done, and is sent again"),
         (LetterStepped::Now(State::Dead { effect: Effect::NotDone, .. }), _) => {
-            (true, "it was not done; it stays dead, and may be requeued".to_owned())
+            Ok("it was not done; it stays dead, and may be requeued")
         }
         (LetterStepped::Now(State::Dead { effect: Effect::Done, .. }), _) => {
-            (true, "it was done; it stays dead, and is not sent again".to_owned())
+            Ok("it was done; it stays dead, and is not sent again")
         }
-        (LetterStepped::Now(_), _) => (true, "it is dead, and its effect stays unknown".to_owned()),
+        (LetterStepped::Now(_), _) => Ok("it is dead, and its effect stays unknown"),
         (LetterStepped::Refused(Why::TooEarly), Some(until)) => {
-            refused(format!("its call may still be travelling until {until}; decide after that"))
+            Err(format!("its call may still be travelling until {until}; decide after that"))
         }
         (LetterStepped::Refused(Why::NotFromHere), _) => {
-            refused("what is known of its effect is known already, or it is dead already".to_owned())
+            Err("what is known of its effect is known already, or it is dead already".to_owned())
         }
-        (LetterStepped::Refused(why), _) => refused(why.to_string()),
+        (LetterStepped::Refused(why), _) => Err(why.to_string()),
         (LetterStepped::NoLetter, _) => {
-            refused("it is no dead or parked letter, or none any more; `ichido dead list --parked` lists those that are".to_owned())
+            Err("it is no dead or parked letter, or none any more; `ichido dead list --parked` lists those that are".to_owned())
         }
     }
 }

@@ -6,24 +6,29 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+use ichido::letters::Policies;
 use ichido::worker;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::caller::{Caller, no_queue};
 use super::problem::{Code, Problem};
 use super::request::no_route;
 use super::waiting::Waiting;
-use super::{batch, health, messages, openapi, queues};
+use super::{batch, health, messages, openapi, queues, replace, search, steps};
 
 /// What every handler may use.
 pub(super) struct Api {
     pub(super) store: Store,
     /// The queues that this server takes messages in for.
     pub(super) queues: BTreeMap<String, Known>,
+    /// What its queues say about dead messages.
+    pub(super) policies: Policies,
     pub(super) waiting: Waiting,
+    /// A turn for each listing of messages.
+    pub(super) listings: Semaphore,
     pub(super) metrics: PrometheusHandle,
     /// Whether the worker works.
     pub(super) worker_lives: watch::Receiver<bool>,
@@ -69,7 +74,13 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/queues/{queue}/messages:batch", post(batch::accept_batch))
         .route("/v1/queues/{queue}/pause", post(queues::pause))
         .route("/v1/queues/{queue}/resume", post(queues::resume))
+        .route("/v1/messages", get(search::list))
         .route("/v1/messages/{id}", get(messages::show))
+        .route("/v1/messages/{id}/requeue", post(steps::requeue))
+        .route("/v1/messages/{id}/cancel", post(steps::cancel))
+        .route("/v1/messages/{id}/discard", post(steps::discard))
+        .route("/v1/messages/{id}/decide", post(steps::decide))
+        .route("/v1/messages/{id}/replace", post(replace::replace))
         .route("/v1/messages/{id}/events", get(messages::events))
         .route("/v1/messages/{id}/request", get(messages::request_bytes))
         .route("/v1/nodes", get(queues::nodes))

@@ -42,3 +42,13 @@ pub(crate) const TOKENS_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) const TOKENS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How old it may be when the store cannot be asked: the bound on how long a revoked token can be good for.
 pub(crate) const TOKENS_STALE: Duration = Duration::from_secs(10);
+/// The most messages of one page of a listing.
+pub(crate) const LIST_MAX: u32 = 200;
+/// How many messages a listing reads at once: their requests come with them, so that this bounds its memory.
+pub(crate) const LIST_PART: u32 = 32;
+/// The most messages that one request looks at, less one part, when it looks for a field.
+pub(crate) const LIST_LOOKED_MAX: u32 = 2_000;
+/// The most listings at once; more wait for their turn.
+pub(crate) const LISTINGS_MAX: usize = 4;
+/// The longest body that says how something is to be done.
+pub(crate) const TOLD_BYTES_MAX: usize = 16 * 1024;

@@ -117,7 +117,7 @@ pub(super) async fn accept(
 }
 
 /// The field that marks a replay, the same as the tower layer's.
-fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::try_from(Profile::Ichido.numbers().replay_marker).ok()?;
     Some((name, HeaderValue::from_static("true")))
 }
@@ -165,7 +165,7 @@ fn wait_of(uri: &Uri) -> Result<Option<Duration>, Problem> {
     }
 }
 
-fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
+pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
     match (lines.next(), lines.next()) {
         (None, _) => Ok(CONTENT_TYPE_DEFAULT.to_owned()),
@@ -270,18 +270,18 @@ pub(super) async fn request_bytes(
 }
 
 /// A message that the caller may look at.
-async fn seen(api: &Api, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
+pub(super) async fn seen(api: &Api, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
     let id = Uuid::try_parse(id).map_err(|_| no_message())?;
     let row = find(api, id).await?;
     if caller.sees(&row.queue, &row.identity) { Ok(row) } else { Err(no_message()) }
 }
 
-async fn find(api: &Api, id: Uuid) -> Result<MessageRow, Problem> {
+pub(super) async fn find(api: &Api, id: Uuid) -> Result<MessageRow, Problem> {
     let row = api.store.message_get(id).await.map_err(|error| Problem::of_store(&error))?;
     row.ok_or_else(no_message)
 }
 
-fn no_message() -> Problem {
+pub(super) fn no_message() -> Problem {
     let detail = "there is no message of this id that you may see; what was sent or cancelled is forgotten after its retention";
     Problem::new(Code::MessageUnknown, detail)
 }

@@ -6,7 +6,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
-use super::{batch, health, messages, queues};
+use super::{batch, health, messages, queues, replace, search, steps};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,9 +18,15 @@ use super::{batch, health, messages, queues};
     paths(
         messages::accept,
         batch::accept_batch,
+        search::list,
         messages::show,
         messages::events,
         messages::request_bytes,
+        steps::requeue,
+        steps::cancel,
+        steps::discard,
+        steps::decide,
+        replace::replace,
         queues::list,
         queues::pause,
         queues::resume,

@@ -61,6 +61,8 @@ codes! {
     KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
     /// The body says that it is JSON, and has no clear meaning as JSON (SPEC C9).
     BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
+    /// The body is JSON, and not of the shape that is taken here.
+    BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body is not what is taken here";
     /// The body is over its bound.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The body broke off.
@@ -81,6 +83,8 @@ codes! {
     QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
     /// There is no such message, or none that the caller may see.
     MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
+    /// The lifecycle or the queue's policy does not allow it (SPEC D17, F2).
+    StepRefused = "step_refused", CONFLICT, "The message does not allow this as it stands";
     /// There is nothing at this path.
     RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
     /// The path is known, and not for this method.

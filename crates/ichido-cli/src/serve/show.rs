@@ -96,6 +96,12 @@ pub(super) struct Outcome {
     result_digest: Option<String>,
 }
 
+impl LastError {
+    pub(super) const fn new(code: String, text: Option<String>) -> Self {
+        Self { code, text }
+    }
+}
+
 impl Message {
     pub(super) fn new(row: MessageRow, transitions: &[Transition]) -> Self {
         let last_to_sent = transitions.iter().rev().find(|step| step.to == Stage::Sent);
@@ -118,7 +124,7 @@ impl Message {
             tries: row.tries,
             tries_allowed: row.tries_allowed,
             next_attempt_at: row.next_attempt.map(|at| at.to_string()),
-            last_error: row.last_error.map(|code| LastError { code, text: row.last_error_text }),
+            last_error: row.last_error.map(|code| LastError::new(code, row.last_error_text)),
             result,
             priority: row.priority,
             trace: row.trace,
@@ -188,7 +194,7 @@ impl Event {
     }
 }
 
-const fn effect(effect: Effect) -> &'static str {
+pub(super) const fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::NotDone => "not_done",
         Effect::Done => "done",

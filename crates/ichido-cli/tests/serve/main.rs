@@ -4,6 +4,9 @@
 
 #[path = "../outbox/folder.rs"]
 mod folder;
+#[path = "../dead/place.rs"]
+#[expect(dead_code, reason = "the tests of `ichido dead` use more of it")]
+mod letters;
 #[path = "../proxy/message.rs"]
 #[expect(dead_code, reason = "the tests of the proxy read more kinds of messages")]
 mod message;
@@ -17,7 +20,9 @@ mod limits;
 mod program;
 mod quickstart;
 mod reading;
+mod searching;
 mod sending;
 mod setup;
+mod stepping;
 mod stopping;
 mod waiting;

@@ -1,0 +1,159 @@
+//! A new message in place of a dead one, with another request and a new key; the two point to each other (SPEC D17).
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, StatusCode, Uri};
+use ichido_core::key::{self, IdempotencyKey, KeyError};
+use ichido_core::lifecycle::Why;
+use ichido_core::verdict::Effect;
+use ichido_store::letter::Replaced;
+use ichido_store::message::{MessageFilter, MessageRow, NewMessage, QueueName};
+use uuid::Uuid;
+
+use super::answer::json;
+use super::api::Api;
+use super::caller::{Caller, no_queue};
+use super::limits::BODY_BYTES_MAX;
+use super::messages::{content_type, replay_marker, seen, understood};
+use super::problem::{Code, Problem};
+use super::request::{Segment, not_encoded, parameters, whole};
+use super::show::{Accepted, ProblemDetails, href};
+use super::steps::{note, of_store, refused, refused_for};
+use crate::accept::Offer;
+
+/// Makes a new message from a dead one, with another request and a new key.
+///
+/// To whoever receives it, it is a new action: nobody there can tell that it replaces the dead one. So none is made while it is unknown
+/// whether the dead one took effect, and, where it did, only with `although_done=true`. The same request again gets the same answer.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/{id}/replace",
+    tag = "messages",
+    params(
+        ("id" = Uuid, Path, description = "The dead message's id"),
+        ("Idempotency-Key" = String, Header, description = "The new message's key: 1 to 255 visible ASCII characters, never used before"),
+        ("although_done" = Option<bool>, Query, description = "Whether to make it though the dead one took effect, so that it is done once more"),
+    ),
+    request_body(content = String, content_type = "application/octet-stream", description = "The new request; without a content type it has the old one's"),
+    responses(
+        (status = 201, description = "The new message stands, and the old one is closed", body = Accepted,
+            headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
+        (status = 409, description = "None was made", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "None was made", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn replace(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    let although_done = although_done(&head.uri)?;
+    let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)?;
+    not_encoded(&head.headers)?;
+    let old = seen(&api, &caller, &id).await?;
+    let content_type = match head.headers.get(CONTENT_TYPE) {
+        Some(_) => content_type(&head.headers)?,
+        None => old.content_type.clone(),
+    };
+    let body = whole(&head.headers, body, BODY_BYTES_MAX).await?;
+    let new = made_from(&old, key, content_type, Vec::from(body)).await?;
+    if old.effect == Effect::Done && !although_done {
+        return Err(refused(
+            "was_done",
+            "it took effect, and a message made from it is done once more, under a key that nobody has seen; nothing was made; if that is \
+             meant, say although_done=true, and if not, discard it",
+        ));
+    }
+    let accepted = |id| {
+        let digest = new.digest.to_string();
+        Accepted::new(id, old.queue.clone(), new.key.as_str().to_owned(), digest)
+    };
+    let replaced = api.store.letter_replace(old.id, new.clone(), &note(&caller, None)).await;
+    let (accepted, is_replay) = match replaced.map_err(|error| Problem::of_store(&error))? {
+        Replaced::By { id, .. } => (accepted(id), false),
+        refusal => match under_key(&api, &new).await? {
+            Some(found) if found.made_from == Some(old.id) && found.request_digest == new.digest => {
+                (accepted(found.id), true)
+            }
+            found => return Err(why_not(refusal, found.as_ref())),
+        },
+    };
+    let mut response = json(StatusCode::CREATED, &accepted);
+    let headers = response.headers_mut();
+    headers.extend(HeaderValue::try_from(&accepted.href).ok().map(|href| (LOCATION, href)));
+    if is_replay {
+        headers.extend(replay_marker());
+    }
+    Ok(response)
+}
+
+fn although_done(uri: &Uri) -> Result<bool, Problem> {
+    match parameters(uri, &["although_done"])?.pop().as_ref().map(|(_, text)| text.as_str()) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::new(Code::ParameterInvalid, "although_done is true or false")),
+    }
+}
+
+/// The old one with another request and key.
+async fn made_from(
+    old: &MessageRow,
+    key: IdempotencyKey,
+    content_type: String,
+    body: Vec<u8>,
+) -> Result<NewMessage, Problem> {
+    let offer = Offer {
+        // A row's queue is a name, and it was allowed a try: it was put in.
+        queue: QueueName::parse(&old.queue).ok_or_else(no_queue)?,
+        identity: old.identity.clone(),
+        key,
+        content_type,
+        body,
+        trace: old.trace.clone(),
+        tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
+    };
+    let new = understood(offer).await?;
+    Ok(NewMessage { priority: old.priority, ..new })
+}
+
+/// What stands under the new one's key.
+async fn under_key(api: &Api, new: &NewMessage) -> Result<Option<MessageRow>, Problem> {
+    let filter = MessageFilter {
+        queue: Some(new.queue.clone()),
+        identity: Some(new.identity.clone()),
+        key: Some(new.key.clone()),
+        ..MessageFilter::default()
+    };
+    let found = api.store.message_list(&filter, 1).await.map_err(|error| of_store(&error))?;
+    Ok(found.into_iter().next())
+}
+
+fn why_not(refusal: Replaced, under_key: Option<&MessageRow>) -> Problem {
+    match (refusal, under_key) {
+        (Replaced::KeyUsed { id } | Replaced::By { id, .. }, None) => key_used(id),
+        (_, Some(found)) => key_used(found.id),
+        (Replaced::Refused(Why::CouldDoItTwice | Why::NotFromHere), None) => refused(
+            "effect_unknown",
+            "nobody knows whether it took effect; nothing was made; find out, and decide it first",
+        ),
+        (Replaced::Refused(why), None) => refused_for(why),
+        (Replaced::NoLetter, None) => {
+            refused("no_letter", "this is for messages that are dead; nothing was made")
+        }
+    }
+}
+
+fn key_used(by: Uuid) -> Problem {
+    let detail = "this idempotency key was used before in this queue; nothing was made; send a new action under a new key";
+    Problem::new(Code::KeyConflict, detail).with("first", serde_json::json!(href(by)))
+}

@@ -1,0 +1,328 @@
+//! What operators do to one message: requeue, cancel, discard, decide (SPEC D17, E4, F2).
+//!
+//! Guarantee: the lifecycle and the queue's policy judge each step at the moment it is taken, as they do for `ichido dead`; what they
+//! refuse changes nothing and is answered 409 with the reason. Who took a step is in the message's history.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use ichido::letters::{Resolution, tell_resolved};
+use ichido_core::lifecycle::{Event, Stage, Why};
+use ichido_core::time::Timestamp;
+use ichido_store::error::StoreError;
+use ichido_store::letter::{LetterRow, LetterStepped};
+use ichido_store::message::{Note, Stepped};
+use ichido_store::token::Role;
+use serde::Deserialize;
+use serde_json::json as value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::answer::json;
+use super::api::Api;
+use super::caller::Caller;
+use super::messages::{find, no_message, seen};
+use super::problem::{Code, Problem};
+use super::request::{Segment, parameters};
+use super::show::{Message, ProblemDetails};
+use super::told::{perhaps_told, told};
+use crate::dead::{Finding, decided};
+
+/// Why something is done.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Because {
+    /// Kept in the message's history.
+    reason: Option<String>,
+}
+
+/// Why a message needs no more attention.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Discard {
+    /// Kept in the message's history.
+    reason: String,
+}
+
+/// What a person found out.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Decide {
+    decision: Decided,
+    /// How it is known.
+    reason: Option<String>,
+}
+
+/// What becomes of a parked message. A dead one of unknown effect stays dead, and more is known of it.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Decided {
+    /// It was done.
+    Sent,
+    /// It was not done, and is sent again.
+    Queued,
+    /// It cannot be found out.
+    Dead,
+}
+
+impl Decided {
+    const fn finding(self) -> Finding {
+        match self {
+            Self::Sent => Finding::Done,
+            Self::Queued => Finding::NotDone,
+            Self::Dead => Finding::GiveUp,
+        }
+    }
+}
+
+const BECAUSE: &str = r#"nothing, or {"reason":"…"}"#;
+
+/// Sends a dead message again, its count of tries back at 0, where its queue allows it and it cannot be done twice.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/{id}/requeue",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    request_body(content = Option<Because>, description = "May be left out"),
+    responses(
+        (status = 200, description = "It is queued", body = Message),
+        (status = 409, description = "It is not sent again; `reason` says why", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn requeue(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let because: Option<Because> = perhaps_told(&head.headers, body, BECAUSE).await?;
+    let letter = Letter::find(&api, &caller, &id).await?;
+    let event = |letter: &LetterRow, now| api.policies.event(letter, now);
+    match letter.step(&api, &caller, event, because.and_then(|because| because.reason)).await? {
+        LetterStepped::Now(_) => letter.shown(&api, Resolution::Requeued).await,
+        // In the words of a preflight, which say how to mend it.
+        LetterStepped::Refused(why) => Err(match api.policies.judge(&letter.row, letter.now) {
+            Err(refusal) => refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
+            Ok(()) => refused_for(why),
+        }),
+        LetterStepped::NoLetter => Err(gone()),
+    }
+}
+
+/// Withdraws a message that waits to be sent. A producer may withdraw its own. What is cancelled already is answered alike.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/{id}/cancel",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    request_body(content = Option<Because>, description = "May be left out"),
+    responses(
+        (status = 200, description = "It is cancelled", body = Message),
+        (status = 409, description = "It does not wait: it is being sent, or has ended, or is parked", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn cancel(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    match caller.role {
+        Role::Producer { .. } => (),
+        Role::Viewer | Role::Operator | Role::Admin => caller.operates()?,
+    }
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let because: Option<Because> = perhaps_told(&head.headers, body, BECAUSE).await?;
+    let id = seen(&api, &caller, &id).await?.id;
+    let note = note(&caller, because.and_then(|because| because.reason));
+    let stepped = api.store.message_step(id, |_| Event::Cancelled, &note).await;
+    match stepped.map_err(|error| of_store(&error))? {
+        Stepped::Now(_) => shown(&api, id).await,
+        Stepped::Refused(why) => match find(&api, id).await?.status {
+            Stage::Cancelled => shown(&api, id).await,
+            status => Err(refused(
+                reason(why),
+                format!(
+                    "a message is cancelled while it is queued or failed, and this one is {}",
+                    status.as_str()
+                ),
+            )),
+        },
+        Stepped::NoSuchMessage => Err(no_message()),
+    }
+}
+
+/// Says that a dead message needs no more attention. It stays dead, and is kept.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/{id}/discard",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    request_body = Discard,
+    responses(
+        (status = 200, description = "It is closed", body = Message),
+        (status = 409, description = "It is not dead", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn discard(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let Discard { reason } =
+        told(&head.headers, body, r#"{"reason":"why it needs no more attention"}"#).await?;
+    let letter = Letter::find(&api, &caller, &id).await?;
+    match letter.step(&api, &caller, |_, _| Event::Discarded, Some(reason)).await? {
+        LetterStepped::Now(_) => letter.shown(&api, Resolution::Discarded).await,
+        LetterStepped::Refused(why) => Err(refused_for(why)),
+        LetterStepped::NoLetter => Err(gone()),
+    }
+}
+
+/// Says what a person found out about a message whose effect is unknown.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/{id}/decide",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    request_body = Decide,
+    responses(
+        (status = 200, description = "It is as decided", body = Message),
+        (status = 409, description = "There is nothing to decide, or not yet; `reason` says why", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn decide(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let shape = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
+    let Decide { decision, reason: because } = told(&head.headers, body, shape).await?;
+    let letter = Letter::find(&api, &caller, &id).await?;
+    let event = |letter: &LetterRow, now| decision.finding().event(letter.state, now);
+    let stepped = letter.step(&api, &caller, event, because).await?;
+    let why = match stepped {
+        LetterStepped::Refused(why) => reason(why),
+        LetterStepped::Now(_) | LetterStepped::NoLetter => "no_letter",
+    };
+    match decided(stepped, Some(&letter.row)) {
+        Ok(_) => letter.shown(&api, Resolution::Decided).await,
+        Err(told) => Err(refused(why, told)),
+    }
+}
+
+/// A dead or parked message, as it was found.
+struct Letter {
+    row: LetterRow,
+    now: Timestamp,
+}
+
+impl Letter {
+    async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Self, Problem> {
+        let message = seen(api, caller, id).await?;
+        let now = api.store.now().await.map_err(|error| of_store(&error))?;
+        let found = api.store.letter_find(&[message.id]).await.map_err(|error| of_store(&error))?;
+        match found.into_iter().next() {
+            Some(row) => Ok(Self { row, now }),
+            None => Err(refused(
+                "no_letter",
+                format!(
+                    "this is for messages that are dead or parked, and this one is {}",
+                    message.status.as_str()
+                ),
+            )),
+        }
+    }
+
+    async fn step(
+        &self,
+        api: &Api,
+        caller: &Caller,
+        event: impl Fn(&LetterRow, Timestamp) -> Event,
+        reason: Option<String>,
+    ) -> Result<LetterStepped, Problem> {
+        let note = note(caller, reason);
+        let stepped = api.store.letters_step(&[self.row.id], event, &note).await;
+        let stepped = stepped.map_err(|error| of_store(&error))?;
+        Ok(stepped.into_iter().next().unwrap_or(LetterStepped::NoLetter))
+    }
+
+    /// The message as it is now; how long it waited for this is measured.
+    async fn shown(&self, api: &Api, by: Resolution) -> Result<Response, Problem> {
+        tell_resolved(&self.row.queue, by, self.row.since, self.now);
+        shown(api, self.row.id).await
+    }
+}
+
+async fn shown(api: &Api, id: Uuid) -> Result<Response, Problem> {
+    let row = find(api, id).await?;
+    let steps = api.store.message_transitions(id).await.map_err(|error| of_store(&error))?;
+    Ok(json(StatusCode::OK, &Message::new(row, &steps)))
+}
+
+pub(super) fn note(caller: &Caller, reason: Option<String>) -> Note {
+    Note { actor: Some(caller.name.clone()), excerpt: reason, ..Note::default() }
+}
+
+/// A step under no key: whether it was taken is seen at the message.
+pub(super) fn of_store(error: &StoreError) -> Problem {
+    let mut problem = Problem::of_store(error);
+    if matches!(error, StoreError::Unknown(_)) {
+        problem.detail = "the store broke off before it answered, so that it is not known whether this was done; look at how it stands \
+                          before you ask again"
+            .into();
+    }
+    problem
+}
+
+pub(super) fn refused(reason: &'static str, detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+    Problem::new(Code::StepRefused, detail).with("reason", value!(reason))
+}
+
+pub(super) fn refused_for(why: Why) -> Problem {
+    refused(reason(why), why.to_string())
+}
+
+fn gone() -> Problem {
+    refused("no_letter", "it is no dead letter, or none any more: somebody else was quicker")
+}
+
+/// Why the lifecycle refused, for programs.
+const fn reason(why: Why) -> &'static str {
+    match why {
+        Why::NotFromHere => "not_from_here",
+        Why::StaleFence => "stale_fence",
+        Why::NotDue => "not_due",
+        Why::NoTryLeft => "no_try_left",
+        Why::TryLeft => "try_left",
+        Why::MayHaveBegun => "may_have_begun",
+        Why::TooEarly => "too_early",
+        Why::RequeueNotAllowed => "not_allowed",
+        Why::CouldDoItTwice => "effect_unknown",
+        Why::HasSuccessor => "has_successor",
+        Why::WasDone => "was_done",
+    }
+}
