@@ -4,6 +4,7 @@
 //! would happen and asks; each step is in the audit with who took it. A request is shown only when it is asked for.
 
 mod bulk;
+mod bulks;
 mod filter;
 mod look;
 mod one;
@@ -17,6 +18,7 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::exit::Exit;
+pub(crate) use bulks::{ToldBulk, bulk as told_bulk, bulks as told_bulks};
 use filter::Filter;
 pub(crate) use one::{Finding, decided};
 use settings::Settings;

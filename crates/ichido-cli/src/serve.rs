@@ -18,10 +18,12 @@ mod health;
 mod limits;
 mod messages;
 mod openapi;
+mod operations;
 mod problem;
 mod queues;
 mod replace;
 mod request;
+mod running;
 mod search;
 mod server;
 mod setup;
@@ -102,11 +104,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let worker = worker::start(&store, &setup.config, targets)
         .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     let worker = Arc::new(worker);
+    let operations = Arc::new(running::Running::default());
     let api = Api {
         store: store.clone(),
         queues: Api::known(&setup.config.queues),
         policies,
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
+        operations: Arc::clone(&operations),
         listings: Semaphore::new(limits::LISTINGS_MAX),
         metrics: measured,
         worker_lives: lives(&worker),
@@ -114,6 +118,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     announce(&setup, &store, address, is_open)?;
     let server = Arc::new(Server::new(api, access, limits));
     let ended = listen::serve(listener, server, limits, &mut signals, std::future::ready(())).await;
+    if !matches!(ended, Ended::Cut { .. }) {
+        operations.ended().await;
+    }
     let stopped = stop(&worker, &setup, ended, &mut signals).await;
     folding.abort();
     stopped

@@ -12,17 +12,13 @@ use uuid::Uuid;
 
 use super::filter::Filter;
 use super::settings::{Settings, failed};
-use super::{cursor, parse_cursor};
+use super::{bulks, cursor, parse_cursor};
 use crate::exit::Exit;
 use crate::out;
 use crate::table::table;
 
 /// The most of an error's text in a table.
 const ERROR_CHARS_MAX: usize = 60;
-/// How many bulks are listed.
-const BULKS_MAX: usize = 50;
-/// How many actions are read to find them.
-const ACTIONS_MAX: u32 = 1_000;
 
 pub(super) async fn list(
     settings: &Settings,
@@ -162,41 +158,13 @@ fn successor(steps: &[Transition]) -> Option<&str> {
 pub(super) async fn bulks(settings: &Settings) -> Result<(), Exit> {
     const NAMES: [&str; 6] = ["BEGUN", "ID", "WHAT", "WHO", "STATE", "DETAIL"];
     let store = settings.open().await?;
-    let actions = store.action_list(None, ACTIONS_MAX).await.map_err(failed("the trail cannot be read"))?;
-    let mut seen: Vec<(Uuid, usize)> = Vec::new();
-    let mut rows: Vec<[String; 6]> = Vec::new();
-    for row in actions.into_iter().filter(|row| row.action.about == "letters") {
-        let action = row.action;
-        let by = action.actor.unwrap_or_default();
-        // Whoever asks it to stop need not be who began it.
-        let detail = if action.to == "stopping" {
-            format!("asked to stop by {by}")
-        } else {
-            action.detail.unwrap_or_default()
-        };
-        match seen.iter().find(|(subject, _)| *subject == action.subject) {
-            // An earlier word of the same: its beginning has the filter, and who it was.
-            Some((_, index)) => {
-                let told = &mut rows[*index];
-                if action.to == "begun" {
-                    (told[0], told[3]) = (row.at.to_string(), by);
-                }
-                told[5] = format!("{detail}; {}", told[5]);
-            }
-            None if rows.len() == BULKS_MAX => break,
-            None => {
-                seen.push((action.subject, rows.len()));
-                rows.push([
-                    row.at.to_string(),
-                    action.subject.to_string(),
-                    action.kind,
-                    by,
-                    action.to,
-                    detail,
-                ]);
-            }
-        }
-    }
+    let told = bulks::bulks(&store).await.map_err(failed("the trail cannot be read"))?;
+    let rows: Vec<[String; 6]> = told
+        .into_iter()
+        .map(|bulk| {
+            [bulk.begun_at.to_string(), bulk.id.to_string(), bulk.kind, bulk.by, bulk.state, bulk.detail]
+        })
+        .collect();
     if settings.json {
         for row in rows {
             let members = NAMES.iter().map(|name| name.to_lowercase()).zip(row.map(Value::from));

@@ -16,8 +16,9 @@ use tokio::sync::{Semaphore, watch};
 use super::caller::{Caller, no_queue};
 use super::problem::{Code, Problem};
 use super::request::no_route;
+use super::running::Running;
 use super::waiting::Waiting;
-use super::{batch, health, messages, openapi, queues, replace, search, steps};
+use super::{batch, health, messages, openapi, operations, queues, replace, search, steps};
 
 /// What every handler may use.
 pub(super) struct Api {
@@ -29,6 +30,8 @@ pub(super) struct Api {
     pub(super) waiting: Waiting,
     /// A turn for each listing of messages.
     pub(super) listings: Semaphore,
+    /// The operations on many messages that run here.
+    pub(super) operations: Arc<Running>,
     pub(super) metrics: PrometheusHandle,
     /// Whether the worker works.
     pub(super) worker_lives: watch::Receiver<bool>,
@@ -83,6 +86,9 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/messages/{id}/replace", post(replace::replace))
         .route("/v1/messages/{id}/events", get(messages::events))
         .route("/v1/messages/{id}/request", get(messages::request_bytes))
+        .route("/v1/operations", get(operations::list).post(operations::begin))
+        .route("/v1/operations/{id}", get(operations::show))
+        .route("/v1/operations/{id}/stop", post(operations::stop))
         .route("/v1/nodes", get(queues::nodes))
         .fallback(async || no_route())
         .method_not_allowed_fallback(async || {

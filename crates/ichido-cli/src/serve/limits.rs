@@ -52,3 +52,7 @@ pub(crate) const LIST_LOOKED_MAX: u32 = 2_000;
 pub(crate) const LISTINGS_MAX: usize = 4;
 /// The longest body that says how something is to be done.
 pub(crate) const TOLD_BYTES_MAX: usize = 16 * 1024;
+/// The most operations on many messages that run at once.
+pub(crate) const OPERATIONS_MAX: usize = 4;
+/// How long they may take to end when the server stops: each has at most a batch under way.
+pub(crate) const OPERATIONS_STOP_WITHIN: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
-use super::{batch, health, messages, queues, replace, search, steps};
+use super::{batch, health, messages, operations, queues, replace, search, steps};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -27,6 +27,10 @@ use super::{batch, health, messages, queues, replace, search, steps};
         steps::discard,
         steps::decide,
         replace::replace,
+        operations::begin,
+        operations::list,
+        operations::show,
+        operations::stop,
         queues::list,
         queues::pause,
         queues::resume,

@@ -85,6 +85,10 @@ codes! {
     MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
     /// The lifecycle or the queue's policy does not allow it (SPEC D17, F2).
     StepRefused = "step_refused", CONFLICT, "The message does not allow this as it stands";
+    /// There is no such operation on many messages.
+    OperationUnknown = "operation_unknown", NOT_FOUND, "There is no such operation";
+    /// Too many run, or it has ended.
+    OperationRefused = "operation_refused", CONFLICT, "The operation cannot be done now";
     /// There is nothing at this path.
     RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
     /// The path is known, and not for this method.

@@ -79,6 +79,7 @@ impl Answers for Server {
 
     fn stopping(&self) {
         self.api.waiting.stop();
+        self.api.operations.stop();
     }
 }
 

@@ -17,6 +17,7 @@ mod away;
 mod batch;
 mod client;
 mod limits;
+mod many;
 mod program;
 mod quickstart;
 mod reading;

@@ -1,0 +1,86 @@
+//! What was done to many letters at once, as the audit trail tells it.
+
+use ichido_core::time::Timestamp;
+use ichido_store::Store;
+use ichido_store::action::ActionRow;
+use ichido_store::error::StoreError;
+use uuid::Uuid;
+
+/// How many bulks are listed.
+const BULKS_MAX: usize = 50;
+/// How many actions are read to find them.
+const ACTIONS_MAX: u32 = 1_000;
+/// What such actions are about.
+const ABOUT: &str = "letters";
+
+/// One bulk: its beginning, and its last word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ToldBulk {
+    pub(crate) id: Uuid,
+    pub(crate) begun_at: Timestamp,
+    /// When its last word was said.
+    pub(crate) told_at: Timestamp,
+    /// What was done.
+    pub(crate) kind: String,
+    /// Who began it.
+    pub(crate) by: String,
+    pub(crate) state: String,
+    pub(crate) detail: String,
+}
+
+/// The last bulks, the last one first.
+pub(crate) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
+    let actions = store.action_list(None, ACTIONS_MAX).await?;
+    let mut told: Vec<ToldBulk> = Vec::new();
+    for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
+        match told.iter().position(|bulk| bulk.id == row.action.subject) {
+            Some(index) => told[index].earlier(row),
+            None if told.len() == BULKS_MAX => break,
+            None => told.push(ToldBulk::last(row)),
+        }
+    }
+    Ok(told)
+}
+
+/// One of them.
+pub(crate) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
+    let actions = store.actions_of(id).await?;
+    let mut told: Option<ToldBulk> = None;
+    for row in actions.into_iter().rev().filter(|row| row.action.about == ABOUT) {
+        match &mut told {
+            Some(bulk) => bulk.earlier(row),
+            None => told = Some(ToldBulk::last(row)),
+        }
+    }
+    Ok(told)
+}
+
+impl ToldBulk {
+    fn last(row: ActionRow) -> Self {
+        Self {
+            id: row.action.subject,
+            begun_at: row.at,
+            told_at: row.at,
+            detail: detail(&row),
+            kind: row.action.kind,
+            by: row.action.actor.unwrap_or_default(),
+            state: row.action.to,
+        }
+    }
+
+    /// An earlier word of the same: its beginning has the filter, and who it was.
+    fn earlier(&mut self, row: ActionRow) {
+        self.detail = format!("{}; {}", detail(&row), self.detail);
+        if row.action.to == "begun" {
+            (self.begun_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
+        }
+    }
+}
+
+/// Whoever asks it to stop need not be who began it.
+fn detail(row: &ActionRow) -> String {
+    if row.action.to == "stopping" {
+        return format!("asked to stop by {}", row.action.actor.as_deref().unwrap_or_default());
+    }
+    row.action.detail.clone().unwrap_or_default()
+}

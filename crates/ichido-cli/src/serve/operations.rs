@@ -1,0 +1,411 @@
+//! What is done to many dead messages at once: told first, begun, watched and stopped (SPEC D17, E4).
+//!
+//! Guarantee: an operation touches only what its preview would count, each message judged at the moment it is moved. Who began it, with
+//! which filter, and how it ended are in the audit trail, and are what is shown here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode, Uri};
+use ichido::letters::{Canary, Preflight, Progress, StopAsked, Work, ask_to_stop};
+use ichido_core::verdict::Effect;
+use ichido_store::letter::{LetterFilter, Standing};
+use ichido_store::message::{LetterState, QueueName};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::answer::json;
+use super::api::Api;
+use super::caller::Caller;
+use super::limits::OPERATIONS_MAX;
+use super::problem::{Code, Problem};
+use super::request::{Segment, parameters};
+use super::running::{NotBegun, Plan};
+use super::search::{code, moment};
+use super::show::ProblemDetails;
+use super::steps::of_store;
+use super::told::told;
+use crate::dead::{ToldBulk, told_bulk, told_bulks};
+
+/// What is to be done.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Begin {
+    action: Action,
+    /// Which dead messages.
+    #[serde(default)]
+    filter: Filter,
+    /// All of them, where no filter is given.
+    #[serde(default)]
+    all: bool,
+    /// For a requeue: 1 % first, then 5 %, 25 % and the rest, each when those before were sent; it halts when more than one in ten fail.
+    #[serde(default)]
+    canary: bool,
+    /// Why; a discard needs it. It is kept.
+    reason: Option<String>,
+    /// Whether only to say what would happen.
+    #[serde(default)]
+    preview: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    /// Send them again.
+    Requeue,
+    /// Say that they need no more attention.
+    Discard,
+}
+
+/// Which dead messages; all members together must fit.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Filter {
+    /// Of this queue.
+    queue: Option<String>,
+    /// With this code as the last error.
+    code: Option<String>,
+    /// Of which this is known: `not_done`, `done` or `unknown`.
+    effect: Option<Known>,
+    /// Of this identity.
+    identity: Option<String>,
+    /// Dead from this moment on (RFC 3339, UTC).
+    since_from: Option<String>,
+    /// Dead before this moment.
+    since_before: Option<String>,
+    /// With this text in what the last error said.
+    text: Option<String>,
+    /// Those that somebody discarded, in place of those that wait.
+    #[serde(default)]
+    discarded: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Known {
+    NotDone,
+    Done,
+    Unknown,
+}
+
+/// What would happen, and what was begun.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Begun {
+    preview: Preview,
+    /// None where nothing was begun: it was a preview, or there is nothing to do.
+    operation: Option<Operation>,
+}
+
+/// What would happen.
+#[derive(Debug, Serialize, ToSchema)]
+struct Preview {
+    /// How many dead messages the filter finds.
+    matched: u64,
+    /// How many of them would go.
+    would_go: u64,
+    /// Those that would go, by queue.
+    queues: BTreeMap<String, u64>,
+    /// Those that would go, by the code of their last error; without one, by an empty text.
+    errors: BTreeMap<String, u64>,
+    refused: Vec<Refused>,
+}
+
+/// Messages that would not go.
+#[derive(Debug, Serialize, ToSchema)]
+struct Refused {
+    queue: String,
+    reason: &'static str,
+    count: u64,
+    /// The reason for people, with how to mend it.
+    told: String,
+}
+
+impl Preview {
+    fn new(found: &Preflight) -> Self {
+        let refused = found.refused.iter().map(|((queue, reason), count)| Refused {
+            queue: queue.clone(),
+            reason: reason.as_str(),
+            count: *count,
+            told: reason.to_string(),
+        });
+        Self {
+            matched: found.matched,
+            would_go: found.would_go,
+            queues: found.queues.clone(),
+            errors: found.errors.clone(),
+            refused: refused.collect(),
+        }
+    }
+}
+
+/// The last operations.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Operations {
+    /// The last one first.
+    operations: Vec<Operation>,
+}
+
+/// An operation on many messages.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Operation {
+    id: Uuid,
+    /// `requeue`, `requeue_canary` or `discard`.
+    action: String,
+    /// Who began it.
+    by: String,
+    /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary) or `failed`.
+    state: String,
+    /// Its filter, and what came of it.
+    detail: String,
+    begun_at: String,
+    updated_at: String,
+    /// How far it is; only while it runs in this server.
+    progress: Option<Far>,
+}
+
+/// How far an operation is.
+#[derive(Debug, Serialize, ToSchema)]
+struct Far {
+    /// How many have gone.
+    moved: u64,
+    /// How many would go when it was counted.
+    of: u64,
+    /// What those of the canary's present step show.
+    watched: Option<Watched>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Watched {
+    /// Not ended yet.
+    waiting: u64,
+    /// Sent.
+    well: u64,
+    /// Failed at least once.
+    ill: u64,
+}
+
+impl Operation {
+    fn new(told: ToldBulk, progress: Option<Progress>) -> Self {
+        let progress = progress.map(|Progress { moved, of, watched, .. }| Far {
+            moved,
+            of,
+            watched: watched.map(|seen| Watched { waiting: seen.waiting, well: seen.well, ill: seen.ill }),
+        });
+        Self {
+            id: told.id,
+            action: told.kind,
+            by: told.by,
+            state: told.state,
+            detail: told.detail,
+            begun_at: told.begun_at.to_string(),
+            updated_at: told.told_at.to_string(),
+            progress,
+        }
+    }
+}
+
+/// Begins an operation on many dead messages, or says what it would do.
+///
+/// It runs in this server, and goes on when the caller hangs up; a server that stops halts it. Begun again, it goes on with the rest.
+#[utoipa::path(
+    post,
+    path = "/v1/operations",
+    tag = "operations",
+    request_body = Begin,
+    responses(
+        (status = 202, description = "It was begun", body = Begun, headers(("Location" = String))),
+        (status = 200, description = "Nothing was begun: it was a preview, or nothing would go", body = Begun),
+        (status = 409, description = "Too many run already", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was begun", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the operations before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn begin(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let shape = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
+    let asked: Begin = told(&head.headers, body, shape).await?;
+    let is_preview = asked.preview;
+    let plan = plan(&api, &caller, asked)?;
+    let found = plan.bulk().preflight().await.map_err(|error| Problem::of_store(&error))?;
+    let preview = Preview::new(&found);
+    if is_preview || found.would_go == 0 {
+        return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
+    }
+    let begun = api.operations.begin(plan, found).map_err(|why| match why {
+        NotBegun::TooMany => Problem::new(
+            Code::OperationRefused,
+            format!(
+                "{OPERATIONS_MAX} operations run here already; nothing was begun; wait for one, or stop it"
+            ),
+        ),
+        NotBegun::Stopping => Problem::new(Code::NotReady, "the server stops; nothing was begun"),
+    })?;
+    let not_told = || {
+        Problem::new(
+            Code::StoreUnavailable,
+            "it is not known whether it was begun; look at GET /v1/operations",
+        )
+    };
+    let id = begun.await.map_err(|_| not_told())?;
+    let operation = find(&api, id).await?.ok_or_else(not_told)?;
+    let mut response = json(StatusCode::ACCEPTED, &Begun { preview, operation: Some(operation) });
+    let location = HeaderValue::try_from(format!("/v1/operations/{id}"));
+    response.headers_mut().extend(location.ok().map(|location| (LOCATION, location)));
+    Ok(response)
+}
+
+/// The last operations, with how far those are that run in this server.
+#[utoipa::path(
+    get,
+    path = "/v1/operations",
+    tag = "operations",
+    responses(
+        (status = 200, description = "At most 50", body = Operations),
+        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    caller.views()?;
+    let told = told_bulks(&api.store).await.map_err(|error| Problem::of_store(&error))?;
+    let operations = told.into_iter().map(|told| {
+        let progress = api.operations.progress(told.id);
+        Operation::new(told, progress)
+    });
+    Ok(json(StatusCode::OK, &Operations { operations: operations.collect() }))
+}
+
+/// One operation.
+#[utoipa::path(
+    get,
+    path = "/v1/operations/{id}",
+    tag = "operations",
+    params(("id" = Uuid, Path, description = "The operation's id")),
+    responses(
+        (status = 200, description = "How it stands", body = Operation),
+        (status = "4XX", description = "There is none, or you may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    caller.views()?;
+    let id = Uuid::try_parse(&id).map_err(|_| no_operation())?;
+    let operation = find(&api, id).await?.ok_or_else(no_operation)?;
+    Ok(json(StatusCode::OK, &operation))
+}
+
+/// Asks an operation to stop, wherever it runs. What it did is done.
+#[utoipa::path(
+    post,
+    path = "/v1/operations/{id}/stop",
+    tag = "operations",
+    params(("id" = Uuid, Path, description = "The operation's id")),
+    responses(
+        (status = 202, description = "It stops before its next batch, if it still runs", body = Operation),
+        (status = 409, description = "It has ended", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "There is none, or you may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn stop(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    caller.operates()?;
+    let id = Uuid::try_parse(&id).map_err(|_| no_operation())?;
+    find(&api, id).await?.ok_or_else(no_operation)?;
+    match ask_to_stop(&api.store, id, &caller.name).await.map_err(|error| of_store(&error))? {
+        StopAsked::Asked => {
+            let operation = find(&api, id).await?.ok_or_else(no_operation)?;
+            Ok(json(StatusCode::ACCEPTED, &operation))
+        }
+        StopAsked::Over => {
+            Err(Problem::new(Code::OperationRefused, "it has ended; there is nothing to stop"))
+        }
+        StopAsked::Unknown => Err(no_operation()),
+    }
+}
+
+async fn find(api: &Api, id: Uuid) -> Result<Option<Operation>, Problem> {
+    let told = told_bulk(&api.store, id).await.map_err(|error| Problem::of_store(&error))?;
+    Ok(told.map(|told| Operation::new(told, api.operations.progress(id))))
+}
+
+fn no_operation() -> Problem {
+    let detail = "there is no operation of this id; GET /v1/operations lists those that there are";
+    Problem::new(Code::OperationUnknown, detail)
+}
+
+fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
+    let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
+    if asked.all == (asked.filter != Filter::default()) {
+        return unexpected("name messages by a filter, or say \"all\":true, and not both; nothing was begun");
+    }
+    let work = match (asked.action, asked.canary) {
+        (Action::Requeue, canary) => Work::Requeue { canary: canary.then_some(Canary::DEFAULT) },
+        (Action::Discard, false) => Work::Discard,
+        (Action::Discard, true) => {
+            return unexpected("a canary is for a requeue; a discard sends nothing; nothing was begun");
+        }
+    };
+    if work == Work::Discard && asked.reason.is_none() {
+        return unexpected("say why these messages need no more attention, as \"reason\"; nothing was begun");
+    }
+    Ok(Plan {
+        store: api.store.clone(),
+        policies: api.policies.clone(),
+        work,
+        filter: filter(asked.filter)?,
+        actor: caller.name.clone(),
+        reason: asked.reason,
+    })
+}
+
+fn filter(asked: Filter) -> Result<LetterFilter, Problem> {
+    let queue = asked.queue.map(|name| {
+        let no_name =
+            "the filter's queue is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
+        QueueName::parse(&name).ok_or_else(|| Problem::new(Code::ParameterInvalid, no_name))
+    });
+    let since = |name, text: Option<String>| text.map(|text| moment(name, &text)).transpose();
+    Ok(LetterFilter {
+        state: LetterState::Dead,
+        standing: if asked.discarded { Standing::Discarded } else { Standing::Open },
+        queue: queue.transpose()?,
+        code: asked.code.map(|text| code(&text)).transpose()?,
+        effect: asked.effect.map(|known| match known {
+            Known::NotDone => Effect::NotDone,
+            Known::Done => Effect::Done,
+            Known::Unknown => Effect::Unknown,
+        }),
+        identity: asked.identity,
+        since_from: since("since_from", asked.since_from)?,
+        since_before: since("since_before", asked.since_before)?,
+        text: asked.text,
+    })
+}

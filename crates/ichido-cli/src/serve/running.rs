@@ -1,0 +1,155 @@
+//! The operations on many messages that run in this server.
+//!
+//! Guarantee: no more than [`OPERATIONS_MAX`] run at once. When the server stops, each ends before its next batch, and its record says
+//! that it was stopped; the server waits for that.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ichido::letters::{Bulk, BulkError, Ended, Policies, Preflight, Progress, Work};
+use ichido_store::Store;
+use ichido_store::letter::LetterFilter;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::limits::{OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
+
+/// What is to be done to many.
+#[derive(Clone)]
+pub(super) struct Plan {
+    pub(super) store: Store,
+    pub(super) policies: Policies,
+    pub(super) work: Work,
+    pub(super) filter: LetterFilter,
+    pub(super) actor: String,
+    pub(super) reason: Option<String>,
+}
+
+impl Plan {
+    pub(super) fn bulk(&self) -> Bulk<'_> {
+        Bulk {
+            store: &self.store,
+            policies: &self.policies,
+            work: self.work,
+            filter: self.filter.clone(),
+            actor: self.actor.clone(),
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// Why none was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotBegun {
+    TooMany,
+    Stopping,
+}
+
+/// All that run here.
+#[derive(Default)]
+pub(super) struct Running {
+    progress: Mutex<HashMap<Uuid, Progress>>,
+    /// Those that were begun and have not ended, those among them that have no id yet.
+    count: AtomicUsize,
+    stops: AtomicBool,
+    one_ended: Notify,
+}
+
+impl Running {
+    /// Begins one, and tells its id once it is in the audit trail.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        plan: Plan,
+        found: Preflight,
+    ) -> Result<oneshot::Receiver<Uuid>, NotBegun> {
+        if self.stops.load(Ordering::SeqCst) {
+            return Err(NotBegun::Stopping);
+        }
+        let place = Place::take(self).ok_or(NotBegun::TooMany)?;
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(run(place, plan, found, tell));
+        Ok(told)
+    }
+
+    /// How far one is that runs here.
+    pub(super) fn progress(&self, id: Uuid) -> Option<Progress> {
+        self.lock().get(&id).copied()
+    }
+
+    /// Asks all of them to end.
+    pub(super) fn stop(&self) {
+        self.stops.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until all have ended, for as long as that may take.
+    pub(super) async fn ended(&self) {
+        let all = async {
+            loop {
+                let next = self.one_ended.notified();
+                if self.count.load(Ordering::SeqCst) == 0 {
+                    return;
+                }
+                next.await;
+            }
+        };
+        if timeout(OPERATIONS_STOP_WITHIN, all).await.is_err() {
+            tracing::warn!("an operation did not stop in time; its record says that it was begun");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Progress>> {
+        // Each change under it is whole.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of one that runs, for as long as it does.
+struct Place(Arc<Running>);
+
+impl Place {
+    fn take(running: &Arc<Running>) -> Option<Self> {
+        let more = |count: usize| (count < OPERATIONS_MAX).then_some(count + 1);
+        running.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
+        Some(Self(Arc::clone(running)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
+        self.0.one_ended.notify_waiters();
+    }
+}
+
+async fn run(place: Place, plan: Plan, found: Preflight, tell: oneshot::Sender<Uuid>) {
+    let running = &place.0;
+    let mut tell = Some(tell);
+    let mut begun = |id| {
+        // Who began it may have hung up; it goes on.
+        _ = tell.take().map(|tell| tell.send(id));
+    };
+    let progress = |progress: Progress| {
+        running.lock().insert(progress.operation, progress);
+        begun(progress.operation);
+    };
+    let stop = || running.stops.load(Ordering::SeqCst);
+    let ended = plan.bulk().run(&found, stop, progress).await;
+    let report = match ended {
+        Ok(report) => report,
+        Err(BulkError { error, report }) => {
+            tracing::error!(%error, operation = %report.operation, moved = report.moved, "an operation could not go on");
+            report
+        }
+    };
+    begun(report.operation);
+    running.lock().remove(&report.operation);
+    let (operation, moved) = (report.operation, report.moved);
+    match report.ended {
+        Ended::Stopped { by: None } => {
+            tracing::warn!(%operation, moved, "an operation was halted, because the server stops; begin it again to go on");
+        }
+        ended => tracing::info!(%operation, moved, ?ended, "an operation has ended"),
+    }
+}
