@@ -12,6 +12,7 @@ const ORDER: &str = r#"{"symbol":"ACME","intent":"buy","qty":"10","limit_price":
 
 on_both! {
     /// Status and body are the same, byte for byte; the marker says that it is a replay; the id of the request is new.
+    #[test]
     async fn the_same_request_gets_the_same_answer_and_is_sent_once(place) {
         let server = place.serve(&[]);
         let first = server.send(&Request::put("order-1", ORDER)).await;
@@ -38,6 +39,7 @@ on_both! {
     }
 
     /// SPEC D16: the same key put in ten times at once is sent once.
+    #[test]
     async fn ten_at_once_are_one(place) {
         let server = place.serve(&[]);
         let mut sending = JoinSet::new();
@@ -54,6 +56,7 @@ on_both! {
         assert_eq!(server.effects().await["effects"], 1);
     }
 
+    #[test]
     async fn another_request_under_the_key_is_refused(place) {
         let server = place.serve(&[]);
         let first = server.send(&Request::put("order-1", ORDER)).await;

@@ -198,7 +198,7 @@ impl Drop for Server {
 /// One behaviour, one test for each database.
 #[macro_export]
 macro_rules! on_both {
-    ($($(#[doc = $doc:literal])* async fn $name:ident($place:ident) $body:block)+) => { $(
+    ($($(#[doc = $doc:literal])* $(#[test])? async fn $name:ident($place:ident) $body:block)+) => { $(
         $(#[doc = $doc])*
         mod $name {
             use super::*;

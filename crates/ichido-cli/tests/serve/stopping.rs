@@ -7,6 +7,7 @@ use super::program::{On, Place};
 use crate::on_both;
 
 on_both! {
+    #[test]
     async fn what_was_accepted_survives_and_is_delivered_by_the_next(place) {
         let mut first = place.serve(&[]);
         assert_eq!(first.post("/v1/queues/demo/pause").await.status(), 200);
@@ -22,6 +23,7 @@ on_both! {
     }
 
     /// What was answered 201 stands, whatever becomes of the process.
+    #[test]
     async fn what_was_accepted_survives_a_kill(place) {
         let mut first = place.serve(&[]);
         assert_eq!(first.post("/v1/queues/demo/pause").await.status(), 200);
