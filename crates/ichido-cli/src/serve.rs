@@ -13,6 +13,7 @@ mod api;
 mod batch;
 mod caller;
 mod cursor;
+mod destinations;
 mod field;
 mod health;
 mod limits;
@@ -21,6 +22,7 @@ mod openapi;
 mod operations;
 mod problem;
 mod queues;
+mod records;
 mod replace;
 mod request;
 mod running;
@@ -55,6 +57,7 @@ use crate::store::{open_with, sqlite_file};
 use crate::worker::{self, metrics};
 use access::Access;
 use api::Api;
+use destinations::KnownDestination;
 use server::Server;
 use setup::{DEMO, Setup};
 use waiting::Waiting;
@@ -101,6 +104,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     server::describe_metrics();
     let folding = tokio::spawn(fold(measured.clone()));
     let policies = Policies::of(&setup.config.queues, &targets);
+    let destinations = KnownDestination::all(&setup.config.destinations, &setup.config.queues, &targets);
     let worker = worker::start(&store, &setup.config, targets)
         .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     let worker = Arc::new(worker);
@@ -108,6 +112,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let api = Api {
         store: store.clone(),
         queues: Api::known(&setup.config.queues),
+        destinations,
         policies,
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
         operations: Arc::clone(&operations),

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use ichido::letters::Policies;
 use ichido::worker;
 use ichido_store::Store;
@@ -14,17 +14,22 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
 use super::caller::{Caller, no_queue};
+use super::destinations::KnownDestination;
 use super::problem::{Code, Problem};
 use super::request::no_route;
 use super::running::Running;
 use super::waiting::Waiting;
-use super::{batch, health, messages, openapi, operations, queues, replace, search, steps};
+use super::{
+    batch, destinations, health, messages, openapi, operations, queues, records, replace, search, steps,
+};
 
 /// What every handler may use.
 pub(super) struct Api {
     pub(super) store: Store,
     /// The queues that this server takes messages in for.
     pub(super) queues: BTreeMap<String, Known>,
+    /// Where they go.
+    pub(super) destinations: Vec<KnownDestination>,
     /// What its queues say about dead messages.
     pub(super) policies: Policies,
     pub(super) waiting: Waiting,
@@ -89,6 +94,11 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/operations", get(operations::list).post(operations::begin))
         .route("/v1/operations/{id}", get(operations::show))
         .route("/v1/operations/{id}/stop", post(operations::stop))
+        .route("/v1/destinations", get(destinations::list))
+        .route("/v1/destinations/{name}/pace", put(destinations::set_pace))
+        .route("/v1/ledger", get(records::show))
+        .route("/v1/ledger/unknown", get(records::unknown))
+        .route("/v1/ledger/decide", post(records::decide))
         .route("/v1/nodes", get(queues::nodes))
         .fallback(async || no_route())
         .method_not_allowed_fallback(async || {

@@ -56,3 +56,7 @@ pub(crate) const TOLD_BYTES_MAX: usize = 16 * 1024;
 pub(crate) const OPERATIONS_MAX: usize = 4;
 /// How long they may take to end when the server stops: each has at most a batch under way.
 pub(crate) const OPERATIONS_STOP_WITHIN: Duration = Duration::from_secs(10);
+/// The most records of unknown outcome on one page.
+pub(crate) const UNKNOWN_MAX: u32 = 100;
+/// The longest body of a kept response that is shown.
+pub(crate) const RECORD_BODY_BYTES_MAX: usize = 1 << 20;

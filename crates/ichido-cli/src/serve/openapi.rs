@@ -6,7 +6,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
-use super::{batch, health, messages, operations, queues, replace, search, steps};
+use super::{batch, destinations, health, messages, operations, queues, records, replace, search, steps};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -35,6 +35,11 @@ use super::{batch, health, messages, operations, queues, replace, search, steps}
         queues::pause,
         queues::resume,
         queues::nodes,
+        destinations::list,
+        destinations::set_pace,
+        records::show,
+        records::unknown,
+        records::decide,
         health::livez,
         health::readyz,
         health::metrics,

@@ -89,6 +89,12 @@ codes! {
     OperationUnknown = "operation_unknown", NOT_FOUND, "There is no such operation";
     /// Too many run, or it has ended.
     OperationRefused = "operation_refused", CONFLICT, "The operation cannot be done now";
+    /// The configuration has no such destination.
+    DestinationUnknown = "destination_unknown", NOT_FOUND, "There is no such destination";
+    /// The ledger has nothing under this name.
+    RecordUnknown = "record_unknown", NOT_FOUND, "The ledger has no such record";
+    /// The outcome is known, or it is too early (SPEC F2).
+    DecisionRefused = "decision_refused", CONFLICT, "The record cannot be decided as it stands";
     /// There is nothing at this path.
     RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
     /// The path is known, and not for this method.

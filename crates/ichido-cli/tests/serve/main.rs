@@ -16,6 +16,8 @@ mod access;
 mod away;
 mod batch;
 mod client;
+mod destinations;
+mod ledger;
 mod limits;
 mod many;
 mod program;

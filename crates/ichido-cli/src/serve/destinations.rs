@@ -1,0 +1,245 @@
+//! Where messages go, how fast that is called by all nodes together, and how an operator changes it (SPEC B, E6).
+//!
+//! Guarantee: a rate that is set holds on every node within a second, and is an entry of the audit trail, with who set it, before it
+//! holds.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::{StatusCode, Uri};
+use ichido::worker::{self, Paces, SharedRate, Target};
+use ichido_core::digest::Digest;
+use ichido_core::pace::{Circuit, PerSecond, Rate, Settings};
+use ichido_core::time::Timestamp;
+use ichido_store::action::Action;
+use ichido_store::error::StoreError;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::answer::json;
+use super::api::Api;
+use super::caller::Caller;
+use super::problem::{Code, Problem};
+use super::request::{Segment, parameters};
+use super::show::ProblemDetails;
+use super::steps::of_store;
+use super::told::told;
+use crate::config::Described;
+
+/// A destination of the configuration.
+pub(super) struct KnownDestination {
+    name: String,
+    kind: &'static str,
+    /// Where it is, without anything that may be a secret.
+    address: String,
+    /// The queues that go there.
+    queues: Vec<String>,
+    pace: Settings,
+}
+
+impl KnownDestination {
+    /// Those of a configuration.
+    pub(super) fn all(described: &[Described], queues: &[worker::Queue], targets: &[Target]) -> Vec<Self> {
+        let known = described.iter().filter_map(|described| {
+            let target = targets.iter().find(|target| target.name == described.name)?;
+            let own = queues.iter().filter(|queue| queue.destination == described.name);
+            Some(Self {
+                name: described.name.clone(),
+                kind: described.kind,
+                address: described.whereto.clone(),
+                queues: own.map(|queue| queue.name.clone()).collect(),
+                pace: target.pace,
+            })
+        });
+        known.collect()
+    }
+}
+
+/// All destinations of this server's configuration.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Destinations {
+    pub(super) destinations: Vec<Destination>,
+}
+
+/// A destination as it stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Destination {
+    name: String,
+    kind: &'static str,
+    /// Where it is.
+    address: String,
+    /// The queues that go there.
+    queues: Vec<String>,
+    /// The most calls a second that all nodes together make now; none is as many as there are.
+    rate: Option<f64>,
+    /// As configured here.
+    rate_configured: Option<f64>,
+    /// What an operator set in its place.
+    rate_set: Option<f64>,
+    /// Whether it refused calls, so that it is called as fast as it was found to bear.
+    slowed: bool,
+    /// Until when it asked not to be called.
+    paused_until: Option<String>,
+    /// `closed`: it is called. `open`: it counts as down, and is left alone. `half_open`: it is probed.
+    circuit: &'static str,
+    /// Until when it is left alone, where the circuit is open.
+    circuit_open_until: Option<String>,
+}
+
+impl Destination {
+    fn new(known: &KnownDestination, shared: SharedRate, now: Timestamp) -> Self {
+        let SharedRate { pace, rate_max } = shared;
+        let settings = Settings { rate_max: rate_max.or(known.pace.rate_max), ..known.pace };
+        let paused_until = pace.paused_until.min(now.plus(settings.pause_max));
+        let (circuit, open_until) = match pace.circuit {
+            Circuit::Closed { .. } => ("closed", None),
+            Circuit::Open { until, .. } if now < until => ("open", Some(until)),
+            // The next call is a probe, whoever makes it.
+            Circuit::Open { .. } | Circuit::HalfOpen { .. } => ("half_open", None),
+        };
+        Self {
+            name: known.name.clone(),
+            kind: known.kind,
+            address: known.address.clone(),
+            queues: known.queues.clone(),
+            rate: pace.rate.limit(&settings).map(PerSecond::get),
+            rate_configured: known.pace.rate_max.map(PerSecond::get),
+            rate_set: rate_max.map(PerSecond::get),
+            slowed: matches!(pace.rate, Rate::Paced(_)),
+            paused_until: Some(paused_until).filter(|until| now < *until).map(|until| until.to_string()),
+            circuit,
+            circuit_open_until: open_until.map(|until| until.to_string()),
+        }
+    }
+}
+
+/// How fast a destination is called at most.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetPace {
+    /// Calls a second of all nodes together; null is as configured.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(exclusive_minimum = 0, maximum = 100_000, required)]
+    rate: Option<f64>,
+}
+
+/// The destinations, with how fast they are called, and whether they are paused or count as down.
+#[utoipa::path(
+    get,
+    path = "/v1/destinations",
+    tag = "destinations",
+    responses(
+        (status = 200, description = "Those of this server's configuration", body = Destinations),
+        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    caller.views()?;
+    let destinations = standing(&api).await.map_err(|error| Problem::of_store(&error))?;
+    Ok(json(StatusCode::OK, &Destinations { destinations }))
+}
+
+/// Sets how fast a destination is called by all nodes together, or leaves that to the configuration again.
+#[utoipa::path(
+    put,
+    path = "/v1/destinations/{name}/pace",
+    tag = "destinations",
+    params(("name" = String, Path, description = "The destination")),
+    request_body = SetPace,
+    responses(
+        (status = 200, description = "It holds within a second", body = Destination),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the destination, and ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn set_pace(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(name): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let known = api.destinations.iter().find(|known| known.name == name).ok_or_else(no_destination)?;
+    let SetPace { rate } =
+        told(&head.headers, body, r#"{"rate":2.5}, in calls a second, or {"rate":null}"#).await?;
+    let rate = rate.map(per_second).transpose()?;
+    let paces = Paces::of(api.store.clone());
+    let before = paces.read(&name).await.map_err(|error| of_store(&error))?;
+    let record = action(known, before.rate_max, rate, &caller.name);
+    // First, so that nothing is changed by nobody.
+    api.store.action_add(&record).await.map_err(|error| of_store(&error))?;
+    if let Err(error) = paces.set_rate_max(&name, rate).await {
+        let undone = Action {
+            kind: "pace_not_set".to_owned(),
+            from: record.to.clone(),
+            to: record.from.clone(),
+            detail: Some("the store could not do it".to_owned()),
+            ..record
+        };
+        if let Err(error) = api.store.action_add(&undone).await {
+            tracing::error!(%error, destination = name, "that a pace was not set could not be recorded");
+        }
+        return Err(of_store(&error));
+    }
+    let now = api.store.now().await.map_err(|error| of_store(&error))?;
+    let after = paces.read(&name).await.map_err(|error| of_store(&error))?;
+    Ok(json(StatusCode::OK, &Destination::new(known, after, now)))
+}
+
+/// How the destinations of the configuration stand.
+pub(super) async fn standing(api: &Api) -> Result<Vec<Destination>, StoreError> {
+    let paces = Paces::of(api.store.clone());
+    let now = api.store.now().await?;
+    let mut destinations = Vec::with_capacity(api.destinations.len());
+    for known in &api.destinations {
+        destinations.push(Destination::new(known, paces.read(&known.name).await?, now));
+    }
+    Ok(destinations)
+}
+
+fn per_second(rate: f64) -> Result<PerSecond, Problem> {
+    let kept = PerSecond::clamped(rate);
+    // What cannot be kept is not set as something else.
+    if kept.get().total_cmp(&rate).is_eq() {
+        return Ok(kept);
+    }
+    let (least, most) = (PerSecond::MIN.get(), PerSecond::MAX.get());
+    let detail = format!(
+        "rate is from {least} (once a day) to {most} calls a second; to stop all of them, pause the queues"
+    );
+    Err(Problem::new(Code::BodyUnexpected, detail))
+}
+
+/// The entry of the audit trail.
+fn action(known: &KnownDestination, was: Option<PerSecond>, is: Option<PerSecond>, by: &str) -> Action {
+    let rate = |rate: Option<PerSecond>| {
+        rate.map_or_else(|| "as configured".to_owned(), |rate| format!("{}/s", rate.get()))
+    };
+    // All that is done to one destination is one chain.
+    let digest = Digest::of_bytes(&[b"destination\0", known.name.as_bytes()].concat());
+    let (first, _) = digest.as_bytes().split_at(16);
+    Action {
+        subject: uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid(),
+        about: format!("destination {}", known.name),
+        kind: if is.is_some() { "pace_set" } else { "pace_cleared" }.to_owned(),
+        from: rate(was),
+        to: rate(is),
+        actor: Some(by.to_owned()),
+        detail: None,
+    }
+}
+
+fn no_destination() -> Problem {
+    let detail = "there is no destination of this name here; GET /v1/destinations lists those that there are";
+    Problem::new(Code::DestinationUnknown, detail)
+}
