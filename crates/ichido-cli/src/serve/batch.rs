@@ -119,7 +119,7 @@ impl LineResult {
     path = "/v1/queues/{queue}/messages:batch",
     tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue"),
+        ("queue" = String, Path, description = "The queue", example = "demo"),
         ("Ichido-Identity" = Option<String>, Header, description = "For whom they are, where the token does not say it; `local` if left out"),
     ),
     request_body(content = Line, content_type = "application/x-ndjson", description = "One object a line"),
@@ -130,7 +130,7 @@ impl LineResult {
 )]
 pub(super) async fn accept_batch(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {

@@ -80,7 +80,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Resp
 )]
 pub(super) async fn metrics(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     caller.views()?;
     Ok(with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(&api.metrics)))

@@ -49,8 +49,8 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
     path = "/v1/queues/{queue}/messages",
     tag = "messages",
     params(
-        ("queue" = String, Path, description = "The queue"),
-        ("Idempotency-Key" = String, Header, description = "The action's key: 1 to 255 visible ASCII characters"),
+        ("queue" = String, Path, description = "The queue", example = "demo"),
+        ("Idempotency-Key" = String, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
         ("Ichido-Identity" = Option<String>, Header, description = "For whom it is, where the token does not say it; `local` if left out"),
         ("wait" = Option<String>, Query, description = "How long to wait for its end, such as `5s`; at most 30s"),
     ),
@@ -66,7 +66,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 )]
 pub(super) async fn accept(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -204,7 +204,7 @@ fn trace(headers: &HeaderMap) -> Option<String> {
 )]
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(id): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -228,7 +228,7 @@ pub(super) async fn show(
 )]
 pub(super) async fn events(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(id): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -252,7 +252,7 @@ pub(super) async fn events(
 )]
 pub(super) async fn request_bytes(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(id): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {

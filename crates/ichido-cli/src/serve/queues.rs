@@ -31,7 +31,7 @@ use super::show::{Counts, Node, Nodes, ProblemDetails, Queue, Queues};
 )]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     parameters(&uri, &[])?;
@@ -45,7 +45,7 @@ pub(super) async fn list(
     post,
     path = "/v1/queues/{queue}/pause",
     tag = "queues",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = String, Path, description = "The queue", example = "demo")),
     responses(
         (status = 200, description = "It is paused", body = Queue),
         (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
@@ -54,7 +54,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn pause(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(queue): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -67,7 +67,7 @@ pub(super) async fn pause(
     post,
     path = "/v1/queues/{queue}/resume",
     tag = "queues",
-    params(("queue" = String, Path, description = "The queue")),
+    params(("queue" = String, Path, description = "The queue", example = "demo")),
     responses(
         (status = 200, description = "It runs", body = Queue),
         (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
@@ -76,7 +76,7 @@ pub(super) async fn pause(
 )]
 pub(super) async fn resume(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     Segment(queue): Segment,
     uri: Uri,
 ) -> Result<Response, Problem> {
@@ -139,7 +139,7 @@ async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Que
 )]
 pub(super) async fn nodes(
     State(api): State<Arc<Api>>,
-    Extension(caller): Extension<Arc<Caller>>,
+    Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let of_store = |error: StoreError| Problem::of_store(&error);

@@ -54,7 +54,7 @@ impl Server {
         check_head(&head)?;
         if !is_public(head.uri.path()) {
             let caller = self.access.admit(&head.method, &head.uri, &head.headers).await?;
-            head.extensions.insert(Arc::new(caller));
+            head.extensions.insert(caller);
         }
         let body = Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
         let answered = self.router.clone().call(Request::from_parts(head, body)).await;
