@@ -14,6 +14,8 @@ mod batch;
 mod caller;
 mod cursor;
 mod destinations;
+mod events;
+mod feed;
 mod field;
 mod health;
 mod limits;
@@ -58,6 +60,7 @@ use crate::worker::{self, metrics};
 use access::Access;
 use api::Api;
 use destinations::KnownDestination;
+use feed::Feed;
 use server::Server;
 use setup::{DEMO, Setup};
 use waiting::Waiting;
@@ -116,6 +119,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         policies,
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
         operations: Arc::clone(&operations),
+        feed: Feed::new(),
         listings: Semaphore::new(limits::LISTINGS_MAX),
         metrics: measured,
         worker_lives: lives(&worker),

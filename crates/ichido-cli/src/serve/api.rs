@@ -15,12 +15,14 @@ use tokio::sync::{Semaphore, watch};
 
 use super::caller::{Caller, no_queue};
 use super::destinations::KnownDestination;
+use super::feed::Feed;
 use super::problem::{Code, Problem};
 use super::request::no_route;
 use super::running::Running;
 use super::waiting::Waiting;
 use super::{
-    batch, destinations, health, messages, openapi, operations, queues, records, replace, search, steps,
+    batch, destinations, events, health, messages, openapi, operations, queues, records, replace, search,
+    steps,
 };
 
 /// What every handler may use.
@@ -37,6 +39,8 @@ pub(super) struct Api {
     pub(super) listings: Semaphore,
     /// The operations on many messages that run here.
     pub(super) operations: Arc<Running>,
+    /// Those who listen to what happens.
+    pub(super) feed: Feed,
     pub(super) metrics: PrometheusHandle,
     /// Whether the worker works.
     pub(super) worker_lives: watch::Receiver<bool>,
@@ -99,6 +103,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/ledger", get(records::show))
         .route("/v1/ledger/unknown", get(records::unknown))
         .route("/v1/ledger/decide", post(records::decide))
+        .route("/v1/events", get(events::listen))
         .route("/v1/nodes", get(queues::nodes))
         .fallback(async || no_route())
         .method_not_allowed_fallback(async || {

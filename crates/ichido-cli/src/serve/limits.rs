@@ -60,3 +60,21 @@ pub(crate) const OPERATIONS_STOP_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) const UNKNOWN_MAX: u32 = 100;
 /// The longest body of a kept response that is shown.
 pub(crate) const RECORD_BODY_BYTES_MAX: usize = 1 << 20;
+/// The most who listen to the feed of events at once.
+pub(crate) const FEED_LISTENERS_MAX: usize = 64;
+/// The most messages that one of them watches.
+pub(crate) const FEED_MESSAGES_MAX: usize = 20;
+/// How often one task looks for all of them.
+pub(crate) const FEED_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How many of the watched messages are looked at whole at each look, in turn, whether they seem to have moved or not.
+pub(crate) const FEED_ROUND: usize = 10;
+/// How many of the last actions are looked at for new ones.
+pub(crate) const FEED_ACTIONS_MAX: u32 = 200;
+/// How many pieces, one a look at most, wait for one that does not read.
+pub(crate) const FEED_BUFFERED_MAX: usize = 16;
+/// How long it may then not read before it is cut off.
+pub(crate) const FEED_SLOW_MAX: Duration = Duration::from_secs(30);
+/// How long there may be silence.
+pub(crate) const FEED_HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+/// How long one may listen before it must ask again, and be let in anew: a bound on what a revoked token still hears.
+pub(crate) const FEED_LIVES: Duration = Duration::from_mins(10);

@@ -6,7 +6,9 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
-use super::{batch, destinations, health, messages, operations, queues, records, replace, search, steps};
+use super::{
+    batch, destinations, events, health, messages, operations, queues, records, replace, search, steps,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -40,6 +42,7 @@ use super::{batch, destinations, health, messages, operations, queues, records, 
         records::show,
         records::unknown,
         records::decide,
+        events::listen,
         health::livez,
         health::readyz,
         health::metrics,

@@ -113,6 +113,8 @@ codes! {
     RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
     /// The store cannot be used at the moment.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
+    /// As many listen to the feed of events as may.
+    FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
     /// The server runs, and should get no requests yet or any more.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
     /// The store holds something that it cannot read.
@@ -140,6 +142,11 @@ impl Problem {
     /// With one more member.
     pub(crate) fn with(self, name: &'static str, value: Value) -> Self {
         Self { more: Some(Box::new((name, value))), ..self }
+    }
+
+    /// With when to ask again.
+    pub(crate) fn after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     pub(crate) fn of_key(error: KeyError) -> Self {

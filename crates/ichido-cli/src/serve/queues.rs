@@ -98,7 +98,7 @@ async fn set_paused(api: &Api, caller: &Caller, queue: &str, paused: bool) -> Re
 }
 
 /// How the queues stand: those that are served here, and those that the store knows of.
-async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Queue>, StoreError> {
+pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Queue>, StoreError> {
     let mut counts: BTreeMap<String, Counts> =
         api.queues.keys().map(|name| (name.clone(), Counts::default())).collect();
     for count in api.store.queue_counts().await? {
@@ -142,11 +142,16 @@ pub(super) async fn nodes(
     Extension(caller): Extension<Caller>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let of_store = |error: StoreError| Problem::of_store(&error);
     parameters(&uri, &[])?;
     caller.views()?;
-    let listed = api.store.node_list().await.map_err(of_store)?;
-    let now = api.store.now().await.map_err(of_store)?;
+    let nodes = nodes_standing(&api).await.map_err(|error| Problem::of_store(&error))?;
+    Ok(json(StatusCode::OK, &Nodes { nodes }))
+}
+
+/// All nodes, and which of them live.
+pub(super) async fn nodes_standing(api: &Api) -> Result<Vec<Node>, StoreError> {
+    let listed = api.store.node_list().await?;
+    let now = api.store.now().await?;
     let nodes = listed
         .into_iter()
         .map(|node| Node {
@@ -157,5 +162,5 @@ pub(super) async fn nodes(
             seen_at: node.seen_at.to_string(),
         })
         .collect();
-    Ok(json(StatusCode::OK, &Nodes { nodes }))
+    Ok(nodes)
 }

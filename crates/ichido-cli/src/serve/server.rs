@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::access::Access;
 use super::api::{Api, is_public, router};
+use super::feed;
 use super::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::problem::{Code, Problem};
 use super::waiting::WAITING;
@@ -46,6 +47,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(api: Api, access: Access, limits: Limits) -> Self {
         let api = Arc::new(api);
+        tokio::spawn(feed::run(Arc::clone(&api)));
         Self { router: router(Arc::clone(&api)), api, access, limits, under_way: metrics::gauge!(UNDER_WAY) }
     }
 
@@ -80,6 +82,7 @@ impl Answers for Server {
     fn stopping(&self) {
         self.api.waiting.stop();
         self.api.operations.stop();
+        self.api.feed.stop();
     }
 }
 

@@ -150,7 +150,7 @@ impl Events {
 
 /// One transition in a message's life.
 #[derive(Debug, Serialize, ToSchema)]
-struct Event {
+pub(super) struct Event {
     at: String,
     /// What happened, such as `claimed`, `succeeded` or `requeued`.
     kind: String,
@@ -174,7 +174,7 @@ struct Event {
 }
 
 impl Event {
-    fn new(step: Transition) -> Self {
+    pub(super) fn new(step: Transition) -> Self {
         Self {
             at: step.at.to_string(),
             kind: step.kind,

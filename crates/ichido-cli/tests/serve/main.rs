@@ -17,6 +17,7 @@ mod away;
 mod batch;
 mod client;
 mod destinations;
+mod feed;
 mod ledger;
 mod limits;
 mod many;

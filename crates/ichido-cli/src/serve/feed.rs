@@ -1,0 +1,120 @@
+//! The feed: what happens, told to whoever listens.
+//!
+//! Guarantee: however many listen, one task looks, once a second, and with nobody there it does not look at all. Who listens holds no
+//! connection to the database. A listener that does not keep up misses changes, is told so, and is told the whole state again; one
+//! that does not read at all is cut off. All listeners are sent home when the server stops.
+
+mod look;
+mod subscriber;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use super::api::Api;
+use super::caller::Caller;
+use super::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_MAX, FEED_LIVES, FEED_LOOK_EVERY};
+use look::{Looked, Looking};
+use subscriber::Subscriber;
+
+/// How many listen, for the metrics page.
+const LISTENING: &str = "ichido_http_listening";
+
+/// Why nobody more may listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoSeat {
+    Full,
+    Stopping,
+}
+
+/// Where listeners come in.
+pub(super) struct Feed {
+    /// Those that the task has not taken over yet.
+    came: Mutex<Vec<Subscriber>>,
+    somebody_came: Notify,
+    seats: Arc<Semaphore>,
+    stop: watch::Sender<bool>,
+}
+
+impl Feed {
+    pub(super) fn new() -> Self {
+        metrics::describe_gauge!(LISTENING, "Those who listen to the feed of events");
+        Self {
+            came: Mutex::default(),
+            somebody_came: Notify::new(),
+            seats: Arc::new(Semaphore::new(FEED_LISTENERS_MAX)),
+            stop: watch::channel(false).0,
+        }
+    }
+
+    /// A seat: what is told comes out of it, piece by piece.
+    pub(super) fn listen(
+        &self,
+        caller: Caller,
+        messages: Vec<Uuid>,
+    ) -> Result<mpsc::Receiver<Bytes>, NoSeat> {
+        if *self.stop.borrow() {
+            return Err(NoSeat::Stopping);
+        }
+        let seat = Arc::clone(&self.seats).try_acquire_owned().map_err(|_| NoSeat::Full)?;
+        let (tell, told) = mpsc::channel(FEED_BUFFERED_MAX);
+        let leaves_at = Instant::now() + FEED_LIVES;
+        self.lock().push(Subscriber::new(caller, messages, tell, leaves_at, seat));
+        self.somebody_came.notify_one();
+        Ok(told)
+    }
+
+    /// Sends everybody home: the server stops.
+    pub(super) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
+        // Each change under it is whole.
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks and tells until the server stops.
+pub(super) async fn run(api: Arc<Api>) {
+    let mut stopping = api.feed.stop.subscribe();
+    tokio::select! {
+        _ = stopping.wait_for(|stops| *stops) => (),
+        () = look_and_tell(&api) => (),
+    }
+    // Those who came in meanwhile go as well.
+    api.feed.lock().clear();
+    metrics::gauge!(LISTENING).set(0);
+}
+
+async fn look_and_tell(api: &Api) {
+    let mut listening: Vec<Subscriber> = Vec::new();
+    let mut looking = Looking::default();
+    loop {
+        if listening.is_empty() {
+            // What is known would be old when the next one comes.
+            looking = Looking::default();
+            while api.feed.lock().is_empty() {
+                api.feed.somebody_came.notified().await;
+            }
+        }
+        let next_look = Instant::now() + FEED_LOOK_EVERY;
+        listening.append(&mut api.feed.lock());
+        listening.retain(Subscriber::listens);
+        let watched = listening.iter().flat_map(Subscriber::messages).collect();
+        let looked = match looking.look(api, watched).await {
+            Ok(looked) => looked,
+            Err(error) => {
+                tracing::warn!(%error, "the feed of events could not look");
+                Looked::nothing()
+            }
+        };
+        let now = Instant::now();
+        listening.retain_mut(|subscriber| subscriber.tell(&looking, &looked, now).is_ok());
+        metrics::gauge!(LISTENING).set(u32::try_from(listening.len()).unwrap_or(u32::MAX));
+        sleep_until(next_look).await;
+    }
+}

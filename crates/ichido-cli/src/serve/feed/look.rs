@@ -1,0 +1,237 @@
+//! One look for all who listen: what there is, and what is new.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use ichido_core::lifecycle::Stage;
+use ichido_store::action::ActionRow;
+use ichido_store::error::StoreError;
+use ichido_store::message::limits::PAGE_MAX;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::super::api::Api;
+use super::super::destinations;
+use super::super::limits::{FEED_ACTIONS_MAX, FEED_ROUND};
+use super::super::queues;
+use super::super::show::{Event, Node, Queue};
+
+/// What was learnt so far.
+#[derive(Default)]
+pub(super) struct Looking {
+    pub(super) queues: Vec<Queue>,
+    /// Each part of the state as the feed tells it; empty before the first look.
+    pub(super) nodes: String,
+    pub(super) destinations: String,
+    /// What has changed is told by these: without ages, which change always.
+    queues_key: String,
+    nodes_key: String,
+    /// The last actions by their numbers; none before the first look.
+    actions: Option<BTreeSet<u64>>,
+    messages: HashMap<Uuid, Watched>,
+    /// Which of the messages are looked at whole next.
+    round: usize,
+}
+
+/// A message that somebody watches.
+struct Watched {
+    stage: Stage,
+    tries: u32,
+    /// Each of its transitions as the feed tells it, in order.
+    told: Vec<String>,
+}
+
+/// What a look found.
+#[derive(Default)]
+pub(super) struct Looked {
+    /// Whether there is a state to tell.
+    pub(super) is_whole: bool,
+    pub(super) queues_changed: bool,
+    pub(super) nodes_changed: bool,
+    pub(super) destinations_changed: bool,
+    /// New actions, in order.
+    pub(super) actions: String,
+}
+
+impl Looked {
+    /// The store did not answer.
+    pub(super) fn nothing() -> Self {
+        Self::default()
+    }
+}
+
+/// An operator's action.
+#[derive(Serialize)]
+struct Action {
+    number: u64,
+    at: String,
+    about: String,
+    kind: String,
+    from: String,
+    to: String,
+    actor: Option<String>,
+    detail: Option<String>,
+}
+
+/// A transition of a message.
+#[derive(Serialize)]
+struct MessageEvent {
+    message: Uuid,
+    #[serde(flatten)]
+    event: Event,
+}
+
+impl Looking {
+    pub(super) async fn look(&mut self, api: &Api, watched: BTreeSet<Uuid>) -> Result<Looked, StoreError> {
+        let queues = queues::standing(api, |_| true).await?;
+        let nodes = queues::nodes_standing(api).await?;
+        let destinations = destinations::standing(api).await?;
+        let actions = api.store.action_list(None, FEED_ACTIONS_MAX).await?;
+        self.look_at_messages(api, watched).await?;
+        let destinations = told("destinations", &BTreeMap::from([("destinations", destinations)]));
+        let (queues_key, nodes_key) = (queues_key(&queues), nodes_key(&nodes));
+        let looked = Looked {
+            is_whole: true,
+            queues_changed: queues_key != self.queues_key,
+            nodes_changed: nodes_key != self.nodes_key,
+            destinations_changed: destinations != self.destinations,
+            actions: self.new_actions(actions).into_iter().map(|row| told("actions", &shown(row))).collect(),
+        };
+        self.nodes = told("nodes", &BTreeMap::from([("nodes", nodes)]));
+        (self.queues, self.destinations) = (queues, destinations);
+        (self.queues_key, self.nodes_key) = (queues_key, nodes_key);
+        Ok(looked)
+    }
+
+    /// The queues that somebody may see.
+    pub(super) fn queues_told(&self, sees: impl Fn(&str) -> bool) -> String {
+        let own: Vec<&Queue> = self.queues.iter().filter(|queue| sees(&queue.name)).collect();
+        told("queues", &BTreeMap::from([("queues", own)]))
+    }
+
+    /// The transitions of a message after so many.
+    pub(super) fn transitions(&self, id: Uuid, after: usize) -> &[String] {
+        self.messages.get(&id).and_then(|watched| watched.told.get(after..)).unwrap_or_default()
+    }
+
+    /// Those that were not there before. A number may be had early and committed late, so that they are compared with all of the last.
+    fn new_actions(&mut self, mut page: Vec<ActionRow>) -> Vec<ActionRow> {
+        let numbers: BTreeSet<u64> = page.iter().map(|row| row.number).collect();
+        let Some(known) = self.actions.replace(numbers) else { return Vec::new() };
+        let oldest = known.first().copied().unwrap_or_default();
+        page.retain(|row| oldest < row.number && !known.contains(&row.number));
+        page.reverse();
+        page
+    }
+
+    /// Reads the history of those that have moved, and of a few others in turn: not every step shows in state and tries.
+    async fn look_at_messages(&mut self, api: &Api, watched: BTreeSet<Uuid>) -> Result<(), StoreError> {
+        self.messages.retain(|id, _| watched.contains(id));
+        let ids: Vec<Uuid> = watched.into_iter().collect();
+        let in_turn: BTreeSet<Uuid> = ids
+            .iter()
+            .cycle()
+            .skip(self.round % ids.len().max(1))
+            .take(FEED_ROUND.min(ids.len()))
+            .copied()
+            .collect();
+        self.round = self.round.wrapping_add(FEED_ROUND);
+        for part in ids.chunks(PAGE_MAX as usize) {
+            for (id, stage, tries) in api.store.message_stages(part).await? {
+                let is_same = |known: &Watched| known.stage == stage && known.tries == tries;
+                if self.messages.get(&id).is_some_and(is_same) && !in_turn.contains(&id) {
+                    continue;
+                }
+                let steps = api.store.message_transitions(id).await?;
+                let events =
+                    steps.into_iter().map(|step| MessageEvent { message: id, event: Event::new(step) });
+                let told = events.map(|event| told("message", &event)).collect();
+                self.messages.insert(id, Watched { stage, tries, told });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn queues_key(queues: &[Queue]) -> String {
+    let stand = queues.iter().map(|queue| {
+        (
+            &queue.name,
+            queue.paused,
+            &queue.paused_by,
+            &queue.paused_at,
+            &queue.counts,
+            &queue.oldest_waiting_at,
+        )
+    });
+    text(&stand.collect::<Vec<_>>())
+}
+
+fn nodes_key(nodes: &[Node]) -> String {
+    text(&nodes.iter().map(|node| (&node.id, &node.name, node.alive)).collect::<Vec<_>>())
+}
+
+fn shown(row: ActionRow) -> Action {
+    let ActionRow { number, at, action } = row;
+    Action {
+        number,
+        at: at.to_string(),
+        about: action.about,
+        kind: action.kind,
+        from: action.from,
+        to: action.to,
+        actor: action.actor,
+        detail: action.detail,
+    }
+}
+
+/// A named event. JSON has no line breaks of its own.
+fn told(name: &str, value: &impl Serialize) -> String {
+    format!("event: {name}\ndata: {}\n\n", text(value))
+}
+
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string(value)
+        .unwrap_or_else(|_| unreachable!("what we tell has names for keys, and writes to memory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ichido_core::time::Timestamp;
+    use ichido_store::action;
+
+    use super::*;
+
+    fn row(number: u64) -> ActionRow {
+        let action = action::Action {
+            subject: Uuid::nil(),
+            about: "queue orders".to_owned(),
+            kind: "paused".to_owned(),
+            from: "running".to_owned(),
+            to: "paused".to_owned(),
+            actor: None,
+            detail: None,
+        };
+        ActionRow { number, at: Timestamp::EPOCH, action }
+    }
+
+    #[test]
+    fn each_action_is_new_once_even_when_it_is_committed_late() {
+        let mut looking = Looking::default();
+        let mut new = |numbers: &[u64]| -> Vec<u64> {
+            let page = numbers.iter().map(|number| row(*number)).collect();
+            looking.new_actions(page).into_iter().map(|row| row.number).collect()
+        };
+        assert_eq!(new(&[7, 5]), [] as [u64; 0], "what was before is not new");
+        assert_eq!(new(&[9, 8, 7, 5]), [8, 9], "in order");
+        assert_eq!(new(&[9, 8, 7, 6, 5]), [6]);
+        assert_eq!(new(&[9, 8, 7, 6, 5, 4]), [] as [u64; 0], "older than all that was seen");
+        assert_eq!(new(&[9, 8, 7, 6, 5]), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn the_first_action_ever_is_new() {
+        let mut looking = Looking::default();
+        assert!(looking.new_actions(Vec::new()).is_empty());
+        assert_eq!(looking.new_actions(vec![row(1)]).len(), 1);
+    }
+}
