@@ -104,10 +104,7 @@ impl Action {
         if method.is_safe() {
             return Err(ActionError::Reads(method));
         }
-        // What is no path would be taken for a host, or for a query of the base.
-        let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
-        let path = Some(path).filter(|path| path.starts_with('/') && path.bytes().all(is_plain));
-        let path = path.and_then(|path| PathAndQuery::try_from(path).ok()).ok_or(ActionError::Path)?;
+        let path = parse_path(path)?;
         let content_type = HeaderValue::from_str(content_type).map_err(|_| ActionError::ContentType)?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
         Ok(Self { method, path, key, headers, body: body.into(), cause: Cause::Manual, tries_before: 0 })
@@ -150,6 +147,13 @@ impl Action {
         value.set_sensitive(true);
         Some(value)
     }
+}
+
+/// What follows the base URL. What is no path would be taken for a host, or for a query of the base.
+pub(crate) fn parse_path(path: &str) -> Result<PathAndQuery, ActionError> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+    let path = Some(path).filter(|path| path.starts_with('/') && path.bytes().all(is_plain));
+    path.and_then(|path| PathAndQuery::try_from(path).ok()).ok_or(ActionError::Path)
 }
 
 /// Neither the body nor the values of header fields, and of the key its hash.

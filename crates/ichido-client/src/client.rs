@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
+use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use tokio::time::{Instant, sleep};
 
-use crate::action::{Action, IDEMPOTENCY_KEY, TRY};
+use crate::action::{Action, ActionError, IDEMPOTENCY_KEY, TRY, parse_path};
 use crate::answer::Answer;
 use crate::clock;
 use crate::next::{self, Moment, Next, Rules, Tries, Why};
@@ -114,14 +115,25 @@ impl Client {
     /// # }
     /// ```
     pub async fn send(&self, action: &Action) -> Outcome {
+        self.ask(&Call::Action(action)).await
+    }
+
+    /// Asks for what is at a path, which follows the base URL and may have a query. A read changes nothing: it has no key, and is made again
+    /// by the same rules as an action. What is said of its effect means nothing.
+    pub async fn read(&self, path: &str) -> Result<Outcome, ActionError> {
+        Ok(self.ask(&Call::Read(parse_path(path)?)).await)
+    }
+
+    async fn ask(&self, call: &Call<'_>) -> Outcome {
         let deadline = Instant::now() + self.total;
         let mut tries = Tries::NONE;
         loop {
-            let seen = self.try_once(action, tries.sent, deadline).await;
+            let seen = self.try_once(call, tries.sent, deadline).await;
             let left = deadline.saturating_duration_since(Instant::now());
             let moment = Moment { now: clock::now(), left };
-            let decided = decide(&self.rules, action, tries, &seen, moment);
-            tracing::debug!(key = action.key.log_hash(), sent = tries.sent + 1, next = ?decided, "a try ended");
+            let decided = decide(&self.rules, call.key(), tries, &seen, moment);
+            let key = call.key().map(IdempotencyKey::log_hash);
+            tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "a try ended");
             match decided {
                 Next::Again { wait, tries: so_far } => {
                     tries = so_far;
@@ -132,8 +144,8 @@ impl Client {
         }
     }
 
-    async fn try_once(&self, action: &Action, sent: u32, deadline: Instant) -> Result<Answer, Fault> {
-        let Some(request) = self.request(action, sent) else {
+    async fn try_once(&self, call: &Call<'_>, sent: u32, deadline: Instant) -> Result<Answer, Fault> {
+        let Some(request) = self.request(call, sent) else {
             // Cannot happen for what `Action` and `ClientSettings` let through; nothing was sent, and that is what is said.
             return Err(Fault::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
         };
@@ -143,18 +155,23 @@ impl Client {
     }
 
     /// The request of the try that follows `sent` others.
-    fn request(&self, action: &Action, sent: u32) -> Option<Request<Full<Bytes>>> {
-        let mut request = Request::new(Full::new(action.body.clone()));
-        *request.method_mut() = action.method.clone();
-        let target = format!("{}{}", self.prefix, action.path);
-        *request.uri_mut() = PathAndQuery::try_from(target).ok()?.into();
+    fn request(&self, call: &Call<'_>, sent: u32) -> Option<Request<Full<Bytes>>> {
+        let (method, path, body) = match call {
+            Call::Action(action) => (action.method.clone(), &action.path, action.body.clone()),
+            Call::Read(path) => (Method::GET, path, Bytes::new()),
+        };
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = PathAndQuery::try_from(format!("{}{path}", self.prefix)).ok()?.into();
         let fields = request.headers_mut();
         fields.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        fields.extend(action.headers.clone());
+        if let Call::Action(action) = call {
+            fields.extend(action.headers.clone());
+            fields.insert(IDEMPOTENCY_KEY, action.key_field()?);
+            fields.insert(TRY, HeaderValue::from_str(&action.try_field(sent)).ok()?);
+        }
         fields.insert(HOST, HeaderValue::from_str(self.peer.authority.as_str()).ok()?);
         fields.insert(USER_AGENT, AGENT);
-        fields.insert(IDEMPOTENCY_KEY, action.key_field()?);
-        fields.insert(TRY, HeaderValue::from_str(&action.try_field(sent)).ok()?);
         if let Some(token) = &self.token {
             fields.insert(AUTHORIZATION, token.field());
         }
@@ -162,9 +179,24 @@ impl Client {
     }
 }
 
+/// What the server is asked.
+enum Call<'a> {
+    Action(&'a Action),
+    Read(PathAndQuery),
+}
+
+impl Call<'_> {
+    const fn key(&self) -> Option<&IdempotencyKey> {
+        match self {
+            Self::Action(action) => Some(&action.key),
+            Self::Read(_) => None,
+        }
+    }
+}
+
 fn decide(
     rules: &Rules,
-    action: &Action,
+    key: Option<&IdempotencyKey>,
     tries: Tries,
     seen: &Result<Answer, Fault>,
     moment: Moment,
@@ -177,7 +209,8 @@ fn decide(
                 status: answer.status,
                 headers: &fields,
                 body: &answer.body,
-                echo: Echo::of(&action.key, fields.iter().copied()),
+                // Where no key was sent, none that comes back is about another action.
+                echo: key.map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
             });
             next::decide(rules, tries, &seen, moment, dice)
         }

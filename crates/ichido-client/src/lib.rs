@@ -4,7 +4,7 @@
 //! sooner than the server asked, and within a total time; and what comes back says what is known of the effect, without a guess.
 //! The key, the token and the bodies are shown in no log and no debug output.
 //!
-//! Start at [`Client::send`]; [`next`] is the decision after each try, without a clock or a socket.
+//! Start at [`Client::send`]; [`Client::read`] asks for what is there. [`next`] is the decision after each try, without a clock or a socket.
 //!
 //! # What the server gets
 //!

@@ -2,6 +2,7 @@
 
 mod done_once;
 mod giving_up;
+mod reads;
 mod refusals;
 mod server;
 mod tls;
