@@ -4,14 +4,16 @@
 //! its bytes. What is stored are the caller's bytes. JSON that two readers could understand in two ways is refused with the place.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
-use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::digest::{BodyRules, Digest, is_json};
 use ichido_core::json::{JsonError, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX, REQUEST_BYTES_MAX};
 use ichido_store::message::{NewMessage, QueueName};
 
 use crate::body_key;
+use crate::schema::{Broken, Schema};
 
 /// For whom a message is where nobody says.
 pub(crate) const IDENTITY_DEFAULT: &str = "local";
@@ -26,6 +28,8 @@ pub(crate) struct Offer {
     pub(crate) trace: Option<String>,
     /// Tries allowed, as the queue says.
     pub(crate) tries: NonZeroU32,
+    /// What it must look like, as the queue says.
+    pub(crate) schema: Option<Arc<Schema>>,
 }
 
 /// Why an offer is not taken. Nothing here repeats what was sent.
@@ -45,11 +49,19 @@ pub(crate) enum Refused {
         "the body's idempotency_key is another key than the request's; send the same in both, or leave it out of the body"
     )]
     KeyDisagrees,
+    #[error(
+        "the queue has a schema, and takes JSON alone; send the body as JSON, with the content type application/json"
+    )]
+    NotJson,
+    #[error(
+        "the body does not fit the queue's schema: {0}; nothing was put in; mend it, and send it under the same key"
+    )]
+    Schema(Broken),
 }
 
 /// The message, ready to be put in.
 pub(crate) fn message(offer: Offer) -> Result<NewMessage, Refused> {
-    let Offer { queue, identity, key, content_type, body, trace, tries } = offer;
+    let Offer { queue, identity, key, content_type, body, trace, tries, schema } = offer;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(Refused::Identity);
     }
@@ -62,6 +74,9 @@ pub(crate) fn message(offer: Offer) -> Result<NewMessage, Refused> {
     body_key::agrees(&key, &body).map_err(|_| Refused::KeyDisagrees)?;
     let digest = digest(&content_type, &body)
         .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
+    if let Some(schema) = schema {
+        fits(&schema, &content_type, &body)?;
+    }
     let mut message = NewMessage::new(queue, &identity, key, body);
     message.digest = digest;
     message.content_type = content_type;
@@ -74,6 +89,14 @@ pub(crate) fn message(offer: Offer) -> Result<NewMessage, Refused> {
 pub(crate) fn digest(content_type: &str, body: &[u8]) -> Result<Digest, JsonError> {
     let rules = BodyRules { bytes_max: REQUEST_BYTES_MAX, ..BodyRules::default() };
     Digest::of_body(content_type, body, &rules)
+}
+
+/// Whether a body, of which [`digest`] has read that it is no doubtful JSON, is what a queue's schema wants.
+pub(crate) fn fits(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), Refused> {
+    if !is_json(content_type) {
+        return Err(Refused::NotJson);
+    }
+    schema.check(body).map_err(Refused::Schema)
 }
 
 /// `type/subtype`, with parameters or without; visible characters and blanks alone, because it goes out as a header field.
@@ -102,6 +125,7 @@ mod tests {
             body: body.as_bytes().to_vec(),
             trace: None,
             tries: NonZeroU32::MIN,
+            schema: None,
         })
     }
 

@@ -12,12 +12,14 @@ mod command;
 mod destinations;
 mod document;
 mod environment;
+mod intake;
 mod outside;
 mod queues;
 mod retry;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +29,7 @@ use toml::de::DeTable;
 
 pub(crate) use command::{Args, run};
 pub(crate) use destinations::Described;
+pub(crate) use intake::Intake;
 pub(crate) use outside::Outside;
 
 use crate::faults::Faults;
@@ -50,6 +53,15 @@ pub(crate) struct Config {
     pub(crate) worker: WorkerConfig,
     pub(crate) destinations: Vec<Described>,
     pub(crate) queues: Vec<Queue>,
+    /// What each of the queues takes in, by its name.
+    intakes: HashMap<String, Intake>,
+}
+
+impl Config {
+    /// What a queue takes in; everything, where it is not known here.
+    pub(crate) fn intake(&self, queue: &str) -> Intake {
+        self.intakes.get(queue).cloned().unwrap_or_default()
+    }
 }
 
 /// Where things are kept.
@@ -123,12 +135,13 @@ pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<C
     let sections = root.sections("queues", &mut faults);
     let queues: Vec<Placed> = sections
         .into_iter()
-        .filter_map(|(name, section)| queues::read(name, section, &defaults, &mut faults))
+        .filter_map(|(name, section)| queues::read(name, section, &defaults, outside, &mut faults))
         .collect();
     check(&destinations, &queues, &named, &root, &mut faults);
     root.finish(&mut faults);
+    let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
     let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    faults.or(Some(Config { store, worker, destinations, queues }))
+    faults.or(Some(Config { store, worker, destinations, queues, intakes }))
 }
 
 fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> StoreConfig {

@@ -18,6 +18,7 @@ mod listen;
 mod out;
 mod paper;
 mod proxy;
+mod schema;
 mod send;
 mod serve;
 mod signals;

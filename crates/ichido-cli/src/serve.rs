@@ -114,7 +114,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let operations = Arc::new(running::Running::default());
     let api = Api {
         store: store.clone(),
-        queues: Api::known(&setup.config.queues),
+        queues: Api::known(&setup.config),
         destinations,
         policies,
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),

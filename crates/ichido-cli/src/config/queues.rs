@@ -11,6 +11,8 @@ use ichido_store::message::limits::CLAIM_MAX;
 
 use super::document::Section;
 use super::environment::{self, Environment};
+use super::intake::Intake;
+use super::outside::Outside;
 use super::retry;
 use crate::faults::Faults;
 
@@ -24,6 +26,7 @@ const OUTBOUND_KEYS: [(&str, OutboundKey); 2] =
 /// A queue that was understood, and where each of its settings was said.
 pub(super) struct Placed {
     pub(super) queue: Queue,
+    pub(super) intake: Intake,
     own_place: String,
     places: HashMap<&'static str, String>,
 }
@@ -120,6 +123,7 @@ pub(super) fn read(
     name: &str,
     mut section: Section<'_>,
     defaults: &Defaults,
+    outside: &Outside<'_>,
     faults: &mut Faults,
 ) -> Option<Placed> {
     let destination = section.text("destination", faults);
@@ -131,6 +135,7 @@ pub(super) fn read(
     let requeue = section.flag("requeue", faults).unwrap_or(false);
     let key = section.word("outbound_key", &OUTBOUND_KEYS, faults);
     let marks = section.flag("marks", faults);
+    let intake = Intake::read(&mut section, outside, faults);
     let own_place = section.own_place();
     let mut places: HashMap<&'static str, String> = HashMap::new();
     for name in ["destination", "retry"] {
@@ -159,7 +164,7 @@ pub(super) fn read(
         marks,
         ..Queue::new(name, destination?)
     };
-    Some(Placed { queue, own_place, places })
+    Some(Placed { queue, intake, own_place, places })
 }
 
 /// Counts are read with a bound of 1 below.

@@ -28,6 +28,8 @@ fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Confi
             Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
             Some("folder/audit.key") => Ok("0123456789abcdef0123456789abcdef\n".to_owned()),
             Some("folder/short.key") => Ok("0123456789\n".to_owned()),
+            Some("folder/order.schema.json") => Ok("{ \"type\": \"object\" }".to_owned()),
+            Some("folder/broken.json") => Ok("{\n\"items\": {\"$ref\": \"b.json\"}}".to_owned()),
             Some("folder/mail-ca.pem" | "folder/nats-ca.pem") => {
                 Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
             }
@@ -453,4 +455,20 @@ rules = [{ means = "done" }, { status = "9", means = "unknown" }]
 fn a_question_without_a_key_in_it_is_refused() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nreconcile = { url = \"http://a.test/\", rules = [{ status = \"200\", means = \"done\" }] }\n";
     assert_problems(text, &[("ichido.toml:4:21 destinations.a.reconcile.url", "has no {key}")]);
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
+    let queue = |file: &str| {
+        format!("[queues.a]\ndestination = \"p\"\nschema = {file}\n[destinations.p]\nkind = \"paper\"\n")
+    };
+    let place = "ichido.toml:3:10 queues.a.schema";
+    assert_problems(&queue("\"nowhere.json\""), &[(place, "folder/nowhere.json cannot be read")]);
+    assert_problems(
+        &queue("\"broken.json\""),
+        &[(place, "folder/broken.json at /items/$ref: leads out of the document")],
+    );
+    assert_problems(&queue("{}"), &[(place, "write a text in quotes")]);
+    let config = resolved(&queue("\"order.schema.json\""));
+    assert!(config.intake("a").schema.is_some() && config.intake("b").schema.is_none());
 }

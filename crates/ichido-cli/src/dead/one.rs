@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::look::no_letter;
 use super::settings::{Settings, failed};
+use crate::accept;
 use crate::body_key;
 use crate::exit::Exit;
 use crate::out;
@@ -127,6 +128,12 @@ pub(super) async fn edit(settings: &Settings, id: Uuid, edit: Edit) -> Result<()
              meant, say --yes; if not, it needs no more attention: ichido dead discard {id} --reason …"
         );
         return Err(settings.wrong("--yes", what));
+    }
+    if let Some(schema) = settings.schema(&old.queue) {
+        let wrong = |why: String| settings.wrong("--request", why);
+        accept::digest(&old.content_type, &request)
+            .map_err(|error| wrong(format!("is no clear JSON: {error}")))?;
+        accept::fits(&schema, &old.content_type, &request).map_err(|why| wrong(why.to_string()))?;
     }
     let queue = settings.queue(&old.queue);
     if let Some(warning) = queue.and_then(|queue| body_key::warning(queue, &request)) {

@@ -1,6 +1,7 @@
 //! What all of `ichido dead` needs: the store, who acts, and what the queues say.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ichido::letters::{Policies, QueuePolicy};
 use ichido::worker::Queue;
@@ -14,6 +15,7 @@ use ichido_store::message::QueueName;
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::schema::Schema;
 use crate::store::open_existing;
 
 pub(super) struct Settings {
@@ -73,6 +75,11 @@ impl Settings {
     /// What the settings say about a queue, if they know it.
     pub(super) fn queue(&self, name: &str) -> Option<&Queue> {
         self.config.as_ref()?.queues.iter().find(|queue| queue.name == name)
+    }
+
+    /// What the messages of a queue must look like, if the settings say so.
+    pub(super) fn schema(&self, queue: &str) -> Option<Arc<Schema>> {
+        self.config.as_ref()?.intake(queue).schema
     }
 
     /// The key under which the destination knows a letter: as its queue is set up, or why that cannot be told here.

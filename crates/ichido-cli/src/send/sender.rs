@@ -17,6 +17,7 @@ use ichido_store::message::{Enqueued, QueueName};
 
 use super::came::{About, Came, Refused};
 use crate::accept::{self, Offer};
+use crate::schema::Schema;
 
 /// For whom, as a server is told.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
@@ -45,6 +46,8 @@ pub(super) enum Way {
         store: Store,
         identity: String,
         tries_allowed: NonZeroU32,
+        /// What messages must look like, as the configuration says.
+        schema: Option<Arc<Schema>>,
     },
 }
 
@@ -53,7 +56,7 @@ impl Sender {
     pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> Came {
         match &self.way {
             Way::Server { client, identity } => self.post(client, identity.as_ref(), key, body).await,
-            Way::Store { store, identity, tries_allowed } => {
+            Way::Store { store, identity, tries_allowed, schema } => {
                 let offer = Offer {
                     queue: self.queue.clone(),
                     identity: identity.clone(),
@@ -62,6 +65,7 @@ impl Sender {
                     body,
                     trace: None,
                     tries: *tries_allowed,
+                    schema: schema.clone(),
                 };
                 match accept::message(offer) {
                     Ok(message) => of_store(store.message_enqueue(message).await),
@@ -136,10 +140,11 @@ fn gave_up(why: Why, last: &Last) -> String {
 fn not_taken(refused: &accept::Refused) -> Refused {
     let (code, about) = match refused {
         accept::Refused::Identity => ("identity_invalid", About::All),
-        accept::Refused::ContentType => ("media_type_unsupported", About::All),
+        accept::Refused::ContentType | accept::Refused::NotJson => ("media_type_unsupported", About::All),
         accept::Refused::TooLarge => ("body_too_large", About::Message),
         accept::Refused::Json { .. } => ("body_invalid", About::Message),
         accept::Refused::KeyDisagrees => ("key_disagrees", About::Message),
+        accept::Refused::Schema(_) => ("schema_broken", About::Message),
     };
     Refused { code: Some(code.to_owned()), detail: refused.to_string(), about }
 }

@@ -19,6 +19,7 @@ use crate::accept::IDENTITY_DEFAULT;
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
 use crate::faults::Faults;
+use crate::schema::Schema;
 use crate::store::{CONNECTIONS_MAX, open};
 
 /// Where to, by the environment. Flags go before it.
@@ -33,6 +34,7 @@ pub(super) struct Settings {
     pub(super) key_from: KeyFrom,
     /// The queue as the configuration has it, if there is one.
     pub(super) known: Option<Queue>,
+    schema: Option<Arc<Schema>>,
     to: To,
 }
 
@@ -77,9 +79,10 @@ impl Settings {
                 url.map(|url| store(args, url))
             }
         };
+        let schema = config.as_ref().and_then(|config| config.intake(&args.queue).schema);
         let known =
             config.and_then(|config| config.queues.into_iter().find(|known| known.name == args.queue));
-        let built = (|| Some(Self { queue: queue?, key_from: key_from?, known, to: to? }))();
+        let built = (|| Some(Self { queue: queue?, key_from: key_from?, known, schema, to: to? }))();
         faults.or(built)
     }
 
@@ -93,6 +96,7 @@ impl Settings {
                 store: opened(url).await?,
                 identity: identity.clone(),
                 tries_allowed: self.known.as_ref().map_or(Retry::OUTBOX.tries, |queue| queue.retry.tries),
+                schema: self.schema.clone(),
             },
         };
         Ok(Sender { queue: self.queue.clone(), content_type: args.content_type.clone(), way })

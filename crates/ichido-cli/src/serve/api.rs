@@ -7,7 +7,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post, put};
 use ichido::letters::Policies;
-use ichido::worker;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -24,6 +23,7 @@ use super::{
     batch, destinations, events, health, messages, openapi, operations, queues, records, replace, search,
     steps,
 };
+use crate::config::{Config, Intake};
 
 /// What every handler may use.
 pub(super) struct Api {
@@ -51,14 +51,18 @@ pub(super) struct Known {
     pub(super) name: QueueName,
     /// Tries allowed, the first one included.
     pub(super) tries: NonZeroU32,
+    pub(super) intake: Intake,
 }
 
 impl Api {
     /// The queues of a configuration; it was refused if one had no name.
-    pub(super) fn known(queues: &[worker::Queue]) -> BTreeMap<String, Known> {
-        let known = queues.iter().filter_map(|queue| {
+    pub(super) fn known(config: &Config) -> BTreeMap<String, Known> {
+        let known = config.queues.iter().filter_map(|queue| {
             let name = QueueName::parse(&queue.name)?;
-            Some((queue.name.clone(), Known { name, tries: queue.retry.tries }))
+            Some((
+                queue.name.clone(),
+                Known { name, tries: queue.retry.tries, intake: config.intake(&queue.name) },
+            ))
         });
         known.collect()
     }

@@ -231,6 +231,7 @@ impl Batch<'_> {
             body,
             trace: None,
             tries: self.known.tries,
+            schema: self.known.intake.schema.clone(),
         })
     }
 

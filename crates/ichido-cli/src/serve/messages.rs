@@ -87,6 +87,7 @@ pub(super) async fn accept(
         body: Vec::from(body),
         trace: trace(&head.headers),
         tries: known.tries,
+        schema: known.intake.schema.clone(),
     };
     let message = understood(offer).await?;
     let digest = message.digest.to_string();

@@ -63,6 +63,8 @@ codes! {
     BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
     /// The body is JSON, and not of the shape that is taken here.
     BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body is not what is taken here";
+    /// The body is JSON, and not as the queue's schema wants it.
+    SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not fit the queue's schema";
     /// The body is over its bound.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The body broke off.
@@ -167,12 +169,23 @@ impl Problem {
     pub(crate) fn of_offer(refused: &Refused) -> Self {
         let code = match refused {
             Refused::Identity => Code::IdentityInvalid,
-            Refused::ContentType => Code::MediaTypeUnsupported,
+            Refused::ContentType | Refused::NotJson => Code::MediaTypeUnsupported,
             Refused::TooLarge => Code::BodyTooLarge,
             Refused::Json { .. } => Code::BodyInvalid,
             Refused::KeyDisagrees => Code::KeyDisagrees,
+            Refused::Schema(_) => Code::SchemaBroken,
         };
-        Self::new(code, refused.to_string())
+        let problem = Self::new(code, refused.to_string());
+        match refused {
+            Refused::Schema(broken) => {
+                let faults = broken
+                    .faults
+                    .iter()
+                    .map(|fault| json!({ "pointer": fault.pointer, "detail": fault.what }));
+                problem.with("faults", faults.collect())
+            }
+            _ => problem,
+        }
     }
 
     pub(crate) fn of_body(fault: BodyFault) -> Self {

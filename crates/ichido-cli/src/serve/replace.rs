@@ -66,7 +66,7 @@ pub(super) async fn replace(
         None => old.content_type.clone(),
     };
     let body = whole(&head.headers, body, BODY_BYTES_MAX).await?;
-    let new = made_from(&old, key, content_type, Vec::from(body)).await?;
+    let new = made_from(&api, &old, key, content_type, Vec::from(body)).await?;
     if old.effect == Effect::Done && !although_done {
         return Err(refused(
             "was_done",
@@ -107,6 +107,7 @@ fn although_done(uri: &Uri) -> Result<bool, Problem> {
 
 /// The old one with another request and key.
 async fn made_from(
+    api: &Api,
     old: &MessageRow,
     key: IdempotencyKey,
     content_type: String,
@@ -121,6 +122,7 @@ async fn made_from(
         body,
         trace: old.trace.clone(),
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
+        schema: api.queues.get(&old.queue).and_then(|known| known.intake.schema.clone()),
     };
     let new = understood(offer).await?;
     Ok(NewMessage { priority: old.priority, ..new })

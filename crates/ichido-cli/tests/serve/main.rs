@@ -18,6 +18,7 @@ mod batch;
 mod client;
 mod destinations;
 mod feed;
+mod fitting;
 mod ledger;
 mod limits;
 mod many;

@@ -1,0 +1,165 @@
+//! JSON Schemas of queues (draft 2020-12): what a message must look like to be put in.
+//!
+//! Guarantee: a schema is whole in its one file, and checking by it reads nothing else. What it costs is bounded by the message: its
+//! patterns are matched in time that grows with the text alone. A fault is told by its place and by what the schema wants there, never
+//! by the message's own values.
+//!
+//! `format` and the `content…` keywords are notes, as the draft has it, and refuse nothing. Numbers are compared as whole numbers of
+//! 64 bits or as doubles.
+
+mod references;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use ichido_core::json::{Document, LineColumn};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+/// The largest schema that is read. How deep it may be is [`ichido_core::json::DEPTH_MAX`].
+pub(crate) const SCHEMA_BYTES_MAX: usize = 256 << 10;
+/// The most faults of one message that are told.
+pub(crate) const FAULTS_MAX: usize = 20;
+/// Of a longer body the first fault alone is told: all are found before any is told, and there may be as many as it has values.
+pub(crate) const ALL_FAULTS_BYTES_MAX: usize = 64 << 10;
+/// The most characters of a fault's place, and of what is said of it: names in it are the sender's.
+const FAULT_CHARS_MAX: usize = 200;
+/// The most memory of one pattern, ready to match, and of what is remembered while it does.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// The name of the draft in a schema's `$schema`.
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// A schema that messages are checked by.
+pub(crate) struct Schema(Validator);
+
+/// Why a text is no schema for a queue.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SchemaError {
+    #[error("is larger than {SCHEMA_BYTES_MAX} bytes, the most that a schema may have")]
+    TooLarge,
+    #[error("is no clear JSON: {what} in line {}, column {}", .at.line, .at.column)]
+    Json { what: String, at: LineColumn },
+    #[error("at {place}: {what}")]
+    Wrong { place: String, what: String },
+}
+
+/// Everything that is wrong with a message, as far as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) faults: Vec<Fault>,
+    /// Whether there are more, or may be.
+    pub(crate) more: bool,
+}
+
+/// One thing that is wrong with a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Where, as a JSON Pointer; empty for the whole of it.
+    pub(crate) pointer: String,
+    pub(crate) what: String,
+}
+
+impl Schema {
+    /// Understands a schema, or says what is wrong with it and where.
+    pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
+        if SCHEMA_BYTES_MAX < text.len() {
+            return Err(SchemaError::TooLarge);
+        }
+        // By the strict reader, which takes nothing that two readers understand in two ways, and nothing deeper than its bound.
+        let strict = Document::parse(text.as_bytes(), SCHEMA_BYTES_MAX);
+        strict.map_err(|error| SchemaError::Json {
+            what: error.fault.to_string(),
+            at: LineColumn::of(text.as_bytes(), error.position),
+        })?;
+        let schema: Value = serde_json::from_str(text).map_err(|error| SchemaError::Json {
+            what: "a number is beyond all doubles".to_owned(),
+            at: LineColumn { line: error.line(), column: error.column() },
+        })?;
+        if !schema.is_object() {
+            return Err(wrong("", "is no object; a schema is one, such as {\"type\": \"object\"}"));
+        }
+        if schema
+            .get("$schema")
+            .is_some_and(|draft| draft.as_str().is_none_or(|draft| draft.trim_end_matches('#') != DRAFT))
+        {
+            return Err(wrong(
+                "/$schema",
+                &format!("is another draft than \"{DRAFT}\"; write it for that one, or leave $schema out"),
+            ));
+        }
+        references::check(&schema)?;
+        let patterns =
+            PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
+        let built = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .offline()
+            .with_pattern_options(patterns)
+            .should_validate_formats(false)
+            .build(&schema);
+        built.map(Self).map_err(|error| wrong(error.instance_path().as_str(), &error.to_string()))
+    }
+
+    /// Checks a body that the strict reader took as JSON.
+    pub(crate) fn check(&self, body: &[u8]) -> Result<(), Broken> {
+        let one = |what: &str| Broken {
+            faults: vec![Fault { pointer: String::new(), what: what.to_owned() }],
+            more: false,
+        };
+        if body.is_empty() {
+            return Err(one("there is no value"));
+        }
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|_| one("there is a number beyond all doubles, which no schema can be asked about"))?;
+        if self.0.is_valid(&value) {
+            return Ok(());
+        }
+        let mut errors = if body.len() <= ALL_FAULTS_BYTES_MAX {
+            self.0.iter_errors(&value).take(FAULTS_MAX + 1).map(|error| fault(&error)).collect()
+        } else {
+            self.0.validate(&value).err().map(|error| fault(&error)).into_iter().collect::<Vec<_>>()
+        };
+        let more = FAULTS_MAX < errors.len() || ALL_FAULTS_BYTES_MAX < body.len();
+        errors.truncate(FAULTS_MAX);
+        Err(Broken { faults: errors, more })
+    }
+}
+
+/// The schema may be long, and says nothing where it is shown.
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").finish_non_exhaustive()
+    }
+}
+
+/// `at /qty: … ; at /side: …`
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Fault { pointer, what }) in self.faults.iter().enumerate() {
+            let between = if index == 0 { "" } else { "; " };
+            let place = if pointer.is_empty() { "the whole" } else { pointer };
+            write!(f, "{between}at {place}: {what}")?;
+        }
+        if self.more { f.write_str("; and there may be more") } else { Ok(()) }
+    }
+}
+
+fn fault(error: &ValidationError<'_>) -> Fault {
+    Fault {
+        pointer: shortened(error.instance_path().as_str()),
+        what: shortened(&error.masked_with("the value").to_string()),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(FAULT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn wrong(place: &str, what: &str) -> SchemaError {
+    let place = if place.is_empty() { "the whole".to_owned() } else { shortened(place) };
+    SchemaError::Wrong { place, what: shortened(what) }
+}

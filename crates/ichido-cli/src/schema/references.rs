@@ -1,0 +1,157 @@
+//! References of a schema: each leads to a place in the same document, and none comes back to itself without going further into the
+//! message, which would have no end.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{SchemaError, wrong};
+
+/// The most steps from schema to schema at one place of a message: that it is a part of another, or refers to another.
+pub(super) const STEPS_MAX: usize = 64;
+
+/// Keywords whose value is data.
+const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
+/// Keywords whose value has schemas under names that somebody chose.
+const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
+/// Keywords whose schemas are about the same place of the message.
+const SAME_PLACE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+
+/// Says what is wrong with the references of a schema.
+pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
+    let mut found = Found { schemas: HashMap::new(), anchors: HashMap::new() };
+    found.walk(schema, String::new())?;
+    let mut depths = HashMap::new();
+    let mut places: Vec<&String> = found.schemas.keys().collect();
+    places.sort_unstable();
+    places.into_iter().try_for_each(|place| found.depth(place, 0, &mut depths).map(|_| ()))
+}
+
+/// Every schema of a document, by its place.
+struct Found<'a> {
+    schemas: HashMap<String, &'a Value>,
+    /// Where each anchor stands; a dynamic one may stand at several.
+    anchors: HashMap<&'a str, Vec<String>>,
+}
+
+impl<'a> Found<'a> {
+    fn walk(&mut self, schema: &'a Value, place: String) -> Result<(), SchemaError> {
+        match schema {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    let inside = step(&place, name);
+                    match (name.as_str(), value) {
+                        (name, Value::String(to)) if REFERENCES.contains(&name) => leads_inside(to, &inside)?,
+                        ("$id", Value::String(_)) if !place.is_empty() => {
+                            let what = "is a document of its own inside another, which is not taken; leave $id out, and refer by \"#/$defs/…\"";
+                            return Err(wrong(&inside, what));
+                        }
+                        ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
+                            self.anchors.entry(anchor).or_default().push(place.clone());
+                        }
+                        (name, _) if DATA.contains(&name) => {}
+                        (name, Value::Object(named)) if NAMED.contains(&name) => {
+                            named
+                                .iter()
+                                .try_for_each(|(name, schema)| self.walk(schema, step(&inside, name)))?;
+                        }
+                        (_, value) => self.walk(value, inside)?,
+                    }
+                }
+                self.schemas.insert(place, schema);
+                Ok(())
+            }
+            Value::Array(items) => {
+                let mut items = items.iter().enumerate();
+                items.try_for_each(|(index, item)| self.walk(item, step(&place, &index.to_string())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many steps can be taken from a schema at one place of a message; `depths` has what is known, `None` while it is asked.
+    fn depth(
+        &self,
+        place: &str,
+        taken: usize,
+        depths: &mut HashMap<String, Option<usize>>,
+    ) -> Result<usize, SchemaError> {
+        let depth = match depths.get(place) {
+            Some(Some(depth)) => *depth,
+            Some(None) => {
+                return Err(wrong(
+                    place,
+                    "comes back to itself without going into the message, which has no end",
+                ));
+            }
+            None => {
+                depths.insert(place.to_owned(), None);
+                let mut deepest = 0;
+                if taken < STEPS_MAX {
+                    for next in self.next(place) {
+                        deepest = deepest.max(1 + self.depth(&next, taken + 1, depths)?);
+                    }
+                }
+                depths.insert(place.to_owned(), Some(deepest));
+                deepest
+            }
+        };
+        if STEPS_MAX <= taken + depth {
+            return Err(wrong(
+                place,
+                &format!("is {STEPS_MAX} steps from schema to schema, and more; make it flatter"),
+            ));
+        }
+        Ok(depth)
+    }
+
+    /// The schemas that are about the same place of the message as this one.
+    fn next(&self, place: &str) -> Vec<String> {
+        let Some(members) = self.schemas.get(place).and_then(|schema| schema.as_object()) else {
+            return Vec::new();
+        };
+        let mut next = Vec::new();
+        for (name, value) in members {
+            let inside = step(place, name);
+            match value {
+                Value::String(to) if REFERENCES.contains(&name.as_str()) => {
+                    let to = to.trim_start_matches('#');
+                    match self.anchors.get(to) {
+                        Some(places) => next.extend(places.iter().cloned()),
+                        None => next.push(to.to_owned()),
+                    }
+                }
+                _ if !SAME_PLACE.contains(&name.as_str()) => {}
+                Value::Array(items) => {
+                    next.extend((0..items.len()).map(|index| step(&inside, &index.to_string())));
+                }
+                Value::Object(named) if name == "dependentSchemas" => {
+                    next.extend(named.keys().map(|name| step(&inside, name)));
+                }
+                _ => next.push(inside),
+            }
+        }
+        next
+    }
+}
+
+fn leads_inside(to: &str, place: &str) -> Result<(), SchemaError> {
+    if !to.starts_with('#') {
+        let what = "leads out of the document; a schema is whole in its file: put what is meant under $defs, and refer to it by \"#/$defs/…\"";
+        return Err(wrong(place, what));
+    }
+    // So that a place has one spelling.
+    if to.contains('%') {
+        return Err(wrong(
+            place,
+            "has an escape with %, which is not taken; give what it refers to a plainer name",
+        ));
+    }
+    Ok(())
+}
+
+/// The pointer to a member.
+fn step(place: &str, name: &str) -> String {
+    format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
