@@ -8,6 +8,7 @@
 //! leads where.
 
 mod access;
+mod admission;
 mod answer;
 mod api;
 mod batch;
@@ -58,6 +59,7 @@ use crate::signals::Signals;
 use crate::store::{open_with, sqlite_file};
 use crate::worker::{self, metrics};
 use access::Access;
+use admission::Admission;
 use api::Api;
 use destinations::KnownDestination;
 use feed::Feed;
@@ -112,9 +114,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     let worker = Arc::new(worker);
     let operations = Arc::new(running::Running::default());
+    let queues = Api::known(&setup.config);
     let api = Api {
         store: store.clone(),
-        queues: Api::known(&setup.config),
+        admission: Admission::start(store.clone(), &queues).await,
+        queues,
         destinations,
         policies,
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),

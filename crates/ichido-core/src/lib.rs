@@ -98,6 +98,7 @@
 pub mod audit;
 pub mod boundary;
 pub mod digest;
+pub mod drain;
 pub mod fence;
 pub mod fingerprint;
 pub mod hops;

@@ -2,16 +2,23 @@
 
 use std::sync::Arc;
 
+use ichido_core::drain::Bounds;
+
 use super::document::Section;
 use super::outside::Outside;
 use crate::faults::Faults;
 use crate::schema::Schema;
+
+/// The most messages that a bound may allow to wait: whatever is more is a typing error.
+const WAITING_MAX: u32 = 1_000_000_000;
 
 /// What a queue takes in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Intake {
     /// What a message must look like.
     pub(crate) schema: Option<Arc<Schema>>,
+    /// How much of it; the server asks, and nobody else.
+    pub(crate) bounds: Bounds,
 }
 
 impl Intake {
@@ -23,6 +30,14 @@ impl Intake {
             });
             faults.check(&section.place("schema"), read)
         });
-        Self { schema: schema.map(Arc::new) }
+        let drain_within = section.time("drain_within", faults);
+        if drain_within.is_some_and(|within| within.is_zero()) {
+            faults.add(
+                section.place("drain_within"),
+                "no time at all would let nothing in; give it some, such as \"10m\"",
+            );
+        }
+        let waiting_max = section.count("waiting_max", 1..=WAITING_MAX, faults).map(u64::from);
+        Self { schema: schema.map(Arc::new), bounds: Bounds { drain_within, waiting_max } }
     }
 }

@@ -12,6 +12,7 @@ use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
+use super::admission::Admission;
 use super::caller::{Caller, no_queue};
 use super::destinations::KnownDestination;
 use super::feed::Feed;
@@ -30,6 +31,8 @@ pub(super) struct Api {
     pub(super) store: Store,
     /// The queues that this server takes messages in for.
     pub(super) queues: BTreeMap<String, Known>,
+    /// Whether they take one more.
+    pub(super) admission: Admission,
     /// Where they go.
     pub(super) destinations: Vec<KnownDestination>,
     /// What its queues say about dead messages.

@@ -240,10 +240,17 @@ impl Batch<'_> {
         self.bytes = 0;
         let mut messages = Vec::new();
         let mut kept = Vec::new();
+        let mut rooms = Vec::new();
         for (number, message) in std::mem::take(&mut self.chunk) {
-            kept.push((number, message.map(|message| messages.push(message)).err()));
+            let entered = message.and_then(|message| {
+                rooms.push(self.api.admission.enter(self.known.name.as_str())?);
+                messages.push(message);
+                Ok(())
+            });
+            kept.push((number, entered.err()));
         }
         let mut enqueued = self.api.store.messages_enqueue(messages).await.into_iter();
+        drop(rooms);
         for (number, problem) in kept {
             let ended = match problem {
                 Some(problem) => Err(problem),

@@ -30,6 +30,8 @@ pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
 pub(crate) const CHUNK_LINES_MAX: usize = 500;
 /// The most bytes of a batch that are put in together, less one line.
 pub(crate) const CHUNK_BYTES_MAX: usize = 4 << 20;
+/// How often the queues that have bounds are counted, all by one statement, and how long that may take.
+pub(crate) const COUNTS_EVERY: Duration = Duration::from_secs(1);
 /// How long the store may take to show that it is there.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(2);
 /// For how long a node counts as alive after it was last heard of: it says so every ten seconds.

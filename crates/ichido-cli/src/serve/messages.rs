@@ -91,7 +91,9 @@ pub(super) async fn accept(
     };
     let message = understood(offer).await?;
     let digest = message.digest.to_string();
+    let room = api.admission.enter(&queue)?;
     let enqueued = api.store.message_enqueue(message).await.map_err(|error| Problem::of_store(&error))?;
+    drop(room);
     let (id, is_replay) = stands(enqueued)?;
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match wait {

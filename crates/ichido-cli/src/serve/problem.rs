@@ -83,6 +83,8 @@ codes! {
     BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
     /// There is no such queue, or none that the caller may see.
     QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
+    /// As much waits in the queue as may, or as leaves in time.
+    QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue takes no more in for now";
     /// There is no such message, or none that the caller may see.
     MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
     /// The lifecycle or the queue's policy does not allow it (SPEC D17, F2).

@@ -131,6 +131,22 @@ both_databases! {
         assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
     }
 
+    /// The new message must be what the queue takes in.
+    #[test]
+    async fn an_edit_that_breaks_the_queues_schema_makes_nothing(place: Place) {
+        let old = place.dead("orders", 1).await[0].to_string();
+        let file = |name: &str, text: &str| std::fs::write(place.folder().join(name), text).expect("written");
+        let config = std::fs::read_to_string(place.folder().join("ichido.toml")).expect("a file");
+        file("ichido.toml", &config.replacen("requeue = true", "requeue = true\nschema = \"order.json\"", 1));
+        file("order.json", "{\"required\": [\"qty\"]}");
+        file("request.json", "{}");
+        let left = place.run(&["edit", &old, "--request", "request.json"]);
+        assert!(left.code == Some(2) && left.err.contains("does not fit the queue's schema"), "{left:?}");
+        assert!(place.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
+        file("request.json", "{\"qty\":1}");
+        assert_eq!(place.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
+    }
+
     /// It is closed for another reason, which a discard must not hide.
     #[test]
     async fn a_letter_that_was_replaced_is_not_said_to_be_discarded(place: Place) {

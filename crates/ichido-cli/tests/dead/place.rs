@@ -131,7 +131,10 @@ impl Place {
         let queue = QueueName::parse(queue).expect("a name");
         let new = |_| {
             let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
-            NewMessage::new(queue.clone(), "alice", key, b"{\"qty\":1}".to_vec())
+            NewMessage {
+                content_type: "application/json".to_owned(),
+                ..NewMessage::new(queue.clone(), "alice", key, b"{\"qty\":1}".to_vec())
+            }
         };
         for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
             put.expect("put in");

@@ -13,6 +13,7 @@ mod message;
 
 mod accepting;
 mod access;
+mod admitting;
 mod away;
 mod batch;
 mod client;

@@ -186,3 +186,21 @@ async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
     let events = server.send(&Request::get(&format!("{href}/events")).token(&viewer)).await.json();
     assert_eq!(events["events"].as_array().unwrap().last().unwrap()["actor"], "till");
 }
+
+both_databases! {
+    /// The new message must be what the queue takes in.
+    #[test]
+    async fn a_replacement_that_breaks_the_queues_schema_makes_nothing(place: Place) {
+        let old = place.dead("orders", 1).await[0];
+        let file = |name: &str, text: &str| std::fs::write(place.folder().join(name), text).unwrap();
+        let config = std::fs::read_to_string(place.folder().join("ichido.toml")).unwrap();
+        file("ichido.toml", &config.replacen("requeue = true", "requeue = true\nschema = \"order.json\"", 1));
+        file("order.json", r#"{"properties": {"symbol": {"type": "string"}}}"#);
+        let server = serve(&place).await;
+        let target = format!("/v1/messages/{old}/replace");
+        let answer = server.send(&Request::post(&target).key("new").body("{\"symbol\":7}")).await;
+        assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
+        let answer = server.send(&Request::post(&target).key("new").body("{\"symbol\":\"A\"}")).await;
+        assert_eq!(answer.status(), 201, "{}", answer.text());
+    }
+}
