@@ -25,7 +25,8 @@ Entries are sealed in spans, each seal chained to the one before it. Make a key 
 can write the database cannot read it, and keep the line of `ichido audit head` somewhere else as well: a head shows when the
 last seals were cut off. What is not sealed yet is not protected, so seal often.
 
-Exit code: 0 when nothing was tampered with, 1 when there are findings, and 2 when the trail cannot be read.
+Exit code: 0 when nothing was tampered with, 1 when there are findings, 2 when the trail cannot be read, and 3 when its store
+was not reached.
 
 Examples:
   ichido audit seal   --store sqlite:ichido.db --key-file audit.key

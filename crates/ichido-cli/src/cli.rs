@@ -2,11 +2,14 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::exit::Exit;
-use crate::{audit, check, config, dead, ledger, paper, proxy, send, serve, token, worker};
+use crate::exit::{self, Exit};
+use crate::{
+    audit, check, config, dead, ledger, messages, paper, proxy, queues, send, serve, token,
+    worker,
+};
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
 #[derive(Debug, Parser)]
@@ -29,6 +32,10 @@ enum Command {
     Worker(worker::Args),
     /// Put messages into the outbox: one, or one a line
     Send(Box<send::Args>),
+    /// Look after messages one by one: list, show, withdraw, send again, decide
+    Messages(Box<messages::Args>),
+    /// List queues, stop their delivery and go on with it
+    Queues(queues::Args),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
@@ -55,7 +62,8 @@ enum Log {
 
 /// Reads the command line and does as it says.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = documented(Cli::command(), exit::HELP).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_max_level(match cli.log {
@@ -70,6 +78,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
         Command::Worker(args) => on_runtime(worker::run(args)),
         Command::Send(args) => on_runtime(send::run(*args)),
+        Command::Messages(args) => on_runtime(messages::run(*args)),
+        Command::Queues(args) => on_runtime(queues::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
@@ -84,6 +94,21 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// Says in the help of every command how it ends: in its own words, or in those of the command that it belongs to.
+fn documented(command: clap::Command, inherited: &str) -> clap::Command {
+    let own = command.get_after_help().map(ToString::to_string);
+    let codes =
+        own.as_deref().and_then(|text| text.split("\n\n").find(|part| part.starts_with(exit::HELP_BEGINS)));
+    let (codes, is_own) = codes.map_or((inherited, false), |codes| (codes, true));
+    let codes = codes.to_owned();
+    let command = match own {
+        Some(_) if is_own => command,
+        Some(text) => command.after_help(format!("{codes}\n\n{text}")),
+        None => command.after_help(codes.clone()),
+    };
+    command.mut_subcommands(|command| documented(command, &codes))
+}
+
 fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
@@ -96,12 +121,23 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        documented(Cli::command(), exit::HELP).debug_assert();
+    }
+
+    #[test]
+    fn every_help_says_how_the_command_ends() {
+        fn check(command: &clap::Command, path: &str) -> usize {
+            let help = command.clone().render_long_help().to_string();
+            let said = help.matches(exit::HELP_BEGINS).count();
+            assert_eq!(said, 1, "{path}: {help}");
+            let below = command.get_subcommands();
+            1 + below.map(|below| check(below, &format!("{path} {}", below.get_name()))).sum::<usize>()
+        }
+        let commands = check(&documented(Cli::command(), exit::HELP), "ichido");
+        assert!(30 < commands, "{commands} commands are too few to be all");
     }
 }

@@ -20,14 +20,17 @@ use uuid::Uuid;
 use crate::exit::Exit;
 pub(crate) use bulks::{ToldBulk, bulk as told_bulk, bulks as told_bulks};
 use filter::Filter;
+pub(crate) use filter::moment;
 pub(crate) use one::{Finding, decided};
 use settings::Settings;
+pub(crate) use settings::policies;
 
 const AFTER_HELP: &str = "\
 A dead letter was given up: its error cannot be mended by trying again, or its tries are spent. A parked one may have taken effect,
 and nobody knows: find out, then `decide`. Both are kept until a person is done with them.
 
-Exit code: 0 when all was done, 1 when something was refused or a canary halted, 2 when nothing was tried, 3 when it was stopped.
+Exit code: 0 when all was done, 1 when something was refused or a canary halted, 2 when nothing was tried, 3 when it was stopped
+or the store was not reached.
 
 Examples:
   ichido dead list --queue orders --from 2h

@@ -5,6 +5,12 @@ use std::process::ExitCode;
 
 use crate::faults::Faults;
 
+/// What a help says of exit codes, where a command has no words of its own for them. Each begins with [`HELP_BEGINS`].
+pub(crate) const HELP: &str = "\
+Exit code: 0 when all went well, 1 when it was refused or failed or something was found, 2 when what was asked makes no sense, 3 when the \
+server or the store was not reached or gave no outcome, or when it was stopped, and 4 when it stands against how things are.";
+pub(crate) const HELP_BEGINS: &str = "Exit code: ";
+
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Exit {

@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::path::Path;
 
 use ichido_store::Store;
+use ichido_store::error::StoreError;
 
 use crate::exit::Exit;
 
@@ -61,6 +62,10 @@ pub(crate) fn sqlite_file(url: &str) -> Option<&Path> {
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     Store::open(url, connections_max).await.map_err(|error| {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        Exit::Failed(format!("the store cannot be opened: {error}{cause}"))
+        let told = format!("the store cannot be opened: {error}{cause}");
+        match error {
+            StoreError::Busy | StoreError::Unavailable(_) => Exit::Unreachable(told),
+            _ => Exit::Failed(told),
+        }
     })
 }

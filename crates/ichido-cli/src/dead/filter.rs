@@ -106,7 +106,7 @@ fn no_code(code: &str) -> String {
 }
 
 /// A moment, or so long before now.
-fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if let Some(moment) = Timestamp::parse(text) {
         return Ok(moment);
     }

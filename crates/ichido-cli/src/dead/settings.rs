@@ -62,14 +62,7 @@ impl Settings {
                 "say which queues allow a requeue: there is no ichido.toml here, so give one by --config or ICHIDO_CONFIG",
             ));
         };
-        let policy = |queue: &Queue| {
-            let to = config.destinations.iter().find(|described| described.name == queue.destination)?;
-            // What only its server could say is not asked here: a promise that is not known counts as none.
-            let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
-            Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
-        };
-        let known = config.queues.iter().filter_map(policy);
-        Ok(known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy)))
+        Ok(policies(config))
     }
 
     /// What the settings say about a queue, if they know it.
@@ -102,6 +95,18 @@ impl Settings {
         faults.add(place, what);
         Exit::Misconfigured { command: self.command, faults }
     }
+}
+
+/// What the queues of a configuration say about dead letters.
+pub(crate) fn policies(config: &Config) -> Policies {
+    let policy = |queue: &Queue| {
+        let to = config.destinations.iter().find(|described| described.name == queue.destination)?;
+        // What only its server could say is not asked here: a promise that is not known counts as none.
+        let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
+        Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
+    };
+    let known = config.queues.iter().filter_map(policy);
+    known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy))
 }
 
 /// The store did not do as asked.

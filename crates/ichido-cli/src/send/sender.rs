@@ -7,8 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method};
-use ichido_client::next::Why;
-use ichido_client::{Action, Answer, Client, Last, Outcome};
+use ichido_client::{Action, Answer, Client, Outcome};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
@@ -17,6 +16,7 @@ use ichido_store::message::{Enqueued, QueueName};
 
 use super::came::{About, Came, Refused};
 use crate::accept::{self, Offer};
+use crate::reach::gave_up;
 use crate::schema::Schema;
 
 /// For whom, as a server is told.
@@ -126,14 +126,6 @@ fn refusal(answer: &Answer) -> Refused {
     let detail = problem.detail.or(problem.title);
     let detail = detail.unwrap_or_else(|| format!("the server answered {}", answer.status));
     Refused { code: problem.code, detail, about }
-}
-
-fn gave_up(why: Why, last: &Last) -> String {
-    let seen = match last {
-        Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
-        Last::Answer(answer) => format!("the server answered {}", answer.status),
-    };
-    format!("{seen}; {why}")
 }
 
 /// What a server would answer: the same words, and about the same.

@@ -1,0 +1,139 @@
+//! `ichido messages`: messages are found, looked at, withdrawn, sent again and decided, one at a time (SPEC D17, E3, E4, F2).
+//!
+//! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. A request's bytes are shown only
+//! when they are asked for; what others wrote cannot steer the terminal.
+
+mod list;
+mod look;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::dead::Finding;
+use crate::exit::Exit;
+use crate::out;
+use crate::reach::{self, Reach};
+use look::Message;
+
+const EXAMPLES: &str = "\
+Examples:
+  ichido messages list --queue orders --state failed --from 2h
+  ichido messages list --field /symbol --value ACME --server http://127.0.0.1:4180
+  ichido messages show 01995b1c-…
+  ichido messages request 01995b1c-… > request.json
+  ichido messages cancel 01995b1c-… --reason \"ordered twice by phone\"
+  ichido messages decide done 01995b1c-… --reason \"the broker has it\"
+
+Many dead messages at once are looked after by `ichido dead`.";
+
+/// What `ichido messages` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    reach: reach::Whom,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List messages, the newest first
+    List(Box<list::Args>),
+    /// Show a message as it stands
+    Show {
+        /// Its id
+        id: Uuid,
+    },
+    /// List all that happened to a message
+    Events {
+        /// Its id
+        id: Uuid,
+    },
+    /// Write the request of a message to standard output, byte for byte
+    Request {
+        /// Its id
+        id: Uuid,
+    },
+    /// Withdraw a message that waits to be sent
+    Cancel(Step),
+    /// Send a dead message again, where its queue allows it; the count of tries begins at 0
+    Requeue(Step),
+    /// Say what you found out about a message whose effect is unknown
+    Decide {
+        /// What you found out
+        #[arg(value_enum)]
+        finding: Finding,
+        #[command(flatten)]
+        step: Step,
+    },
+}
+
+/// Which message, and why.
+#[derive(Debug, clap::Args)]
+struct Step {
+    /// Its id
+    id: Uuid,
+    /// Why, or how you know; kept in its history
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Command {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "messages list",
+            Self::Show { .. } => "messages show",
+            Self::Events { .. } => "messages events",
+            Self::Request { .. } => "messages request",
+            Self::Cancel(_) => "messages cancel",
+            Self::Requeue(_) => "messages requeue",
+            Self::Decide { .. } => "messages decide",
+        }
+    }
+}
+
+/// Does as it is told.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let Args { command, reach } = args;
+    let name = command.name();
+    // What is wrong with the flags is found before anything is opened.
+    let query = match &command {
+        Command::List(args) => {
+            Some(args.query().map_err(|faults| Exit::Misconfigured { command: name, faults })?)
+        }
+        _ => None,
+    };
+    let reach = Reach::open(name, reach).await?;
+    match command {
+        Command::List(args) => list::run(&reach, query.unwrap_or_default(), &args).await,
+        Command::Show { id } => look::show(&reach, id).await,
+        Command::Events { id } => look::events(&reach, id).await,
+        Command::Request { id } => look::request(&reach, id).await,
+        Command::Cancel(step) => change(&reach, "cancel", step.id, because(step.reason.as_deref())).await,
+        Command::Requeue(step) => change(&reach, "requeue", step.id, because(step.reason.as_deref())).await,
+        Command::Decide { finding, step } => {
+            let decision = match finding {
+                Finding::Done => "sent",
+                Finding::NotDone => "queued",
+                Finding::GiveUp => "dead",
+            };
+            change(&reach, "decide", step.id, json!({ "decision": decision, "reason": step.reason })).await
+        }
+    }
+}
+
+fn because(reason: Option<&str>) -> Value {
+    json!({ "reason": reason })
+}
+
+/// Takes a step, and says how the message stands then.
+async fn change(reach: &Reach, step: &str, id: Uuid, told: Value) -> Result<(), Exit> {
+    let answer = reach.post(&format!("/v1/messages/{id}/{step}"), &told).await?;
+    if reach.json {
+        return out::line(reach::read::<Value>(&answer)?);
+    }
+    let message: Message = reach::read(&answer)?;
+    out::line(format_args!("{id} is {}, its effect {}", message.status, look::words(&message.effect)))
+}

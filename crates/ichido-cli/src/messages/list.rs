@@ -1,0 +1,147 @@
+//! Lists of messages.
+
+use clap::builder::PossibleValuesParser;
+use form_urlencoded::Serializer;
+use ichido_core::lifecycle::Stage;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::look::{Message, error, words};
+use crate::dead::moment;
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::reach::{self, Reach};
+use crate::table::table;
+use crate::{clock, out};
+
+/// The most messages of one list.
+const LIMIT_MAX: u32 = 100_000;
+/// The most messages of one page, as the API has it.
+const PAGE_MAX: u32 = 200;
+
+/// Which messages; all filters together must fit.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Of this queue
+    #[arg(long, value_name = "NAME")]
+    queue: Option<String>,
+    /// In this state
+    #[arg(long, value_parser = PossibleValuesParser::new(Stage::ALL.map(Stage::as_str)))]
+    state: Option<String>,
+    /// With this idempotency key
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Of this identity
+    #[arg(long, value_name = "NAME")]
+    identity: Option<String>,
+    /// With this code as the last error, such as `BROKER_5XX`
+    #[arg(long, value_name = "CODE")]
+    error: Option<String>,
+    /// Put in from then on: a moment as listed, or so long ago: 2h
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Put in before then
+    #[arg(long, value_name = "TIME")]
+    before: Option<String>,
+    /// With --value at this JSON pointer of the request, such as /symbol
+    #[arg(long, value_name = "POINTER", requires = "value")]
+    field: Option<String>,
+    /// What stands at --field: a JSON value, or the bare text of a string
+    #[arg(long, value_name = "VALUE", requires = "field")]
+    value: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
+    limit: u32,
+    /// Go on after the list before, as its end says
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+impl Args {
+    /// What the API is asked, but for the page.
+    pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
+        let mut faults = Faults::default();
+        let now = clock::now();
+        let mut time = |flag: &str, text: &Option<String>| {
+            let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));
+            moment.map(|moment| moment.to_string())
+        };
+        let from = time("--from", &self.from);
+        let before = time("--before", &self.before);
+        let all = [
+            ("queue", self.queue.clone()),
+            ("state", self.state.clone()),
+            ("key", self.key.clone()),
+            ("identity", self.identity.clone()),
+            ("code", self.error.clone()),
+            ("created_from", from),
+            ("created_before", before),
+            ("field", self.field.clone()),
+            ("value", self.value.clone()),
+        ];
+        let given = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        faults.or(Some(given.collect()))
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Value>,
+    next: Option<String>,
+}
+
+/// Page after page, until there are as many as are wanted or there is nothing more. Programs get each page as it comes.
+pub(super) async fn run(reach: &Reach, query: Vec<(&'static str, String)>, args: &Args) -> Result<(), Exit> {
+    let mut left = args.limit;
+    let mut next = args.after.clone();
+    let mut rows = Vec::new();
+    loop {
+        let mut target = Serializer::new("/v1/messages?".to_owned());
+        target.extend_pairs(&query).append_pair("limit", &left.min(PAGE_MAX).to_string());
+        if let Some(cursor) = &next {
+            target.append_pair("cursor", cursor);
+        }
+        let page: Page = reach::read(&reach.get(&target.finish()).await?)?;
+        // One that gives more than was asked for does not make the list longer.
+        for message in page.messages.into_iter().take(left as usize) {
+            left -= 1;
+            if reach.json {
+                out::line(message)?;
+            } else {
+                rows.push(row(reach::shape(message)?));
+            }
+        }
+        next = page.next;
+        if left == 0 || next.is_none() {
+            break;
+        }
+    }
+    if !reach.json {
+        if rows.is_empty() {
+            out::line("no messages fit")?;
+        } else {
+            let head = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "TRIES", "EFFECT", "ERROR"];
+            out::say(&table(head, rows.into_iter()))?;
+        }
+    }
+    if let Some(next) = next {
+        // Aside, so that lines for programs are objects and nothing else.
+        out::aside(&format!("there may be more: --after {next}\n"));
+    }
+    Ok(())
+}
+
+fn row(message: Message) -> [String; 9] {
+    let told = error(&message);
+    [
+        message.created_at,
+        message.id.to_string(),
+        message.queue,
+        message.identity,
+        message.idempotency_key,
+        message.status,
+        format!("{}/{}", message.tries, message.tries_allowed),
+        words(&message.effect),
+        told,
+    ]
+}

@@ -1,0 +1,181 @@
+//! One message: as it stands, what happened to it, and what was asked.
+
+use std::fmt::Write as _;
+
+use ichido_core::boundary::report::visible;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::exit::Exit;
+use crate::out;
+use crate::reach::{self, Reach};
+use crate::table::table;
+
+/// The most of an error's text in a table.
+const ERROR_CHARS_MAX: usize = 60;
+
+/// A message as the API shows it, in a list or alone.
+#[derive(Deserialize)]
+pub(super) struct Message {
+    pub(super) id: Uuid,
+    pub(super) queue: String,
+    pub(super) identity: String,
+    pub(super) idempotency_key: String,
+    content_type: String,
+    request_bytes: u64,
+    request_digest: String,
+    pub(super) status: String,
+    pub(super) effect: String,
+    pub(super) tries: u32,
+    pub(super) tries_allowed: u32,
+    next_attempt_at: Option<String>,
+    last_error: Option<LastError>,
+    /// Not in lists.
+    result: Option<Outcome>,
+    priority: u8,
+    trace: Option<String>,
+    made_from: Option<Uuid>,
+    pub(super) created_at: String,
+    updated_at: String,
+}
+
+#[derive(Deserialize)]
+struct LastError {
+    code: String,
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Outcome {
+    at: String,
+    status: Option<u16>,
+    receipt: Option<String>,
+    result_digest: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Events {
+    events: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    at: String,
+    kind: String,
+    from: String,
+    to: String,
+    tries: u32,
+    effect: String,
+    error_code: Option<String>,
+    error_text: Option<String>,
+    status: Option<u16>,
+    receipt: Option<String>,
+    actor: Option<String>,
+}
+
+pub(super) async fn show(reach: &Reach, id: Uuid) -> Result<(), Exit> {
+    let answer = reach.get(&format!("/v1/messages/{id}")).await?;
+    if reach.json {
+        out::line(reach::read::<Value>(&answer)?)
+    } else {
+        out::say(&whole(&reach::read(&answer)?))
+    }
+}
+
+pub(super) async fn events(reach: &Reach, id: Uuid) -> Result<(), Exit> {
+    let Events { events } = reach::read(&reach.get(&format!("/v1/messages/{id}/events")).await?)?;
+    if reach.json {
+        return events.into_iter().try_for_each(out::line);
+    }
+    let mut rows = Vec::new();
+    for event in events {
+        let event: Event = reach::shape(event)?;
+        rows.push([
+            event.at,
+            format!("{} → {}", event.from, event.to),
+            event.kind,
+            event.tries.to_string(),
+            words(&event.effect),
+            event.status.map(|status| status.to_string()).unwrap_or_default(),
+            event.receipt.unwrap_or_default(),
+            event.actor.unwrap_or_default(),
+            cut(event.error_code.as_deref(), event.error_text.as_deref()),
+        ]);
+    }
+    let head = ["AT", "STEP", "WHAT", "TRIES", "EFFECT", "STATUS", "RECEIPT", "WHO", "WHY"];
+    out::say(&table(head, rows.into_iter()))
+}
+
+/// The bytes as they were put in, and nothing else: they are the caller's, and a file takes them as they are.
+pub(super) async fn request(reach: &Reach, id: Uuid) -> Result<(), Exit> {
+    let answer = reach.get(&format!("/v1/messages/{id}/request")).await?;
+    let written = out::write(&answer.body);
+    written.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+}
+
+fn whole(message: &Message) -> String {
+    let mut out = String::new();
+    let mut say = |name: &str, text: &str| {
+        // A string takes all that is written to it.
+        _ = writeln!(out, "{name:<12} {}", visible(text));
+    };
+    say("id", &message.id.to_string());
+    say("state", &message.status);
+    say("queue", &message.queue);
+    say("identity", &message.identity);
+    say("key", &message.idempotency_key);
+    say("effect", &words(&message.effect));
+    say("tries", &format!("{} of {}", message.tries, message.tries_allowed));
+    if let Some(next) = &message.next_attempt_at {
+        say("next try", next);
+    }
+    if let Some(LastError { code, text }) = &message.last_error {
+        say("error", &text.as_ref().map_or_else(|| code.clone(), |text| format!("{code}: {text}")));
+    }
+    if let Some(result) = &message.result {
+        say("sent at", &result.at);
+        if let Some(status) = result.status {
+            say("answer", &status.to_string());
+        }
+        if let Some(receipt) = &result.receipt {
+            say("receipt", receipt);
+        }
+        if let Some(digest) = &result.result_digest {
+            say("result", digest);
+        }
+    }
+    say("priority", &message.priority.to_string());
+    say("request", &format!("{} bytes, {}", message.request_bytes, message.content_type));
+    say("digest", &message.request_digest);
+    if let Some(trace) = &message.trace {
+        say("trace", trace);
+    }
+    if let Some(old) = message.made_from {
+        say("made from", &old.to_string());
+    }
+    say("created", &message.created_at);
+    say("updated", &message.updated_at);
+    out
+}
+
+/// `not_done`, as people write it.
+pub(super) fn words(effect: &str) -> String {
+    effect.replace('_', " ")
+}
+
+pub(super) fn error(message: &Message) -> String {
+    message.last_error.as_ref().map(|error| cut(Some(&error.code), error.text.as_deref())).unwrap_or_default()
+}
+
+/// `BAD_REQUEST: no such symbol`, cut where it is long.
+fn cut(code: Option<&str>, text: Option<&str>) -> String {
+    let text = text.unwrap_or_default();
+    let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
+    let cut = if cut.len() < text.len() { format!("{cut}…") } else { cut };
+    match (code, cut.is_empty()) {
+        (None, _) => cut,
+        (Some(code), true) => code.to_owned(),
+        (Some(code), false) => format!("{code}: {cut}"),
+    }
+}

@@ -1,0 +1,83 @@
+//! Whom a command asks: a server, or a store.
+
+use crate::faults::Faults;
+
+/// Where to, by the environment. Flags go before it.
+const SERVER: &str = "ICHIDO_SERVER";
+const STORE: &str = "ICHIDO_STORE";
+
+/// The addresses that were given, as they were given.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Server(String),
+    Store(String),
+    /// Neither by a flag nor by the environment.
+    None,
+}
+
+impl Address {
+    /// Flags before the environment of this process; of each, one of the two.
+    pub(crate) fn given(server: Option<&str>, store: Option<&str>, faults: &mut Faults) -> Self {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self::find(server, store, variable, faults)
+    }
+
+    fn find(
+        server: Option<&str>,
+        store: Option<&str>,
+        environment: impl Fn(&str) -> Option<String>,
+        faults: &mut Faults,
+    ) -> Self {
+        let both = |faults: &mut Faults, place: &str, mend: &str| {
+            faults.add(place, format!("a server and a store are given, and one of them is meant; {mend}"));
+        };
+        match (server, store) {
+            (Some(server), Some(_)) => {
+                both(faults, "--server", "leave --server or --store out");
+                Self::Server(server.to_owned())
+            }
+            (Some(server), None) => Self::Server(server.to_owned()),
+            (None, Some(store)) => Self::Store(store.to_owned()),
+            (None, None) => match (environment(SERVER), environment(STORE)) {
+                (Some(server), Some(_)) => {
+                    both(
+                        faults,
+                        SERVER,
+                        "say which by --server or --store, or unset ICHIDO_SERVER or ICHIDO_STORE",
+                    );
+                    Self::Server(server)
+                }
+                (Some(server), None) => Self::Server(server),
+                (None, Some(store)) => Self::Store(store),
+                (None, None) => Self::None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(server: Option<&str>, store: Option<&str>, environment: &[(&str, &str)]) -> Option<Address> {
+        let mut faults = Faults::default();
+        let find =
+            |name: &str| environment.iter().find(|(set, _)| *set == name).map(|(_, url)| (*url).to_owned());
+        let address = Address::find(server, store, find, &mut faults);
+        faults.or(Some(address)).ok()
+    }
+
+    #[test]
+    fn flags_go_before_the_environment_and_two_ways_are_one_too_many() {
+        let (server, store) = ((SERVER, "http://env"), (STORE, "sqlite:env"));
+        let by_server = |url: &str| Some(Address::Server(url.to_owned()));
+        let by_store = |url: &str| Some(Address::Store(url.to_owned()));
+        assert_eq!(at(None, None, &[]), Some(Address::None));
+        assert_eq!(at(None, None, &[server]), by_server("http://env"));
+        assert_eq!(at(None, None, &[store]), by_store("sqlite:env"));
+        assert_eq!(at(Some("http://flag"), None, &[server, store]), by_server("http://flag"));
+        assert_eq!(at(None, Some("sqlite:flag"), &[server, store]), by_store("sqlite:flag"));
+        assert_eq!(at(None, None, &[server, store]), None);
+        assert_eq!(at(Some("http://flag"), Some("sqlite:flag"), &[]), None);
+    }
+}

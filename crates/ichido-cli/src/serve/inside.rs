@@ -1,0 +1,69 @@
+//! The API without a socket, for commands that work straight on the store.
+//!
+//! Guarantee: a request means what it means to a server with the same store and configuration; whoever asks may do everything, and is
+//! in the audit under the name that they give. Nothing is delivered here, and nothing listens.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Uri};
+use http_body_util::BodyExt as _;
+use ichido_client::Answer;
+use ichido_store::Store;
+use ichido_store::token::Role;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::sync::{Semaphore, watch};
+use tower_service::Service as _;
+
+use super::api::{Api, router};
+use super::caller::Caller;
+use super::feed::Feed;
+use super::limits::LISTINGS_MAX;
+use super::running::Running;
+use super::waiting::Waiting;
+use crate::config::Config;
+use crate::dead;
+
+/// The API of one command.
+pub(crate) struct Inside {
+    router: Router,
+    caller: Caller,
+}
+
+impl Inside {
+    /// On a store, with the queues of a configuration. Without one no queue is known, so that none allows a requeue.
+    pub(crate) fn new(store: Store, config: Option<&Config>, by: String) -> Self {
+        let api = Api {
+            queues: config.map(|config| Api::known(&config.queues)).unwrap_or_default(),
+            // What a destination promises is known here; how it is called is known to whoever calls it.
+            destinations: Vec::new(),
+            policies: config.map(dead::policies).unwrap_or_default(),
+            // A command puts nothing in that it would wait for.
+            waiting: Waiting::start(store.clone(), 0),
+            listings: Semaphore::new(LISTINGS_MAX),
+            operations: Arc::new(Running::default()),
+            feed: Feed::new(),
+            // Nobody asks a command for its metrics.
+            metrics: PrometheusBuilder::new().build_recorder().handle(),
+            worker_lives: watch::channel(false).1,
+            store,
+        };
+        Self { router: router(Arc::new(api)), caller: Caller { name: by, role: Role::Admin } }
+    }
+
+    /// Asks, and reads the answer to its end. A body is JSON.
+    pub(crate) async fn ask(&self, method: Method, target: Uri, told: String) -> Result<Answer, String> {
+        let mut request = Request::new(Body::from(told));
+        *request.method_mut() = method;
+        *request.uri_mut() = target;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.extensions_mut().insert(self.caller.clone());
+        let answered = self.router.clone().call(request).await;
+        let (head, body) = answered.unwrap_or_else(|never| match never {}).into_parts();
+        let body = body.collect().await.map_err(|error| format!("the answer broke off: {error}"))?;
+        let body = body.to_bytes();
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, is_whole: true })
+    }
+}
