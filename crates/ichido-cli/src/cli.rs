@@ -7,7 +7,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::exit::{self, Exit};
 use crate::{
-    audit, check, config, dead, ledger, messages, paper, proxy, queues, send, serve, token,
+    audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve, token,
     worker,
 };
 
@@ -50,6 +50,8 @@ enum Command {
     Token(token::Args),
     /// Write a configuration with every setting explained, or say what is wrong with one
     Config(config::Args),
+    /// Write what a shell needs to complete the command line
+    Completions(completions::Args),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -87,6 +89,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Token(args) => on_runtime(token::run(args)),
         Command::Config(args) => config::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

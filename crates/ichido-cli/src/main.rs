@@ -8,6 +8,7 @@ mod body_key;
 mod check;
 mod cli;
 mod clock;
+mod completions;
 mod config;
 mod dead;
 mod duration;

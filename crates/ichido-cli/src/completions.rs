@@ -1,0 +1,29 @@
+//! `ichido completions`: writes what a shell needs to complete the command line.
+
+use clap_complete::{Shell, generate};
+
+use crate::exit::Exit;
+use crate::out;
+
+const AFTER_HELP: &str = "\
+Examples:
+  ichido completions bash > ~/.local/share/bash-completion/completions/ichido
+  ichido completions zsh > \"${fpath[1]}/_ichido\"
+  ichido completions fish > ~/.config/fish/completions/ichido.fish";
+
+/// What `ichido completions` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Writes the completions of a command line.
+pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<(), Exit> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut command, "ichido", &mut script);
+    let written = out::write(&script);
+    written.map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+}
