@@ -31,7 +31,7 @@ fn config(store: &str, url: &str, more: &str) -> String {
 /// The key under which the stream knows a message of the command line.
 fn outbound(text: &str) -> String {
     let queue = QueueName::parse("orders").unwrap();
-    OutboundKey::Derived.of(&queue, "cli", &key(text)).as_str().to_owned()
+    OutboundKey::Derived.of(&queue, "local", &key(text)).as_str().to_owned()
 }
 
 both_databases! {
