@@ -56,13 +56,16 @@ impl Feed {
         caller: Caller,
         messages: Vec<Uuid>,
     ) -> Result<mpsc::Receiver<Bytes>, NoSeat> {
+        // Held until the newcomer is in: whoever stops clears this once it is known that the server does.
+        let mut came = self.lock();
         if *self.stop.borrow() {
             return Err(NoSeat::Stopping);
         }
         let seat = Arc::clone(&self.seats).try_acquire_owned().map_err(|_| NoSeat::Full)?;
         let (tell, told) = mpsc::channel(FEED_BUFFERED_MAX);
         let leaves_at = Instant::now() + FEED_LIVES;
-        self.lock().push(Subscriber::new(caller, messages, tell, leaves_at, seat));
+        came.push(Subscriber::new(caller, messages, tell, leaves_at, seat));
+        drop(came);
         self.somebody_came.notify_one();
         Ok(told)
     }

@@ -39,8 +39,13 @@ pub(super) async fn perhaps_told<T: DeserializeOwned>(
         let detail = "the body is read as JSON here; send it as application/json";
         return Err(Problem::new(Code::MediaTypeUnsupported, detail));
     }
+    // serde would take members by their order.
+    if body.trim_ascii_start().starts_with(b"[") {
+        let detail = format!("the body is an array; nothing was done; send {shape}");
+        return Err(Problem::new(Code::BodyUnexpected, detail));
+    }
     // What it says is not repeated: it may be long, and its place says as much.
-    serde_json::from_slice(&body).map(Some).map_err(|error| {
+    serde_json::from_slice(&body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         match error.classify() {
             Category::Data => Problem::new(

@@ -94,7 +94,7 @@ both_databases! {
         assert_eq!((answer.status(), &answer.json()["status"]), (200, &"dead".into()));
         assert_eq!(last(&server, dead).await["kind"], "discarded");
         assert_eq!(refused(&server, parked, "discard", &json!({"reason": "why not"})).await, "not_from_here");
-        for told in [Value::Null, json!({}), json!({"reason": 1}), json!({"reason": "a", "more": true}), json!("why")] {
+        for told in [Value::Null, json!({}), json!({"reason": 1}), json!({"reason": "a", "more": true}), json!("why"), json!(["why"])] {
             assert_eq!(problem(&step(&server, dead, "discard", &told).await), (422, "body_unexpected".to_owned()), "{told}");
         }
     }
