@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// How to show it
     #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
     format: Format,
+    /// The same as --format json
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -94,10 +97,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     let url = faults.or(args.store).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
     let store = open_existing(&url).await.map_err(|exit| unreadable(name, exit))?;
+    let format = if args.json { Format::Json } else { args.format };
     let told = match args.command {
-        Command::Verify { .. } => return verify(&store, key.as_ref(), head, args.format).await,
-        Command::Head => show_head(&store, args.format).await,
-        Command::Seal => seal(&store, key.as_ref(), args.format).await,
+        Command::Verify { .. } => return verify(&store, key.as_ref(), head, format).await,
+        Command::Head => show_head(&store, format).await,
+        Command::Seal => seal(&store, key.as_ref(), format).await,
     };
     out::line(told?)
 }

@@ -37,9 +37,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         Task::Diff => diff::run(args),
         Task::Check => {
             let mut allowed = Allowed::parse(&args.allow, Judged::Files)?;
-            let files = read_all(&args.files).map_err(|unread| unread.end(args.format))?;
+            let files = read_all(&args.files).map_err(|unread| unread.end(args.format()))?;
             let (open, allowed) = allowed.sift(check(&files));
-            Report::of_files(Findings { open: &open, allowed: &allowed }, &files).show(args.format)?;
+            Report::of_files(Findings { open: &open, allowed: &allowed }, &files).show(args.format())?;
             ended(&open)
         }
     }

@@ -44,6 +44,10 @@ pub(crate) struct Args {
     /// Who does it, for the audit trail
     #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "cli")]
     by: String,
+
+    /// JSON for programs
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,11 +71,7 @@ enum Command {
         lives: Option<String>,
     },
     /// List all tokens, without their secrets
-    List {
-        /// For programs
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Revoke a token for good
     Revoke {
         /// Its id, as `ichido token list` shows it
@@ -101,15 +101,20 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
                 .token_add(&token, &args.by)
                 .await
                 .map_err(|error| failed("the token was not made", &error))?;
-            out::line(text)
+            if args.json {
+                let (id, role) = (token.id.to_string(), token.role.as_str());
+                out::line(json!({ "id": id, "name": token.name, "role": role, "token": text }))
+            } else {
+                out::line(text)
+            }
         }
-        Command::List { json } => {
+        Command::List => {
             let store = open_existing(&url).await?;
             let tokens =
                 store.token_list().await.map_err(|error| failed("tokens cannot be listed", &error))?;
-            out::say(&if json { listed_for_programs(&tokens) } else { listed(&tokens) })
+            out::say(&if args.json { listed_for_programs(&tokens) } else { listed(&tokens) })
         }
-        Command::Revoke { id } => revoke(&open_existing(&url).await?, id, &args.by).await,
+        Command::Revoke { id } => revoke(&open_existing(&url).await?, id, &args.by, args.json).await,
     }
 }
 
@@ -201,9 +206,12 @@ fn url(args: &Args) -> Result<String, Faults> {
     Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| crate::store::DEFAULT_URL.to_owned()))
 }
 
-async fn revoke(store: &Store, id: Uuid, by: &str) -> Result<(), Exit> {
+async fn revoke(store: &Store, id: Uuid, by: &str, json: bool) -> Result<(), Exit> {
     let revoked = store.token_revoke(id, by).await;
     if revoked.map_err(|error| failed("the token was not revoked", &error))? {
+        if json {
+            return out::line(json!({ "id": id.to_string(), "revoked": true }));
+        }
         return out::line(format_args!("revoked {id}; a server lets nobody in by it within seconds"));
     }
     Err(Exit::Failed(format!("there is no token {id} that still lives; `ichido token list` shows all")))

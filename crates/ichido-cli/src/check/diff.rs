@@ -25,8 +25,8 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let before: Vec<PathBuf> = pairs.iter().map(|(before, _)| PathBuf::clone(before)).collect();
     let (old, new) = match (read_all(&before), read_all(new_paths)) {
         (Ok(old), Ok(new)) => (old, new),
-        (Err(unread), Ok(_)) | (Ok(_), Err(unread)) => return Err(unread.end(args.format)),
-        (Err(old), Err(new)) => return Err(old.and(new).end(args.format)),
+        (Err(unread), Ok(_)) | (Ok(_), Err(unread)) => return Err(unread.end(args.format())),
+        (Err(old), Err(new)) => return Err(old.and(new).end(args.format())),
     };
     match_up(pairs.into_iter(), &old, &new).or(Some(())).map_err(misconfigured)?;
     let all = if old.is_empty() { Vec::new() } else { loosened(&old, &new) };
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let (open, allowed) = allowed.sift(all);
     let findings = Findings { open: &open, allowed: &allowed };
     let summary = summary(&findings, &old, &new);
-    Report { findings, files: &new, summary }.show(args.format)?;
+    Report { findings, files: &new, summary }.show(args.format())?;
     ended(&open)
 }
 

@@ -320,6 +320,9 @@ pub(super) async fn stop(settings: &Settings, operation: Uuid) -> Result<(), Exi
     let store = settings.open().await?;
     let asked = ask_to_stop(&store, operation, &settings.by).await;
     match asked.map_err(failed("it could not be asked to stop"))? {
+        StopAsked::Asked if settings.json => {
+            out::line(json!({ "operation": operation.to_string(), "asked": true }))
+        }
         StopAsked::Asked => out::line("asked; it stops before its next batch, if it still runs"),
         StopAsked::Over => Err(Exit::Failed(format!("{operation} has ended"))),
         StopAsked::Unknown => Err(Exit::Failed(format!(

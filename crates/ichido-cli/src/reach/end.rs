@@ -18,7 +18,7 @@ pub(super) fn taken(command: &'static str, answer: Answer) -> Result<Answer, Exi
     let told = problem.detail.or(problem.title).unwrap_or_else(|| format!("the server answered {status}"));
     let told = visible(&told);
     Err(match status {
-        400 => {
+        400 | 422 => {
             let mut faults = Faults::default();
             faults.add("what was asked", told);
             Exit::Misconfigured { command, faults }

@@ -20,7 +20,9 @@ mod program;
 
 mod completing;
 mod ends;
+mod ledger;
 mod looking;
+mod programs;
 mod queues;
 mod stepping;
 mod ways;

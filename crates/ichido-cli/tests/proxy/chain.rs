@@ -330,10 +330,10 @@ async fn decide_all(chain: &Chain, counting: &Counting, store: &str, held: &[Str
             let told = definite(chain, order).await;
             assert_eq!((told.status(), told.code().as_str()), (409, "response_not_kept"), "{order}");
             let (code, said) = decide(store, order, &["applied"]);
-            assert_eq!(code, Some(1), "{said}");
+            assert_eq!(code, Some(4), "{said}");
         } else {
             let (code, said) = decide(store, order, &["nothing-done"]);
-            assert_eq!(code, Some(1), "{said}");
+            assert_eq!(code, Some(4), "{said}");
             assert!(said.contains("may still take effect"), "{said}");
             let settled = ["nothing-done", "--settles-within", "1s"];
             until(|| decide(store, order, &settled).0 == Some(0)).await;
@@ -361,7 +361,7 @@ fn unknown(store: &str) -> BTreeMap<String, Value> {
     let (code, out, err) = run(&["ledger", "unknown", "--json", "--store", store]);
     assert_eq!(code, Some(0), "{err}");
     let rows = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    rows.map(|row| (row["key"].as_str().expect("a key").to_owned(), row)).collect()
+    rows.map(|row| (row["idempotency_key"].as_str().expect("a key").to_owned(), row)).collect()
 }
 
 fn decide(store: &str, order: &str, finding: &[&str]) -> (Option<i32>, String) {
