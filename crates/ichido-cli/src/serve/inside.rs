@@ -17,6 +17,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::sync::{Semaphore, watch};
 use tower_service::Service as _;
 
+use super::admission::Admission;
 use super::api::{Api, router};
 use super::caller::Caller;
 use super::feed::Feed;
@@ -36,7 +37,8 @@ impl Inside {
     /// On a store, with the queues of a configuration. Without one no queue is known, so that none allows a requeue.
     pub(crate) fn new(store: Store, config: Option<&Config>, by: String) -> Self {
         let api = Api {
-            queues: config.map(|config| Api::known(&config.queues)).unwrap_or_default(),
+            queues: config.map(Api::known).unwrap_or_default(),
+            admission: Admission::none(),
             // What a destination promises is known here; how it is called is known to whoever calls it.
             destinations: Vec::new(),
             policies: config.map(dead::policies).unwrap_or_default(),
