@@ -14,28 +14,34 @@ mod document;
 mod environment;
 mod intake;
 mod outside;
+mod overlay;
 mod queues;
 mod retry;
+mod show;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use ichido::worker::{BuildError, Queue, limits, problems};
 use ichido_core::audit::AuditKey;
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 pub(crate) use command::{Args, run};
 pub(crate) use destinations::Described;
 pub(crate) use intake::Intake;
 pub(crate) use outside::Outside;
+pub(crate) use overlay::of_this_process as named_variables;
 
 use crate::faults::Faults;
 use document::{Section, Source, nearest};
 use environment::Environment;
 use queues::{Defaults, Placed};
+use show::Asked;
 
 /// The commented file.
 pub(crate) const DEFAULT_FILE: &str = include_str!("config/default.toml");
@@ -88,8 +94,22 @@ pub(crate) struct WorkerConfig {
     pub(crate) audit_key: Option<AuditKey>,
 }
 
+/// Tables that are there whether or not the file has them.
+const ALWAYS: [&str; 3] = ["store", "worker", "queue_defaults"];
+
 /// Reads a configuration and what it refers to.
 pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
+    load_traced(path).map(|traced| traced.config)
+}
+
+/// A configuration, and who said what in it.
+struct Traced {
+    config: Config,
+    asked: Vec<Asked>,
+    environment: Environment,
+}
+
+fn load_traced(path: &Path) -> Result<Traced, Faults> {
     let name = path.display().to_string();
     let text = outside::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
         let mut faults = Faults::default();
@@ -100,19 +120,28 @@ pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
         faults
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let outside = Outside { variable: &|name| std::env::var(name).ok(), file: &outside::read_file, folder };
-    resolve(&name, &text, &outside)
+    let outside = Outside {
+        variable: &|name| std::env::var(name).ok(),
+        file: &outside::read_file,
+        folder,
+        named: overlay::of_this_process(),
+    };
+    traced(&name, &text, &outside)
 }
 
 /// Understands a configuration, or says everything that is wrong with it.
 pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, Faults> {
+    traced(name, text, outside).map(|traced| traced.config)
+}
+
+fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Faults> {
     let mut faults = Faults::default();
     if FILE_BYTES_MAX < text.len() {
         faults.add(name, format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is"));
         return Err(faults);
     }
-    let source = Source { name, text };
-    let (document, errors) = DeTable::parse_recoverable(text);
+    let source = Source { name, text, variables: &outside.named, asked: RefCell::default() };
+    let (mut document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let place = source.place(error.span().map_or(0, |span| span.start));
         faults.add(place, format!("is no TOML: {}", error.message()));
@@ -121,6 +150,11 @@ pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<C
     if !errors.is_empty() {
         return Err(faults);
     }
+    for name in ALWAYS {
+        let empty = || Spanned::new(0..0, DeValue::Table(DeTable::new()));
+        document.get_mut().entry(Spanned::new(0..0, name.into())).or_insert_with(empty);
+    }
+    overlay::lay_over(document.get_mut(), &outside.named, source.end(), &mut faults);
     let mut root = Section::root(&source, &document);
     let environment = Environment::read(outside, &mut faults);
     let store = store(root.section("store", &mut faults), outside, &mut faults);
@@ -141,7 +175,8 @@ pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<C
     root.finish(&mut faults);
     let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
     let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    faults.or(Some(Config { store, worker, destinations, queues, intakes }))
+    let config = faults.or(Some(Config { store, worker, destinations, queues, intakes }))?;
+    Ok(Traced { config, asked: source.asked.take(), environment })
 }
 
 fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> StoreConfig {
@@ -149,7 +184,7 @@ fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Fault
     let Some(mut section) = section else { return store };
     if let Some(text) = section.text("url", faults) {
         let place = section.place("url");
-        if holds_password(text) {
+        if holds_password(text) && !section.is_by_variable("url") {
             faults.add(
                 place,
                 "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use ichido_core::retry::Guarantee;
 
-use super::{Config, DEFAULT_FILE, FILE_NAME, load};
+use super::{Config, DEFAULT_FILE, FILE_NAME, load, load_traced, show};
 use crate::exit::Exit;
 use crate::out;
 use crate::store::sqlite_file;
 use crate::table::table;
+
+/// The variable that says where things are kept.
+const STORE: &str = "ICHIDO_STORE";
 
 /// What `ichido config` is told.
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,23 @@ enum Command {
         #[arg(value_name = "FILE", default_value = FILE_NAME)]
         file: PathBuf,
     },
+    /// Show every setting as it holds, by the file, the environment and the defaults
+    Show {
+        /// Which one
+        #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
+        file: PathBuf,
+
+        #[arg(
+            long,
+            value_name = "URL",
+            help = "The store, as the other commands take it [env: ICHIDO_STORE]"
+        )]
+        store: Option<String>,
+
+        /// Say beside each who said it: a line of the file, a variable, a flag, or nobody
+        #[arg(long)]
+        origin: bool,
+    },
     /// Say everything that is wrong with a configuration, or what it comes to
     Check {
         /// Which one
@@ -42,6 +62,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     let text = match &args.command {
         Command::Init { file } if file.as_os_str() == "-" => DEFAULT_FILE.to_owned(),
         Command::Init { file } => init(file)?,
+        Command::Show { file, store, origin } => {
+            let traced =
+                load_traced(file).map_err(|faults| Exit::Misconfigured { command: "config show", faults })?;
+            let by_variable = || std::env::var(STORE).ok().filter(|url| !url.is_empty());
+            let by_flag = store.clone().map(|url| (url, "the flag --store"));
+            let store = by_flag.or_else(|| by_variable().map(|url| (url, "the variable ICHIDO_STORE")));
+            show::text(&traced.asked, &traced.environment, store.as_ref(), *origin)
+        }
         Command::Check { file } => {
             let config =
                 load(file).map_err(|faults| Exit::Misconfigured { command: "config check", faults })?;

@@ -1,11 +1,13 @@
 //! A TOML document, read member by member: what is asked for is known, and what was never asked for is a problem.
 
+use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::show::{Asked, Said};
 use crate::duration;
 use crate::faults::Faults;
 
@@ -16,11 +18,23 @@ const ALIKE_MIN: f64 = 0.8;
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
+    /// The variables that stand after its end, each as wide as a character.
+    pub(super) variables: &'a [(String, String)],
+    /// What was asked for so far.
+    pub(super) asked: RefCell<Vec<Asked>>,
 }
 
 impl Source<'_> {
-    /// `ichido.toml:3:9`.
+    /// Where the first of the variables stands.
+    pub(super) fn end(&self) -> usize {
+        self.text.len() + 1
+    }
+
+    /// `ichido.toml:3:9`, or the variable.
     pub(super) fn place(&self, offset: usize) -> String {
+        if let Some((name, _)) = offset.checked_sub(self.end()).and_then(|index| self.variables.get(index)) {
+            return format!("the variable {name}");
+        }
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -88,7 +102,21 @@ impl<'a> Section<'a> {
     /// A member, if it is there. From now on its name is known.
     pub(super) fn get(&mut self, name: &'static str) -> Option<Member<'a>> {
         self.known.push(name);
-        self.table.get(name).map(|value| Member { value })
+        let found = self.table.get(name);
+        let path = self.name_of(name);
+        let said = found.map(|value| self.said(&path, value));
+        self.source.asked.borrow_mut().push(Asked { path, said });
+        found.map(|value| Member { value })
+    }
+
+    fn said(&self, path: &str, value: &Spanned<DeValue<'_>>) -> Said {
+        let start = value.span().start;
+        Said::new(path, value.get_ref(), self.source.place(start), self.source.end() <= start)
+    }
+
+    /// Whether a variable of the environment says it, and not the file.
+    pub(super) fn is_by_variable(&self, name: &str) -> bool {
+        self.table.get(name).is_some_and(|value| self.source.end() <= value.span().start)
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -241,6 +269,12 @@ impl<'a> Section<'a> {
         let mut members: Vec<_> =
             self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), Member { value })).collect();
         members.sort_by_key(|(_, member)| member.value.span().start);
+        let mut asked = self.source.asked.borrow_mut();
+        for (name, member) in &members {
+            let path = self.name_of(name);
+            let said = Some(self.said(&path, member.value));
+            asked.push(Asked { path, said });
+        }
         members
     }
 

@@ -11,6 +11,7 @@ use ichido_store::message::limits::CLAIM_MAX;
 
 use super::outside::Outside;
 use super::queues::RETRIES_MAX;
+use crate::duration;
 use crate::faults::Faults;
 
 pub(super) const BATCH_SIZE: &str = "OUTBOX_BATCH_SIZE";
@@ -34,6 +35,21 @@ pub(super) struct Environment {
 }
 
 impl Environment {
+    /// What it says of a setting, as the file would have it, and by which variable.
+    pub(super) fn said(&self, path: &str) -> Option<(String, &'static str)> {
+        let count = |count: Option<u32>| count.map(|count| count.to_string());
+        let time = |time: Option<Duration>| time.map(|time| format!("{:?}", duration::shown(time)));
+        let (said, variable) = match path {
+            "queue_defaults.batch_size" => (count(self.batch_size), BATCH_SIZE),
+            "queue_defaults.parallelism" => (count(self.parallelism), PARALLELISM),
+            "queue_defaults.retries_max" => (count(self.retries_max), RETRY_MAX),
+            "queue_defaults.lease" => (time(self.lease), STUCK_THRESHOLD_MIN),
+            "worker.idle_sleep" => (time(self.idle_sleep), IDLE_SLEEP_MS),
+            _ => return None,
+        };
+        said.map(|said| (said, variable))
+    }
+
     pub(super) fn read(outside: &Outside<'_>, faults: &mut Faults) -> Self {
         let mut count = |name: &str, range: RangeInclusive<u32>| -> Option<u32> {
             let text = (outside.variable)(name)?;

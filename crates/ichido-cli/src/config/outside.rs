@@ -32,6 +32,8 @@ pub(super) fn read_up_to(path: &Path, bytes_max: usize) -> io::Result<String> {
 pub(crate) struct Outside<'a> {
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
     pub(crate) file: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// The variables that are named after settings, and what they say.
+    pub(crate) named: Vec<(String, String)>,
     /// The folder of the configuration: paths in it are counted from there.
     pub(crate) folder: PathBuf,
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ichido::worker::OutboundKey;
 use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 
+use super::show::uncommented;
 use super::*;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -22,6 +23,10 @@ fn variables() -> BTreeMap<&'static str, String> {
 }
 
 fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Config, Faults> {
+    traced_with(text, variables).map(|traced| traced.config)
+}
+
+fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, Faults> {
     let outside = Outside {
         variable: &|name| variables.get(name).cloned(),
         file: &|path: &Path| match path.to_str() {
@@ -35,9 +40,14 @@ fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Confi
             }
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         },
+        named: variables
+            .iter()
+            .filter(|(name, _)| name.starts_with(overlay::PREFIX))
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
         folder: "folder".into(),
     };
-    resolve("ichido.toml", text, &outside)
+    traced("ichido.toml", text, &outside)
 }
 
 fn resolved(text: &str) -> Config {
@@ -48,15 +58,6 @@ fn resolved(text: &str) -> Config {
 fn problems_of(text: &str) -> Vec<String> {
     let faults = resolved_with(text, &variables()).expect_err("there are problems");
     faults.to_string().lines().skip(1).map(|line| line.trim().to_owned()).collect()
-}
-
-/// The commented file with every setting in it.
-fn uncommented() -> String {
-    let line = |line: &'static str| match line.strip_prefix('#') {
-        Some(rest) if !rest.is_empty() && (!rest.starts_with(' ') || rest.starts_with("  {")) => rest,
-        _ => line,
-    };
-    DEFAULT_FILE.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -471,4 +472,118 @@ fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
     assert_problems(&queue("{}"), &[(place, "write a text in quotes")]);
     let config = resolved(&queue("\"order.schema.json\""));
     assert!(config.intake("a").schema.is_some() && config.intake("b").schema.is_none());
+}
+
+const NAMED: &str = r#"
+[store]
+url = "sqlite:a.db"
+[queue_defaults]
+lease = "3m"
+[queues.Mail-EU]
+destination = "paper"
+parallelism = 5
+[queues.orders]
+destination = "paper"
+retry = "outbox"
+[destinations.paper]
+kind = "paper"
+"#;
+
+#[test]
+fn variables_named_after_settings_win_over_the_file() {
+    let variables = BTreeMap::from([
+        ("ICHIDO__STORE__URL", "postgres://ann:s3cret@db/ichido".to_owned()),
+        ("ICHIDO__WORKER__STOP_WITHIN", "7s".to_owned()),
+        ("ICHIDO__QUEUES__MAIL_EU__PARALLELISM", "8".to_owned()),
+        ("ICHIDO__QUEUES__ORDERS__REQUEUE", "true".to_owned()),
+        ("ICHIDO__QUEUES__ORDERS__RETRY", "{ waits = [\"1s\", \"5s\"] }".to_owned()),
+        ("ICHIDO__DESTINATIONS__PAPER__TOTAL_TIME_OUT", "9s".to_owned()),
+    ]);
+    let config = resolved_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(config.store.url.as_deref(), Some("postgres://ann:s3cret@db/ichido"));
+    assert_eq!(config.worker.stop_within, Duration::from_secs(7));
+    assert_eq!((config.queues[0].parallelism.get(), config.queues[1].requeue), (8, true));
+    assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
+    assert_eq!(config.destinations[0].time_out(), Duration::from_secs(9));
+}
+
+#[test]
+fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
+    let problems = |name: &'static str, value: &str| {
+        let text =
+            NAMED.replace("[queues.Mail-EU]", "[queues.mail_eu]\ndestination = \"paper\"\n[queues.Mail-EU]");
+        let faults =
+            resolved_with(&text, &BTreeMap::from([(name, value.to_owned())])).map(|_| ()).unwrap_err();
+        faults.to_string()
+    };
+    for (name, value, expected) in [
+        (
+            "ICHIDO__STOER__URL",
+            "x",
+            "the variable ICHIDO__STOER__URL stoer: is no setting; did you mean store?",
+        ),
+        (
+            "ICHIDO__STORE__URI",
+            "x",
+            "the variable ICHIDO__STORE__URI store.uri: is no setting; did you mean url?",
+        ),
+        (
+            "ICHIDO__QUEUES__ORDRES__LEASE",
+            "5m",
+            "there is no [queues.ordres]; did you mean orders; add it to the file",
+        ),
+        ("ICHIDO__QUEUES__MAIL_EU__LEASE", "5m", "could mean Mail-EU or mail_eu"),
+        ("ICHIDO__QUEUES__ORDERS__RETRY__BASE", "5s", "queues.orders.retry is no table"),
+        (
+            "ICHIDO__QUEUES__ORDERS__LEASE",
+            "soon",
+            "the variable ICHIDO__QUEUES__ORDERS__LEASE queues.orders.lease: \"soon\" is no length",
+        ),
+        (
+            "ICHIDO__QUEUES__ORDERS__PARALLELISM",
+            "many",
+            "queues.orders.parallelism: is a text; write a whole number",
+        ),
+        ("ICHIDO__STORE", "x", "names no setting"),
+        ("ICHIDO__STORE____URL", "x", "has an empty part"),
+    ] {
+        let problems = problems(name, value);
+        assert!(problems.starts_with("1 problem\n") && problems.contains(expected), "{name}: {problems}");
+    }
+}
+
+#[test]
+fn what_holds_is_shown_with_who_said_it_and_no_secret() {
+    let variables = BTreeMap::from([
+        ("ICHIDO__STORE__URL", "postgres://ann:s3cret@db/ichido".to_owned()),
+        ("ICHIDO__QUEUES__ORDERS__LEASE", "5m".to_owned()),
+        ("OUTBOX_PARALLELISM", "9".to_owned()),
+        ("OUTBOX_IDLE_SLEEP_MS", "50".to_owned()),
+    ]);
+    let traced = traced_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+    let text = show::text(&traced.asked, &traced.environment, None, true);
+    for line in [
+        "[store]\nurl = \"…\"  # the variable ICHIDO__STORE__URL\nconnections_max = 16  # default\n",
+        "idle_sleep = \"50ms\"  # the variable OUTBOX_IDLE_SLEEP_MS\n",
+        "# audit_key is not set\n",
+        "[queue_defaults]\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
+        "[queues.Mail-EU]\ndestination = \"paper\"  # ichido.toml:7:15\nparallelism = 5  # ichido.toml:8:15\nbatch_size = 32  # default\n",
+        "lease = \"3m\"  # ichido.toml:5:9\nretry = \"outbox\"  # default\n",
+        "[queues.orders]\ndestination = \"paper\"  # ichido.toml:10:15\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
+        "lease = \"5m\"  # the variable ICHIDO__QUEUES__ORDERS__LEASE\nretry = \"outbox\"  # ichido.toml:11:9\n",
+        "[destinations.paper]\nkind = \"paper\"  # ichido.toml:13:8\n",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+    assert!(!text.contains("s3cret"), "{text}");
+    let flagged = show::text(
+        &traced.asked,
+        &traced.environment,
+        Some(&("sqlite:b.db".to_owned(), "the flag --store")),
+        true,
+    );
+    assert!(flagged.contains("url = \"sqlite:b.db\"  # the flag --store\n"), "{flagged}");
+    // Without who said it, it is TOML, and says the same.
+    let plain = show::text(&traced.asked, &traced.environment, None, false);
+    assert!(!plain.contains("# the") && DeTable::parse(&plain).is_ok(), "{plain}");
 }

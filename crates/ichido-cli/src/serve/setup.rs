@@ -63,6 +63,7 @@ fn built_in(paper: &InProcess) -> Result<Config, Faults> {
     let outside = Outside {
         variable: &|name| std::env::var(name).ok(),
         file: &|path| std::fs::read_to_string(path),
+        named: config::named_variables(),
         folder: PathBuf::new(),
     };
     config::resolve(BUILT_IN, &text, &outside)

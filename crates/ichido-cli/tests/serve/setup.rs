@@ -80,3 +80,41 @@ async fn what_makes_no_sense_does_not_start() {
     }
     assert!(!folder.path().join("ichido.db").exists(), "nothing was made");
 }
+
+/// The file, then the environment, then flags; and who said what is shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_environment_wins_over_the_file_and_flags_over_both() {
+    let place = Place::new(On::Sqlite).await;
+    place.folder.write(
+        "ichido.toml",
+        "[store]\nurl = \"sqlite:file.db\"\n[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\nretries_max = 3\n",
+    );
+    let show = |flags: &[&str]| {
+        let mut command = ichido(place.folder.path());
+        command.args(["config", "show", "--origin"]).args(flags);
+        let command = command.env("ICHIDO__STORE__URL", "sqlite:variable.db");
+        let output = command.env("ICHIDO__QUEUES__ORDERS__RETRIES_MAX", "5").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = show(&[]);
+    assert!(shown.contains("url = \"sqlite:variable.db\"  # the variable ICHIDO__STORE__URL\n"), "{shown}");
+    assert!(
+        shown.contains("retries_max = 5  # the variable ICHIDO__QUEUES__ORDERS__RETRIES_MAX\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("destination = \"p\"  # ichido.toml:6:15\n"), "{shown}");
+    let shown = show(&["--store", "sqlite:flag.db"]);
+    assert!(shown.contains("url = \"sqlite:flag.db\"  # the flag --store\n"), "{shown}");
+    let mut refused = ichido(place.folder.path());
+    let refused =
+        refused.args(["config", "check"]).env("ICHIDO__QUEUES__ORDRES__LEASE", "5m").output().unwrap();
+    let err = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{err}");
+    assert!(
+        err.contains(
+            "the variable ICHIDO__QUEUES__ORDRES__LEASE: there is no [queues.ordres]; did you mean orders"
+        ),
+        "{err}"
+    );
+}
