@@ -17,6 +17,7 @@ mod outside;
 mod overlay;
 mod queues;
 mod retry;
+mod serve;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub(crate) use destinations::Described;
 pub(crate) use intake::Intake;
 pub(crate) use outside::Outside;
 pub(crate) use overlay::of_this_process as named_variables;
+pub(crate) use serve::ServeConfig;
 
 use crate::faults::Faults;
 use document::{Section, Source, nearest};
@@ -56,6 +58,7 @@ const CONNECTIONS_MAX: u32 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
+    pub(crate) serve: ServeConfig,
     pub(crate) worker: WorkerConfig,
     pub(crate) destinations: Vec<Described>,
     pub(crate) queues: Vec<Queue>,
@@ -95,7 +98,7 @@ pub(crate) struct WorkerConfig {
 }
 
 /// Tables that are there whether or not the file has them.
-const ALWAYS: [&str; 3] = ["store", "worker", "queue_defaults"];
+const ALWAYS: [&str; 4] = ["store", "serve", "worker", "queue_defaults"];
 
 /// Reads a configuration and what it refers to.
 pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
@@ -158,6 +161,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     let mut root = Section::root(&source, &document);
     let environment = Environment::read(outside, &mut faults);
     let store = store(root.section("store", &mut faults), outside, &mut faults);
+    let serve = serve::read(root.section("serve", &mut faults), &mut faults);
     let worker = worker(root.section("worker", &mut faults), &environment, outside, &mut faults);
     let sections = root.sections("destinations", &mut faults);
     let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
@@ -175,7 +179,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     root.finish(&mut faults);
     let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
     let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    let config = faults.or(Some(Config { store, worker, destinations, queues, intakes }))?;
+    let config = faults.or(Some(Config { store, serve, worker, destinations, queues, intakes }))?;
     Ok(Traced { config, asked: source.asked.take(), environment })
 }
 

@@ -51,6 +51,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::limits::WAITERS_SHARE;
+use crate::config::ServeConfig;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::listen::bounds::Bounds;
@@ -72,9 +73,9 @@ use waiting::Waiting;
 /// What `ichido serve` is told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4180")]
-    listen: SocketAddr,
+    /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens [default: as the configuration says; else 127.0.0.1:4180]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
 
     /// Its queues and destinations [default: ichido.toml, if it is there; else one queue, demo, on a broker of paper]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
@@ -90,14 +91,15 @@ pub(crate) struct Args {
 
 /// Serves until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let mut faults = Faults::default();
-    let limits = args.bounds.resolve(&mut faults);
-    let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     // Before anything is claimed, so that a signal never finds us without a way to give it back.
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let setup = Setup::find(&args).await?;
-    let (listener, address) = bind(args.listen).await?;
+    let ServeConfig { listen, limits } = setup.config.serve;
+    let mut faults = Faults::default();
+    let limits = args.bounds.resolve(limits, &mut faults);
+    let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
+    let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
         targets = worker::connect(&setup.config) => targets?,
         // Nothing was begun.

@@ -84,6 +84,7 @@ fn every_setting_that_the_commented_file_shows_can_be_given() {
     let bare = resolved(DEFAULT_FILE);
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
     assert_eq!(config.store.connections_max, bare.store.connections_max);
+    assert_eq!(format!("{:?}", config.serve), format!("{:?}", bare.serve));
     let shown = Queue { marks: None, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
 }
@@ -106,6 +107,7 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
     for (header, kind) in [
         ("", ""),
         ("store", ""),
+        ("serve", ""),
         ("worker", ""),
         ("queue_defaults", ""),
         ("queues.orders", ""),
@@ -586,4 +588,24 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
     // Without who said it, it is TOML, and says the same.
     let plain = show::text(&traced.asked, &traced.environment, None, false);
     assert!(!plain.contains("# the") && DeTable::parse(&plain).is_ok(), "{plain}");
+}
+
+#[test]
+fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
+    let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
+    let serve = resolved(text).serve;
+    assert_eq!((serve.listen.to_string().as_str(), serve.limits.connections_max), ("[::1]:80", 7));
+    let limits = serve.limits;
+    let times = [limits.head, limits.body_idle, limits.body, limits.drain].map(|time| time.as_millis());
+    assert_eq!(times, [1_000, 30_000, 120_000, 250]);
+    assert_problems(
+        "[serve]\nlisten = \"localhost:80\"\nconnections_max = 0\nhead_timeout = \"0s\"\nbody_timeout = 5\nlsten = 1\n",
+        &[
+            ("ichido.toml:2:10 serve.listen", "write them as numbers"),
+            ("ichido.toml:3:19 serve.connections_max", "a whole number from 1 to 1000000"),
+            ("ichido.toml:4:16 serve.head_timeout", "would let nothing through"),
+            ("ichido.toml:5:16 serve.body_timeout", "write a length of time"),
+            ("ichido.toml:6:1 serve.lsten", "did you mean listen?"),
+        ],
+    );
 }

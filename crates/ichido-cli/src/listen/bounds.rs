@@ -10,37 +10,46 @@ use crate::faults::Faults;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct Bounds {
-    /// Connections at once, and requests on all of them; more wait
-    #[arg(long, value_name = "COUNT", default_value = "1024")]
-    pub(crate) connections_max: String,
+    /// Connections at once, and requests on all of them; more wait [default: 1024]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) connections_max: Option<String>,
 
-    /// How long a request's head may take, and a connection be idle
-    #[arg(long, value_name = "TIME", default_value = "15s")]
-    pub(crate) head_timeout: String,
+    /// How long a request's head may take, and a connection be idle [default: 15s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) head_timeout: Option<String>,
 
-    /// How long a body may make no progress
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    pub(crate) body_idle_timeout: String,
+    /// How long a body may make no progress [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) body_idle_timeout: Option<String>,
 
-    /// How long a request's body may take in all
-    #[arg(long, value_name = "TIME", default_value = "5m")]
-    pub(crate) body_timeout: String,
+    /// How long a request's body may take in all [default: 5m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) body_timeout: Option<String>,
 
-    /// How long requests in flight may go on after SIGTERM
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    pub(crate) drain_timeout: String,
+    /// How long requests in flight may go on after SIGTERM [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) drain_timeout: Option<String>,
 }
 
 impl Bounds {
-    /// Understands them, or says everything that is wrong.
-    pub(crate) fn resolve(&self, faults: &mut Faults) -> Option<Limits> {
-        let connections_max = count("--connections-max", &self.connections_max, faults);
-        let head = time("--head-timeout", &self.head_timeout, faults);
-        let body_idle = time("--body-idle-timeout", &self.body_idle_timeout, faults);
-        let body = time("--body-timeout", &self.body_timeout, faults);
-        let drain = time("--drain-timeout", &self.drain_timeout, faults);
+    /// Understands them, or says everything that is wrong; what no flag says is as it was.
+    pub(crate) fn resolve(&self, before: Limits, faults: &mut Faults) -> Option<Limits> {
+        let mut times = |flag, text: Option<&String>, before| match text {
+            Some(text) => time(flag, text, faults),
+            None => Some(before),
+        };
+        let head = times("--head-timeout", self.head_timeout.as_ref(), before.head);
+        let body_idle = times("--body-idle-timeout", self.body_idle_timeout.as_ref(), before.body_idle);
+        let body = times("--body-timeout", self.body_timeout.as_ref(), before.body);
+        let drain = times("--drain-timeout", self.drain_timeout.as_ref(), before.drain);
+        let connections_max = match &self.connections_max {
+            Some(text) => {
+                count("--connections-max", text, faults).and_then(|count| usize::try_from(count).ok())
+            }
+            None => Some(before.connections_max),
+        };
         Some(Limits {
-            connections_max: usize::try_from(connections_max?).ok()?,
+            connections_max: connections_max?,
             head: head?,
             body_idle: body_idle?,
             body: body?,
@@ -48,6 +57,9 @@ impl Bounds {
         })
     }
 }
+
+/// The highest count that may be chosen.
+pub(crate) const COUNT_MAX: u32 = 1_000_000;
 
 /// A length of time above zero: no time at all would let nothing through.
 pub(crate) fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
@@ -59,9 +71,8 @@ pub(crate) fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Durati
     Some(parsed)
 }
 
-/// A count from 1 to a million.
+/// A count from 1 to [`COUNT_MAX`].
 pub(crate) fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
-    const COUNT_MAX: u32 = 1_000_000;
     let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
     if parsed.is_none() {
         faults.add(flag, format!("\"{text}\" is no count; write a whole number from 1 to {COUNT_MAX}"));

@@ -25,3 +25,15 @@ pub(crate) struct Limits {
     /// How long requests in flight may go on after a signal to stop.
     pub(crate) drain: Duration,
 }
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 1_024,
+            head: Duration::from_secs(15),
+            body_idle: Duration::from_secs(30),
+            body: Duration::from_mins(5),
+            drain: Duration::from_secs(30),
+        }
+    }
+}

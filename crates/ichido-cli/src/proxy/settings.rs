@@ -43,7 +43,7 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     let files = files::read(args, &mut faults);
     let listen = listen(&args.listen, &mut faults);
     let upstream = upstream(&args.upstream, &mut faults);
-    let limits = args.bounds.resolve(&mut faults);
+    let limits = args.bounds.resolve(Limits::default(), &mut faults);
     let connect = time("--connect-timeout", &args.connect_timeout, &mut faults);
     let rules = hop::rules(args, &files, &mut faults);
     let patience = hop::patience(args, &files, &mut faults);

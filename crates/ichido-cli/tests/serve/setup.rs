@@ -118,3 +118,33 @@ async fn the_environment_wins_over_the_file_and_flags_over_both() {
         "{err}"
     );
 }
+
+/// `[serve]` is in force, variables win over it, and flags over both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
+    let place = Place::new(On::Sqlite).await;
+    place.folder.write(
+        "ichido.toml",
+        "[serve]\nlisten = \"127.0.0.2:1\"\nhead_timeout = \"50ms\"\n[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\n",
+    );
+    let taken = ichido(place.folder.path())
+        .args(["serve", "--store", &place.url])
+        .env("ICHIDO__SERVE__LISTEN", "192.0.2.1:1")
+        .output()
+        .unwrap();
+    let err = String::from_utf8(taken.stderr).unwrap();
+    assert!(taken.status.code() == Some(1) && err.contains("cannot listen on 192.0.2.1:1"), "{err}");
+    // With one connection at a time nobody may wait for the end of a message; the flag wins over that.
+    let elsewhere = folder::fresh();
+    let broker = Server::start(elsewhere.path(), &[]);
+    let config = format!(
+        "[serve]\nconnections_max = 1\n[destinations.p]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"p\"\n",
+        broker.broker()
+    );
+    place.folder.write("ichido.toml", &config);
+    for (flags, status) in [(&[][..], 202), (&["--connections-max", "1024"], 200)] {
+        let server = place.serve(flags);
+        let put = Request::put(&status.to_string(), "{}").to("/v1/queues/orders/messages?wait=30s");
+        assert_eq!(server.send(&put).await.status(), status);
+    }
+}
