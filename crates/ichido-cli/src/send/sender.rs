@@ -25,6 +25,8 @@ const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
 const KEY_CONFLICT: &str = "key_conflict";
 /// Where a server's answer has the message's id.
 const ID_AT: &str = "/id";
+/// Where it says under which key.
+const KEY_AT: &str = "/idempotency_key";
 
 /// Puts messages into one queue.
 #[derive(Clone)]
@@ -84,20 +86,25 @@ impl Sender {
     ) -> Came {
         // The name of a queue has no character that a path would read otherwise.
         let path = format!("/v1/queues/{}/messages", self.queue.as_str());
-        let action = Action::new(Method::POST, &path, key, &self.content_type, body);
+        let action = Action::new(Method::POST, &path, key.clone(), &self.content_type, body);
         let action = match identity {
             Some(identity) => action.and_then(|action| action.with_header(IDENTITY, identity.clone())),
             None => action,
         };
         match action {
-            Ok(action) => of_server(client.send(&action).await),
+            Ok(action) => of_server(client.send(&action).await, &key),
             Err(error) => Came::Refused(Refused::message("request_invalid", error.to_string())),
         }
     }
 }
 
-fn of_server(outcome: Outcome) -> Came {
+fn of_server(outcome: Outcome, key: &IdempotencyKey) -> Came {
     match outcome {
+        // An answer to somebody else's request, as from a proxy that mixes them up, says nothing of ours.
+        Outcome::Done { answer, .. } if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) => {
+            let detail = format!("the server answered {} about another key", answer.status);
+            Came::Unknown { effect: Effect::Unknown, detail }
+        }
         Outcome::Done { answer, .. } => match answer.text_at(ID_AT) {
             Some(id) if answer.is_replay() => Came::Same { id },
             Some(id) => Came::New { id },

@@ -153,8 +153,10 @@ fn is_own_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let named = lines.iter().map(|line| Authority::try_from(line.as_bytes()).ok());
     // HTTP/2 may have its host in the target alone.
     let hosts: Option<Vec<Authority>> = named.chain(uri.authority().cloned().map(Some)).collect();
-    let is_own =
-        |hosts: &[Authority]| !hosts.is_empty() && hosts.iter().all(|host| is_this_machine(host.host()));
+    let is_own = |hosts: &[Authority]| {
+        !hosts.is_empty()
+            && hosts.iter().all(|host| is_this_machine(host.host()) && !host.as_str().contains('@'))
+    };
     if lines.len() <= 1 && hosts.is_some_and(|hosts| is_own(&hosts)) {
         return Ok(());
     }
@@ -213,7 +215,13 @@ mod tests {
         for own in ["localhost", "LocalHost:4180", "127.0.0.1", "127.8.9.1:80", "[::1]:4180"] {
             assert!(host(&[("host", own)], "/"), "{own}");
         }
-        for foreign in ["evil.example", "localhost.evil.example:4180", "10.0.0.1", "127.0.0.1.evil.example"] {
+        for foreign in [
+            "evil.example",
+            "evil.example@127.0.0.1",
+            "localhost.evil.example:4180",
+            "10.0.0.1",
+            "127.0.0.1.evil.example",
+        ] {
             assert!(!host(&[("host", foreign)], "/"), "{foreign}");
         }
         assert!(!host(&[], "/"), "nobody is named");

@@ -32,7 +32,9 @@ use uuid::Uuid;
 use super::answer::with_type;
 use super::api::{Api, Known};
 use super::caller::Caller;
-use super::limits::{BATCH_BYTES_MAX, BATCH_LINES_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX};
+use super::limits::{
+    BATCH_BYTES_MAX, BATCH_LINES_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX, LINES_A_TURN,
+};
 use super::messages::{stands, understood};
 use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters};
@@ -144,7 +146,13 @@ pub(super) async fn accept_batch(
     let mut lines = Lines::of(body);
     let broke = loop {
         match lines.next().await {
-            Ok(Some(line)) => batch.take(lines.number, &line).await,
+            Ok(Some(line)) => {
+                batch.take(lines.number, &line).await;
+                // Lines that are refused wait for nothing, and would keep everybody else from this thread.
+                if lines.number.is_multiple_of(LINES_A_TURN) {
+                    tokio::task::yield_now().await;
+                }
+            }
             Ok(None) => break None,
             Err(problem) => break Some(problem),
         }

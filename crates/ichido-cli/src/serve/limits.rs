@@ -80,3 +80,6 @@ pub(crate) const FEED_SLOW_MAX: Duration = Duration::from_secs(30);
 pub(crate) const FEED_HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 /// How long one may listen before it must ask again, and be let in anew: a bound on what a revoked token still hears.
 pub(crate) const FEED_LIVES: Duration = Duration::from_mins(10);
+
+/// How many lines of a batch are read before others get their turn.
+pub(super) const LINES_A_TURN: usize = 32;

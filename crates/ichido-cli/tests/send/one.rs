@@ -90,6 +90,16 @@ async fn a_yes_that_names_no_message_is_none() {
     assert!(ended.err.contains("is it an Ichido server") && ended.err.contains("nobody knows"), "{ended:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_about_another_key_is_none() {
+    let (folder, server) = (folder::fresh(), Server::start(|_, _| Act::About("another")).await);
+    let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
+    assert!(ended.err.contains("about another key"), "{ended:?}");
+    let server = Server::start(|_, _| Act::About("k1")).await;
+    assert_eq!(run(server.send(folder.path(), &["--key", "k1"]), BODY).code, Some(0));
+}
+
 #[test]
 fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
     let folder = folder::fresh();

@@ -21,6 +21,8 @@ pub(crate) enum Act {
     AcceptAndReset,
     /// Does nothing, and answers with this status and a problem of this code.
     Refuse(u16, &'static str),
+    /// Does nothing, and answers that a message stands under this key.
+    About(&'static str),
     /// Does nothing, and says nothing for ever.
     Silence,
 }
@@ -117,6 +119,11 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Book>
             let answer = match act {
                 Act::Accept | Act::AcceptAndReset => accept(&mut book, &request),
                 Act::Refuse(status, code) => problem(status, code),
+                Act::About(key) => {
+                    let body =
+                        format!(r#"{{"id":"id-of-another","queue":"orders","idempotency_key":"{key}"}}"#);
+                    format!("HTTP/1.1 201 Created\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+                }
                 Act::Silence => String::new(),
             };
             (act, answer)
@@ -129,7 +136,7 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Book>
                 return;
             }
             // Whoever asked may have gone.
-            Act::Accept | Act::Refuse(..) => drop(stream.write_all(answer.as_bytes()).await),
+            Act::Accept | Act::Refuse(..) | Act::About(_) => drop(stream.write_all(answer.as_bytes()).await),
         }
     }
 }
