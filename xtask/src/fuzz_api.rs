@@ -22,7 +22,7 @@ const STREAM: &str = "/v1/events";
 /// How long it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As a part of `test`.
+    /// As a part of `test`, by the binary that was built for its tests.
     Short,
     /// As a chore of its own.
     Long,
@@ -31,7 +31,9 @@ pub enum Form {
 /// Starts a server in an empty folder, and sends it what is drawn.
 pub fn run(root: &Path, form: Form) -> Result<(), String> {
     let schemathesis = schemathesis::ensure(root)?;
-    Line::cargo(&["build", "--package", "ichido-cli"]).run(root)?;
+    if form == Form::Long {
+        Line::cargo(&["build", "--package", "ichido-cli"]).run(root)?;
+    }
     let server = Server::start(root)?;
     let examples = match form {
         Form::Short => EXAMPLES_SHORT,
