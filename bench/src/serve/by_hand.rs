@@ -27,6 +27,7 @@ pub(crate) async fn serve(url: &str) {
     let router = if url.starts_with("sqlite:") {
         let options = SqliteConnectOptions::from_str(url)
             .expect("an address")
+            .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(30));
