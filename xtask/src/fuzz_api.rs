@@ -63,7 +63,9 @@ impl Server {
         // What the last run left there; that there is nothing is fine.
         _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let mut command = Command::new(root.join("target/debug/ichido"));
+        // Where cargo was told to build, or where it builds by itself.
+        let built = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        let mut command = Command::new(root.join(built).join("debug/ichido"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(&folder).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("`ichido serve` did not start: {error}"))?;
         let out = child.stdout.take().expect("it was asked for");
