@@ -232,6 +232,25 @@ async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConne
     assert!(statements().len() < files, "the statements are there: {files}");
 }
 
+/// Messages come in while a queue is paused, and each of them wakes a worker that asks in vain.
+#[tokio::test]
+async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
+    let file = fresh_file();
+    let counted = Counted::open(&file).await;
+    counted.store.queue_pause(&queue(), true, None).await.unwrap();
+    counted.enqueue(Duration::ZERO).await;
+    let (of_few, none) = counted.claim().await;
+    assert!(none.is_empty(), "{none:?}");
+    for _ in 0..20 {
+        counted.enqueue(Duration::ZERO).await;
+    }
+    let (of_many, none) = counted.claim().await;
+    assert!(none.is_empty(), "{none:?}");
+    assert!(of_many <= of_few, "{of_many} steps, where {of_few} were enough for a twentieth of them");
+    counted.store.queue_pause(&queue(), false, None).await.unwrap();
+    assert_eq!(counted.claim().await.1.len(), BATCH as usize);
+}
+
 #[test]
 fn a_scan_of_a_table_is_seen_and_one_of_a_batch_is_not() {
     for line in ["SCAN ichido_messages", "SCAN m", "SCAN ichido_events USING COVERING INDEX x"] {
@@ -305,6 +324,12 @@ impl Counted {
 
     async fn claimed(&self) -> (u64, Vec<Work>) {
         self.enqueue(Duration::ZERO).await;
+        let (cost, work) = self.claim().await;
+        assert_eq!(work.len(), BATCH as usize);
+        (cost, work)
+    }
+
+    async fn claim(&self) -> (u64, Vec<Work>) {
         let terms = ClaimTerms {
             node: Uuid::from_u128(1),
             lease: LEASE,
@@ -314,9 +339,7 @@ impl Counted {
         };
         let (cost, work) =
             self.cost(self.store.work_claim(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
-        let work = work.unwrap();
-        assert_eq!(work.len(), BATCH as usize);
-        (cost, work)
+        (cost, work.unwrap())
     }
 
     async fn key(&self) {

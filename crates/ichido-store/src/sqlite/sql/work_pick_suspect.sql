@@ -3,6 +3,6 @@
 SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.trace, m.priority, m.tries_allowed, m.created_at,
        r.suspect, r.tries, r.deaths, r.doubt_since, r.travels_until, r.last_fence, ?2 AS fence, ?3 AS claimed_at
 FROM ichido_ready r INDEXED BY ichido_ready_suspect CROSS JOIN ichido_messages m ON m.id = r.message_id
-WHERE r.queue = ?1 AND r.suspect AND NOT EXISTS (SELECT 1 FROM ichido_queues WHERE name = ?1 AND paused)
+WHERE r.queue = ?1 AND r.suspect
 ORDER BY r.priority, r.message_id
-LIMIT 1
+LIMIT CASE WHEN EXISTS (SELECT 1 FROM ichido_queues WHERE name = ?1 AND paused) THEN 0 ELSE 1 END
