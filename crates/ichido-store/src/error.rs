@@ -15,6 +15,8 @@
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
 
+use std::error::Error as _;
+
 /// Why a store could not do as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -100,4 +102,12 @@ pub enum StoreError {
     /// back. A table that is not there means that the transaction is on another database than the store.
     #[error("the database refused the statement; nothing was done (the cause says why)")]
     Refused(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// The error and its causes on one line, for a log.
+    pub fn in_full(&self) -> String {
+        let causes = std::iter::successors(self.source(), |cause| (*cause).source());
+        causes.fold(self.to_string(), |told, cause| format!("{told}: {cause}"))
+    }
 }

@@ -207,7 +207,11 @@ impl Shared {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, claims = claims.len(), "leases could not be renewed; trying again");
+                tracing::warn!(
+                    error = error.in_full(),
+                    claims = claims.len(),
+                    "leases could not be renewed; trying again"
+                );
                 let again = self.now() + RENEW_AGAIN_AFTER;
                 for (fence, _) in claims {
                     if let Some(live) = live.get_mut(&fence) {

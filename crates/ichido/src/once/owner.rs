@@ -122,7 +122,7 @@ impl Owner {
     /// Gives a key back whose work was not begun. Whether that reaches the store is its lease's business.
     pub(crate) async fn let_go(self) {
         if let Err(error) = self.settle(KeyOutcome::Release).await {
-            tracing::debug!(%error, "a lapsed claim was not given back");
+            tracing::debug!(error = error.in_full(), "a lapsed claim was not given back");
         }
     }
 
@@ -151,7 +151,7 @@ impl Owner {
             Ok(KeySettled::Stands) => tell(answer, Came::Answered(response)),
             Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, answer).await,
             Err(error) => {
-                tracing::error!(%error, "an outcome could not be stored; trying again");
+                tracing::error!(error = error.in_full(), "an outcome could not be stored; trying again");
                 tell(answer, Came::Answered(response));
                 self.settle_later(outcome).await;
             }

@@ -190,7 +190,7 @@ where
             Ok(Came::Answered(response)) => return (meter::Result::First, response),
             Ok(Came::InTheWay(found)) => found,
             Ok(Came::StoreFailed(error)) => {
-                tracing::error!(%error, "a key could not be claimed; nothing was run");
+                tracing::error!(error = error.in_full(), "a key could not be claimed; nothing was run");
                 return (meter::Result::Unavailable, Ok(Problem::of_store(&error).into_response()));
             }
             Ok(Came::StoreSilent) => {

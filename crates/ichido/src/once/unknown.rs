@@ -57,7 +57,7 @@ pub(crate) async fn find_out(name: &RecordName, settings: &Settings) -> bool {
         }
         Ok(KeyResolved::Missing) => true,
         Err(error) => {
-            tracing::warn!(%error, "what was found out could not be stored");
+            tracing::warn!(error = error.in_full(), "what was found out could not be stored");
             false
         }
     }

@@ -55,7 +55,11 @@ impl Beginner {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, calls = calls.len(), "the beginning of calls could not be marked; trying again");
+                tracing::warn!(
+                    error = error.in_full(),
+                    calls = calls.len(),
+                    "the beginning of calls could not be marked; trying again"
+                );
             }
         }
     }

@@ -152,7 +152,11 @@ impl Claims {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, claims = claims.len(), "leases of messages could not be renewed; trying again");
+                tracing::warn!(
+                    error = error.in_full(),
+                    claims = claims.len(),
+                    "leases of messages could not be renewed; trying again"
+                );
                 let due = self.clock.own() + RENEW_AGAIN_AFTER;
                 for claim in claims {
                     lock(&claim.times).due = due;

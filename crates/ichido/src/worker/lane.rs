@@ -18,6 +18,9 @@ use super::stop::Stage;
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// The longest wait between two tries to ask it.
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
+/// The first wait after a wake-up led to nothing, and the longest after many of them in a row.
+const VAIN_AFTER: Duration = Duration::from_millis(1);
+const VAIN_AFTER_MAX: Duration = Duration::from_millis(20);
 
 pub(super) struct Lane {
     node: Arc<Node>,
@@ -70,6 +73,7 @@ impl Lane {
     /// The next message; `None` when the worker stops.
     async fn next(&mut self) -> Option<Held> {
         let mut again_after = AGAIN_AFTER;
+        let mut vain = None;
         while !self.node.stop.has(Stage::Draining) {
             if let Some(held) = self.held.pop_front() {
                 return Some(held);
@@ -81,11 +85,23 @@ impl Lane {
                 continue;
             }
             match self.claim().await {
-                Ok(0) => self.wait(self.node.store.queue_wait(&self.served.name, self.node.idle_sleep)).await,
-                Ok(_) => again_after = AGAIN_AFTER,
+                Ok(0) => {
+                    // Others were faster, or the queue is paused while messages come in: then not each of them is worth a question.
+                    if let Some(vain) = vain {
+                        self.wait(tokio::time::sleep(vain)).await;
+                    }
+                    let wait = self.node.store.queue_wait(&self.served.name, self.node.idle_sleep);
+                    let is_woken = self.wait(wait).await == Some(true);
+                    vain = is_woken.then(|| vain.map_or(VAIN_AFTER, |vain| (vain * 2).min(VAIN_AFTER_MAX)));
+                }
+                Ok(_) => (again_after, vain) = (AGAIN_AFTER, None),
                 Err(error) => {
                     let queue = self.served.name.as_str();
-                    tracing::warn!(%error, queue, "messages could not be claimed; trying again");
+                    tracing::warn!(
+                        error = error.in_full(),
+                        queue,
+                        "messages could not be claimed; trying again"
+                    );
                     self.wait(tokio::time::sleep(again_after)).await;
                     again_after = (again_after * 2).min(AGAIN_AFTER_MAX);
                 }
@@ -124,10 +140,11 @@ impl Lane {
         Ok(self.held.len())
     }
 
-    async fn wait<T>(&self, something: impl Future<Output = T>) {
+    /// What something came to; `None` when the worker stops before.
+    async fn wait<T>(&self, something: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
-            _ = something => (),
-            () = self.node.stop.reached(Stage::Draining) => (),
+            came = something => Some(came),
+            () = self.node.stop.reached(Stage::Draining) => None,
         }
     }
 

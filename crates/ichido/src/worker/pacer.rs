@@ -170,7 +170,11 @@ impl Pacer {
             return;
         }
         if let Err(error) = self.read().await {
-            tracing::warn!(%error, destination = self.name, "the pace of a destination could not be read");
+            tracing::warn!(
+                error = error.in_full(),
+                destination = self.name,
+                "the pace of a destination could not be read"
+            );
         }
     }
 
@@ -186,7 +190,11 @@ impl Pacer {
             return;
         }
         if let Err(error) = self.change(|pace, _, _| (pace, ())).await {
-            tracing::warn!(%error, destination = self.name, "the pace of a destination could not be written; trying again");
+            tracing::warn!(
+                error = error.in_full(),
+                destination = self.name,
+                "the pace of a destination could not be written; trying again"
+            );
         }
     }
 
@@ -232,7 +240,11 @@ impl Pacer {
                 tell(others, again);
             }
             Err(error) => {
-                tracing::warn!(%error, destination = self.name, "no slots could be had; trying again");
+                tracing::warn!(
+                    error = error.in_full(),
+                    destination = self.name,
+                    "no slots could be had; trying again"
+                );
             }
         }
     }

@@ -27,12 +27,12 @@ impl Node {
                 Err(error) if !may_pass(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
                     let message = settlement.id;
-                    tracing::error!(%error, message_id = %message, "what came of a message could not be stored, and never can");
+                    tracing::error!(error = error.in_full(), message_id = %message, "what came of a message could not be stored, and never can");
                     return;
                 }
                 Err(error) => {
                     let message = settlement.id;
-                    tracing::warn!(%error, message_id = %message, "what came of a message could not be stored yet; trying again");
+                    tracing::warn!(error = error.in_full(), message_id = %message, "what came of a message could not be stored yet; trying again");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     wait = (wait * 2).min(AGAIN_AFTER_MAX);
                 }

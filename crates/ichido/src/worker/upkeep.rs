@@ -199,5 +199,5 @@ impl Node {
 
 /// An error of the upkeep is logged; the next round tries again.
 pub(super) fn said<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
-    result.map_err(|error| tracing::warn!(%error, "{what}; trying again")).ok()
+    result.map_err(|error| tracing::warn!(error = error.in_full(), "{what}; trying again")).ok()
 }
