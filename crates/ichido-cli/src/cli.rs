@@ -7,8 +7,8 @@ use tracing::level_filters::LevelFilter;
 
 use crate::exit::{self, Exit};
 use crate::{
-    audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve, token,
-    worker,
+    audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve, store,
+    token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -116,7 +116,11 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Exit::Failed(format!("the runtime could not be started: {error}")))?;
-    let ended = runtime.block_on(work);
+    let ended = runtime.block_on(async {
+        let ended = work.await;
+        store::close().await;
+        ended
+    });
     // What still runs was told to stop and had its time; a thread that hangs in a name look-up must not hold us.
     runtime.shutdown_background();
     ended

@@ -2,6 +2,8 @@
 
 use std::error::Error as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -13,6 +15,12 @@ pub(crate) const CONNECTIONS_MAX: u32 = 16;
 
 /// The store where nobody names one.
 pub(crate) const DEFAULT_URL: &str = "sqlite:ichido.db";
+
+/// How long the end of a command waits for its stores to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What this process has opened, to be closed when its command has ended.
+static OPENED: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
 /// Opens a store, or says why it cannot be. The address may hold a password, and is not repeated.
 pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
@@ -60,12 +68,22 @@ pub(crate) fn sqlite_file(url: &str) -> Option<&Path> {
 
 /// Opens a store with at most so many connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
-    Store::open(url, connections_max).await.map_err(|error| {
+    let store = Store::open(url, connections_max).await.map_err(|error| {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         let told = format!("the store cannot be opened: {error}{cause}");
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Exit::Unreachable(told),
             _ => Exit::Failed(told),
         }
-    })
+    })?;
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
+    Ok(store)
+}
+
+/// Closes what was opened, so that an SQLite file that is copied after us is whole without its log.
+pub(crate) async fn close() {
+    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    for store in opened {
+        store.close(CLOSE_WITHIN).await;
+    }
 }

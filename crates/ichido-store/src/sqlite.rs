@@ -128,6 +128,12 @@ impl Sqlite {
         Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction })
     }
 
+    /// The writer last: it is the one that may move the log into the file.
+    pub(crate) async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+
     /// The readers.
     fn pool(&self) -> &SqlitePool {
         &self.readers

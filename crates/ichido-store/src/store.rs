@@ -70,6 +70,16 @@ impl Store {
         Ok(Self { batches: Arc::new(Batches::start(&driver)), driver, skew, wakes })
     }
 
+    /// Ends the use of the database: what is under way is waited for, at most so long, and what comes after is refused. An SQLite file
+    /// then holds everything by itself, unless another process has it open; without this part of it stays in the log beside it, where
+    /// the next one to open it finds it.
+    pub async fn close(&self, at_most: Duration) {
+        match &*self.driver {
+            Driver::Sqlite(sqlite) => drop(tokio::time::timeout(at_most, sqlite.close()).await),
+            Driver::Postgres(_) => {}
+        }
+    }
+
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.
     pub fn skew_by(&self, ahead: Duration) {
         self.skew.fetch_add(micros(ahead), Ordering::Relaxed);

@@ -47,7 +47,10 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
                     tracing::info!(forgotten, "what has expired was forgotten");
                 }
             }
-            Err(error) => tracing::warn!(%error, "the ledger could not be looked after; trying again later"),
+            Err(error) => tracing::warn!(
+                error = error.in_full(),
+                "the ledger could not be looked after; trying again later"
+            ),
         }
     }
 }

@@ -3,7 +3,8 @@
 use tokio::net::TcpStream;
 
 use super::client::{Client, Request, send};
-use super::program::{On, Place};
+use super::folder;
+use super::program::{On, Place, Server};
 use crate::on_both;
 
 on_both! {
@@ -36,6 +37,24 @@ on_both! {
     }
 }
 
+/// Who copies `ichido.db` after a stop has everything: nothing of it is left in a log beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
+    let folder = folder::fresh();
+    let mut server = Server::start(folder.path(), &[]);
+    let put = server.send(&Request::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
+    assert_eq!(put.json()["status"], "sent");
+    server.signal("TERM");
+    assert_eq!(server.wait().await.0, Some(0));
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["ichido.db"]);
+    let copy = folder::fresh();
+    std::fs::copy(folder.path().join("ichido.db"), copy.path().join("ichido.db")).unwrap();
+    let next = Server::start(copy.path(), &[]);
+    assert_eq!(next.queue("demo").await["counts"]["sent"], 1);
+}
+
 /// A request whose body still comes is answered; nobody new is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
@@ -58,7 +77,7 @@ async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
 }
 
 /// Whether the server has the head of the request that hangs: the gauge of requests under way says so.
-async fn begun(server: &super::program::Server) -> bool {
+async fn begun(server: &Server) -> bool {
     let metrics = server.get("/metrics").await;
     // The one that hangs, and the one that asks.
     metrics.text().lines().any(|line| line == "ichido_http_under_way 2")
