@@ -33,6 +33,10 @@ mod worker;
 
 use std::process::ExitCode;
 
+/// A server that takes in small requests asks for memory more often than for anything else.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     cli::run()
 }
