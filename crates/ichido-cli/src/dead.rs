@@ -30,7 +30,7 @@ A dead letter was given up: its error cannot be mended by trying again, or its t
 and nobody knows: find out, then `decide`. Both are kept until a person is done with them.
 
 Exit code: 0 when all was done, 1 when something was refused or a canary halted, 2 when nothing was tried, 3 when it was stopped
-or the store was not reached.
+or the store was not reached, and 4 when another one moves letters of the same queue.
 
 Examples:
   ichido dead list --queue orders --from 2h

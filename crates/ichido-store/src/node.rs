@@ -59,6 +59,8 @@ pub enum Duty<'a> {
     Trail,
     /// Asking after the messages of a queue that are parked, or dead without it being known whether they were done.
     Parked(&'a QueueName),
+    /// Moving many letters of a queue, or of all queues. Who has it is not a node but the bulk that moves them.
+    Letters(Option<&'a QueueName>),
 }
 
 impl Duty<'_> {
@@ -68,6 +70,34 @@ impl Duty<'_> {
             Self::Outbox => Cow::Borrowed("outbox"),
             Self::Trail => Cow::Borrowed("trail"),
             Self::Parked(queue) => Cow::Owned(format!("parked:{}", queue.as_str())),
+            Self::Letters(None) => Cow::Borrowed(LETTERS),
+            Self::Letters(Some(queue)) => Cow::Owned(format!("{LETTERS}:{}", queue.as_str())),
+        }
+    }
+}
+
+/// What the duty of moving letters is called; that of one queue has its name after a colon.
+const LETTERS: &str = "letters";
+
+/// A bulk that has [`Duty::Letters`], its lease not lapsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LettersKept {
+    /// Of which queue; `None` of all.
+    pub queue: Option<String>,
+    /// The bulk.
+    pub by: Uuid,
+}
+
+impl LettersKept {
+    pub(crate) fn of(duty: &str, by: Uuid) -> Self {
+        Self { queue: duty.split_once(':').map(|(_, queue)| queue.to_owned()), by }
+    }
+
+    /// Whether it has letters of this queue, or, asked for all of them, any.
+    pub fn overlaps(&self, queue: Option<&QueueName>) -> bool {
+        match (&self.queue, queue) {
+            (Some(own), Some(queue)) => own == queue.as_str(),
+            (None, _) | (_, None) => true,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::held::{End, Ends};
 use crate::letter::{LetterRow, Standing};
 use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
-use crate::node::{Node, QueuePause};
+use crate::node::{LettersKept, Node, QueuePause};
 use crate::placement::{Before, effect_from};
 use crate::rescue::{LapsedMessage, Unserved};
 
@@ -289,6 +289,10 @@ pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
         started_at: row.moment("started_at")?,
         seen_at: row.moment("seen_at")?,
     })
+}
+
+pub(crate) fn letters_kept(row: &impl Columns) -> Result<LettersKept, StoreError> {
+    Ok(LettersKept::of(row.text("duty")?, row.uuid("node")?))
 }
 
 pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {

@@ -3,7 +3,8 @@
 //! Guarantee: a letter is sent again only where its queue allows it and the effect cannot happen twice, each judged by the lifecycle
 //! at the moment it is moved. A bulk takes a bounded number at a time; stopped at any moment, by whatever, what it did is done,
 //! and running it again goes on with the rest, because what was requeued is no letter any more. Who began it, with which filter, and how
-//! it ended are entries of the audit trail.
+//! it ended are entries of the audit trail. One at a time works on a queue; one whose process was killed is known as abandoned once it
+//! has been silent for [`limits::LEASE`].
 //!
 //! ```
 //! use ichido::letters::{Bulk, Canary, Ended, Policies, Work};
@@ -31,6 +32,7 @@
 
 mod bulk;
 mod canary;
+mod hold;
 mod policy;
 mod preflight;
 mod record;
@@ -39,6 +41,7 @@ mod watch;
 
 pub use bulk::{Bulk, BulkError, Ended, Progress, Report, Work, limits};
 pub use canary::{Canary, Watched};
+pub use hold::Living;
 pub use policy::{Policies, QueuePolicy, Refusal};
 pub use preflight::Preflight;
 pub use record::{StopAsked, ask_to_stop};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ichido::letters::{
     Bulk, BulkError, Canary, Ended, Policies, Preflight, Progress, Report, StopAsked, Work, ask_to_stop,
+    limits,
 };
 use ichido_core::lifecycle::{Event, State};
 use ichido_store::Store;
@@ -194,7 +195,12 @@ async fn go(settings: &Settings, bulk: &Bulk<'_>, found: &Preflight) -> Result<(
     }
     match ended {
         Ok(report) => end(settings, bulk.work, &report).and(said),
-        Err(BulkError { error, report }) => {
+        Err(BulkError::Taken { by }) => Err(Exit::Conflict(format!(
+            "the bulk {by} works on letters of the same queue, and two would count each other's; nothing was done; wait for it, or: ichido \
+             dead stop {by}; one whose process was killed is given up after {} s",
+            limits::LEASE.as_secs()
+        ))),
+        Err(BulkError::Broke { error, report }) => {
             say(settings, bulk.work, &report)?;
             let told = "it could not go on; run it again to go on with the rest";
             Err(failed(told)(error))
@@ -236,6 +242,10 @@ fn end(settings: &Settings, work: Work, report: &Report) -> Result<(), Exit> {
             Err(Exit::Cut(format!("it was stopped by {by}; run it again to go on")))
         }
         Ended::Stopped { by: None } => Err(Exit::Cut("it was stopped; run it again to go on".to_owned())),
+        Ended::Abandoned => Err(Exit::Cut(
+            "it was not heard of for so long that another one took its letters over; run it again to go on"
+                .to_owned(),
+        )),
     }
 }
 
@@ -246,6 +256,7 @@ fn say(settings: &Settings, work: Work, report: &Report) -> Result<(), Exit> {
             Ended::Done => "ended",
             Ended::Stopped { .. } => "stopped",
             Ended::Halted { .. } => "halted",
+            Ended::Abandoned => "abandoned",
             Ended::Failed => "failed",
         };
         let refused: Value = refused.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
@@ -324,7 +335,7 @@ pub(super) async fn stop(settings: &Settings, operation: Uuid) -> Result<(), Exi
             out::line(json!({ "operation": operation.to_string(), "asked": true }))
         }
         StopAsked::Asked => out::line("asked; it stops before its next batch, if it still runs"),
-        StopAsked::Over => Err(Exit::Failed(format!("{operation} has ended"))),
+        StopAsked::Over => Err(Exit::Failed(format!("{operation} has ended, or its process is gone"))),
         StopAsked::Unknown => Err(Exit::Failed(format!(
             "there is no bulk {operation}; `ichido dead bulks` lists those that there are"
         ))),

@@ -1,5 +1,6 @@
 //! What was done to many letters at once, as the audit trail tells it.
 
+use ichido::letters::Living;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::action::ActionRow;
@@ -12,6 +13,8 @@ const BULKS_MAX: usize = 50;
 const ACTIONS_MAX: u32 = 1_000;
 /// What such actions are about.
 const ABOUT: &str = "letters";
+const BEGUN: &str = "begun";
+const STOPPING: &str = "stopping";
 
 /// One bulk: its beginning, and its last word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,7 @@ pub(crate) struct ToldBulk {
 
 /// The last bulks, the last one first.
 pub(crate) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
+    let living = Living::look(store).await?;
     let actions = store.action_list(None, ACTIONS_MAX).await?;
     let mut told: Vec<ToldBulk> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
@@ -39,11 +43,15 @@ pub(crate) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
             None => told.push(ToldBulk::last(row)),
         }
     }
+    for bulk in &mut told {
+        bulk.judge(&living);
+    }
     Ok(told)
 }
 
 /// One of them.
 pub(crate) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
+    let living = Living::look(store).await?;
     let actions = store.actions_of(id).await?;
     let mut told: Option<ToldBulk> = None;
     for row in actions.into_iter().rev().filter(|row| row.action.about == ABOUT) {
@@ -51,6 +59,9 @@ pub(crate) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, St
             Some(bulk) => bulk.earlier(row),
             None => told = Some(ToldBulk::last(row)),
         }
+    }
+    if let Some(bulk) = &mut told {
+        bulk.judge(&living);
     }
     Ok(told)
 }
@@ -71,15 +82,27 @@ impl ToldBulk {
     /// An earlier word of the same: its beginning has the filter, and who it was.
     fn earlier(&mut self, row: ActionRow) {
         self.detail = format!("{}; {}", detail(&row), self.detail);
-        if row.action.to == "begun" {
+        if row.action.to == BEGUN {
             (self.begun_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
         }
+    }
+
+    /// What has not said how it ended, and whose process is gone, does not run: the trail alone cannot know.
+    fn judge(&mut self, living: &Living) {
+        let is_gone = living.is_abandoned(self.id, self.begun_at);
+        self.state = match self.state.as_str() {
+            BEGUN if is_gone => "abandoned".to_owned(),
+            // It was to stop, and it has.
+            STOPPING if is_gone => "stopped".to_owned(),
+            _ => return,
+        };
+        self.detail.push_str("; its process is gone: what it did is done, begin it again to go on");
     }
 }
 
 /// Whoever asks it to stop need not be who began it.
 fn detail(row: &ActionRow) -> String {
-    if row.action.to == "stopping" {
+    if row.action.to == STOPPING {
         return format!("asked to stop by {}", row.action.actor.as_deref().unwrap_or_default());
     }
     row.action.detail.clone().unwrap_or_default()

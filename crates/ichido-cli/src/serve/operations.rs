@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode, Uri};
+use ichido::letters::limits::LEASE;
 use ichido::letters::{Canary, Preflight, Progress, StopAsked, Work, ask_to_stop};
 use ichido_core::verdict::Effect;
 use ichido_store::letter::{LetterFilter, Standing};
@@ -25,7 +26,7 @@ use super::caller::Caller;
 use super::limits::OPERATIONS_MAX;
 use super::problem::{Code, Problem};
 use super::request::{Segment, parameters};
-use super::running::{NotBegun, Plan};
+use super::running::{NotBegun, Plan, Taken};
 use super::search::{code, moment};
 use super::show::ProblemDetails;
 use super::steps::of_store;
@@ -158,7 +159,8 @@ pub(super) struct Operation {
     action: String,
     /// Who began it.
     by: String,
-    /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary) or `failed`.
+    /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: it runs no more, as its process was
+    /// killed. What it did is done, and begun again, it goes on with the rest.
     state: String,
     /// Its filter, and what came of it.
     detail: String,
@@ -212,6 +214,7 @@ impl Operation {
 /// Begins an operation on many dead messages, or says what it would do.
 ///
 /// It runs in this server, and goes on when the caller hangs up; a server that stops halts it. Begun again, it goes on with the rest.
+/// One at a time works on a queue, and one without a queue on none that another works on.
 #[utoipa::path(
     post,
     path = "/v1/operations",
@@ -220,7 +223,7 @@ impl Operation {
     responses(
         (status = 202, description = "It was begun", body = Begun, headers(("Location" = String))),
         (status = 200, description = "Nothing was begun: it was a preview, or nothing would go", body = Begun),
-        (status = 409, description = "Too many run already", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "Too many run already, or one works on messages of the same queue", body = ProblemDetails, content_type = "application/problem+json"),
         (status = "4XX", description = "Nothing was begun", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the operations before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
@@ -257,7 +260,7 @@ pub(super) async fn begin(
             "it is not known whether it was begun; look at GET /v1/operations",
         )
     };
-    let id = begun.await.map_err(|_| not_told())?;
+    let id = begun.await.map_err(|_| not_told())?.map_err(taken)?;
     let operation = find(&api, id).await?.ok_or_else(not_told)?;
     let mut response = json(StatusCode::ACCEPTED, &Begun { preview, operation: Some(operation) });
     let location = HeaderValue::try_from(format!("/v1/operations/{id}"));
@@ -344,11 +347,22 @@ pub(super) async fn stop(
             let operation = find(&api, id).await?.ok_or_else(no_operation)?;
             Ok(json(StatusCode::ACCEPTED, &operation))
         }
-        StopAsked::Over => {
-            Err(Problem::new(Code::OperationRefused, "it has ended; there is nothing to stop"))
-        }
+        StopAsked::Over => Err(Problem::new(
+            Code::OperationRefused,
+            "it has ended, or its process is gone; there is nothing to stop",
+        )),
         StopAsked::Unknown => Err(no_operation()),
     }
+}
+
+fn taken(Taken { by }: Taken) -> Problem {
+    let detail = format!(
+        "an operation works on messages of the same queue, and two would count each other's; nothing was begun; wait for it, or stop it; \
+         one whose process was killed is given up after {} s",
+        LEASE.as_secs()
+    );
+    Problem::new(Code::OperationRefused, detail)
+        .with("operation", serde_json::json!(format!("/v1/operations/{by}")))
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Option<Operation>, Problem> {

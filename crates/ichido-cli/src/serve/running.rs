@@ -47,6 +47,12 @@ pub(super) enum NotBegun {
     Stopping,
 }
 
+/// Another operation, here or elsewhere, works on messages of the same queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) by: Uuid,
+}
+
 /// All that run here.
 #[derive(Default)]
 pub(super) struct Running {
@@ -58,12 +64,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Begins one, and tells its id once it is in the audit trail.
+    /// Begins one, and tells its id once it is in the audit trail, or why it is not.
     pub(super) fn begin(
         self: &Arc<Self>,
         plan: Plan,
         found: Preflight,
-    ) -> Result<oneshot::Receiver<Uuid>, NotBegun> {
+    ) -> Result<oneshot::Receiver<Result<Uuid, Taken>>, NotBegun> {
         if self.stops.load(Ordering::SeqCst) {
             return Err(NotBegun::Stopping);
         }
@@ -123,27 +129,28 @@ impl Drop for Place {
     }
 }
 
-async fn run(place: Place, plan: Plan, found: Preflight, tell: oneshot::Sender<Uuid>) {
+async fn run(place: Place, plan: Plan, found: Preflight, tell: oneshot::Sender<Result<Uuid, Taken>>) {
     let running = &place.0;
     let mut tell = Some(tell);
-    let mut begun = |id| {
+    let mut begun = |begun| {
         // Who began it may have hung up; it goes on.
-        _ = tell.take().map(|tell| tell.send(id));
+        _ = tell.take().map(|tell| tell.send(begun));
     };
     let progress = |progress: Progress| {
         running.lock().insert(progress.operation, progress);
-        begun(progress.operation);
+        begun(Ok(progress.operation));
     };
     let stop = || running.stops.load(Ordering::SeqCst);
     let ended = plan.bulk().run(&found, stop, progress).await;
     let report = match ended {
         Ok(report) => report,
-        Err(BulkError { error, report }) => {
+        Err(BulkError::Taken { by }) => return begun(Err(Taken { by })),
+        Err(BulkError::Broke { error, report }) => {
             tracing::error!(%error, operation = %report.operation, moved = report.moved, "an operation could not go on");
             report
         }
     };
-    begun(report.operation);
+    begun(Ok(report.operation));
     running.lock().remove(&report.operation);
     let (operation, moved) = (report.operation, report.moved);
     match report.ended {

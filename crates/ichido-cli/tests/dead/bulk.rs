@@ -2,12 +2,33 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use std::time::Duration;
 
 use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
+use serde_json::Value;
 
 use crate::both_databases;
 use crate::place::Place;
+
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// After this a test has hung. It is no measure of anything.
+const HUNG: Duration = Duration::from_mins(2);
+
+/// Waits until the last bulk is in a state, and shows it.
+async fn until_state(place: &Place, state: &str) -> Value {
+    let reached = async {
+        loop {
+            let last = place.json(&["bulks"]).swap_remove(0);
+            if last["state"] == state {
+                return last;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::time::timeout(HUNG, reached).await.expect("the bulk comes to its state")
+}
 
 both_databases! {
     #[test]
@@ -101,6 +122,30 @@ both_databases! {
         assert_eq!((&bulks[0]["who"], &bulks[0]["state"]), (&"olivia".into(), &"stopping".into()), "{bulks:?}");
         let detail = bulks[0]["detail"].as_str().expect("text");
         assert!(detail.starts_with("state=dead") && detail.ends_with("asked to stop by pat"), "{detail}");
+        until_state(&place, "stopped").await;
+        let over = place.run(&["stop", &operation]);
+        assert!(over.code == Some(1) && over.err.contains("is gone"), "{over:?}");
+    }
+
+    #[test]
+    async fn a_bulk_that_was_killed_is_abandoned_and_run_again_goes_on(place: Place) {
+        place.dead("orders", 200).await;
+        let mut command = place.command(&["requeue", "--queue", "orders", "--canary", "--yes"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let first = lines.next().expect("a line").expect("text");
+        let operation = first.rsplit(' ').next().expect("an id").to_owned();
+        let at_once = place.run(&["requeue", "--all", "--yes"]);
+        assert!(at_once.code == Some(4) && at_once.err.contains(&operation), "{at_once:?}");
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+        assert_eq!(place.json(&["bulks"])[0]["state"], "begun", "it may only be slow");
+        let told = until_state(&place, "abandoned").await;
+        assert!(told["detail"].as_str().expect("text").contains("begin it again"), "{told}");
+        let again = place.run(&["requeue", "--queue", "orders", "--yes"]);
+        assert!(again.code == Some(0) && again.out.contains("198 requeued"), "{again:?}");
+        let states: Vec<_> = place.json(&["bulks"]).into_iter().map(|bulk| bulk["state"].clone()).collect();
+        assert_eq!(states, ["ended", "abandoned"]);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Operations on many dead messages (SPEC D17, E4).
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::client::{Request, problem};
+use super::client::{HUNG, Request, problem};
 use super::message::Message;
 use super::program::{LOOK_EVERY, On, Server};
 use super::stepping::serve;
@@ -17,20 +19,27 @@ async fn begin(server: &Server, told: &Value) -> Message {
 
 /// Begins one that goes on for as long as its queue is paused: a canary that waits for its first message.
 async fn begin_canary(server: &Server) -> String {
-    let answer =
-        begin(server, &json!({"action": "requeue", "filter": {"queue": "orders"}, "canary": true})).await;
+    begin_canary_of(server, "orders").await
+}
+
+async fn begin_canary_of(server: &Server, queue: &str) -> String {
+    let told = json!({"action": "requeue", "filter": {"queue": queue}, "canary": true});
+    let answer = begin(server, &told).await;
     assert_eq!(answer.status(), 202, "{answer:?}");
     answer.one("location").expect("where it is shown").to_owned()
 }
 
 async fn until_state(server: &Server, href: &str, state: &str) -> Value {
-    loop {
-        let operation = server.get(href).await.json();
-        if operation["state"] == state {
-            return operation;
+    let reached = async {
+        loop {
+            let operation = server.get(href).await.json();
+            if operation["state"] == state {
+                return operation;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    };
+    tokio::time::timeout(HUNG, reached).await.expect("the operation comes to its state")
 }
 
 both_databases! {
@@ -109,18 +118,63 @@ both_databases! {
         assert!(log.contains("halted, because the server stops"), "{log}");
         assert_eq!(place.json(&["bulks"])[0]["state"], "stopped");
     }
+
+    #[test]
+    async fn an_operation_whose_server_was_killed_is_abandoned_and_begun_again_goes_on(place: Place) {
+        place.dead("orders", 20).await;
+        let mut killed = serve(&place).await;
+        let href = begin_canary(&killed).await;
+        let told = json!({"action": "requeue", "all": true});
+        let refused = begin(&killed, &told).await;
+        assert_eq!(problem(&refused), (409, "operation_refused".to_owned()));
+        assert_eq!(refused.json()["operation"], href.as_str(), "it says which one is in the way");
+        killed.signal("KILL");
+        killed.wait().await;
+        let server = serve(&place).await;
+        assert_eq!(server.get(&href).await.json()["state"], "begun", "its server may only be slow");
+        until_state(&server, &href, "abandoned").await;
+        assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
+        let again = begin(&server, &told).await;
+        assert_eq!((again.status(), &again.json()["preview"]["would_go"]), (202, &19.into()), "{again:?}");
+        until_state(&server, again.one("location").unwrap(), "ended").await;
+        assert_eq!(server.get(&href).await.json()["state"], "abandoned");
+    }
+
+    #[test]
+    async fn an_operation_that_was_asked_to_stop_before_its_server_was_killed_has_stopped(place: Place) {
+        place.dead("orders", 20).await;
+        let mut killed = serve(&place).await;
+        let href = begin_canary(&killed).await;
+        killed.signal("KILL");
+        killed.wait().await;
+        let server = serve(&place).await;
+        let asked = server.post(&format!("{href}/stop")).await;
+        assert_eq!((asked.status(), &asked.json()["state"]), (202, &"stopping".into()));
+        until_state(&server, &href, "stopped").await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_so_many_operations_run_at_once() {
     let place = Place::on_sqlite().await;
-    place.dead("orders", 20).await;
+    let queues = ["orders", "trades", "refunds", "bills"];
+    let config = place.folder().join("ichido.toml");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    for queue in queues {
+        if queue != "orders" {
+            write!(text, "[queues.{queue}]\ndestination = \"broker\"\nrequeue = true\n").unwrap();
+        }
+        place.dead(queue, 20).await;
+    }
+    std::fs::write(&config, text).unwrap();
+    place.dead("mail", 1).await;
     let server = serve(&place).await;
     let mut running = Vec::new();
-    for _ in 0..4 {
-        running.push(begin_canary(&server).await);
+    for queue in queues {
+        assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
+        running.push(begin_canary_of(&server, queue).await);
     }
-    let told = json!({"action": "requeue", "all": true});
+    let told = json!({"action": "requeue", "filter": {"queue": "mail"}});
     assert_eq!(problem(&begin(&server, &told).await), (409, "operation_refused".to_owned()));
     assert_eq!(server.post(&format!("{}/stop", running[0])).await.status(), 202);
     until_state(&server, &running[0], "stopped").await;

@@ -14,9 +14,9 @@ use crate::error::StoreError;
 use crate::held::lock;
 use crate::message::{LetterState, QueueName};
 use crate::micros;
-use crate::node::{Node, QueuePause, SharedPace};
+use crate::node::{LettersKept, Node, QueuePause, SharedPace};
 use crate::rescue::{UNSERVED_MAX, Unserved};
-use crate::rows::{last_id, node, pause, unserved};
+use crate::rows::{last_id, letters_kept, node, pause, unserved};
 
 impl Postgres {
     /// What time it is.
@@ -171,6 +171,12 @@ impl Postgres {
     pub(crate) async fn leave_care(&self, node: Uuid) -> Result<(), StoreError> {
         self.calls.execute(sqlx::query(include_str!("sql/caretaker_release.sql")).bind(node)).await?;
         Ok(())
+    }
+
+    /// Which bulks move letters.
+    pub(crate) async fn letters_kept(&self) -> Result<Vec<LettersKept>, StoreError> {
+        let query = sqlx::query(include_str!("sql/letters_kept.sql")).bind(self.skew());
+        self.calls.all(query).await?.iter().map(letters_kept).collect()
     }
 
     /// Whether this node has the duty until its lease lapses.

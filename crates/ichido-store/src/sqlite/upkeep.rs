@@ -15,9 +15,9 @@ use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::{LetterState, QueueName};
 use crate::micros;
-use crate::node::{Node, QueuePause, SharedPace};
+use crate::node::{LettersKept, Node, QueuePause, SharedPace};
 use crate::rescue::{UNSERVED_MAX, Unserved};
-use crate::rows::{last_id, node, pause, queue_name, unserved};
+use crate::rows::{last_id, letters_kept, node, pause, queue_name, unserved};
 
 impl Sqlite {
     /// What time it is.
@@ -226,6 +226,13 @@ impl Sqlite {
             .execute(writing.connection())
             .await?;
         writing.commit().await
+    }
+
+    /// Which bulks move letters.
+    pub(crate) async fn letters_kept(&self) -> Result<Vec<LettersKept>, StoreError> {
+        let now = self.clock().await?;
+        let query = sqlx::query(include_str!("sql/letters_kept.sql")).bind(now.as_micros());
+        query.fetch_all(self.pool()).await?.iter().map(letters_kept).collect()
     }
 
     /// Whether this node has the duty until its lease lapses.

@@ -11,7 +11,7 @@ use crate::check;
 use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
-use crate::node::{Duty, Node, QueuePause, SharedPace};
+use crate::node::{Duty, LettersKept, Node, QueuePause, SharedPace};
 use crate::rescue::Unserved;
 
 /// The longest name of a kind of key.
@@ -152,6 +152,11 @@ impl Store {
         lease: Duration,
     ) -> Result<bool, StoreError> {
         on!(&*self.driver, driver => driver.take_care(&duty.name(), node, bounded(lease)).await)
+    }
+
+    /// Who has [`Duty::Letters`], of any queue, its lease not lapsed.
+    pub async fn letters_kept(&self) -> Result<Vec<LettersKept>, StoreError> {
+        read(|| async { on!(&*self.driver, driver => driver.letters_kept().await) }).await
     }
 
     /// Leaves all duties of a node that stops to the next one, which need not wait for their leases then.

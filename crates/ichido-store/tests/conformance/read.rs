@@ -6,7 +6,7 @@ use ichido_core::lifecycle::{Decision, Event, Found, Stage};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{Letter, LetterState, MessageFilter, NewMessage, QueueName, limits};
-use ichido_store::node::{Duty, SharedPace};
+use ichido_store::node::{Duty, LettersKept, SharedPace};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -459,6 +459,33 @@ both_databases! {
         assert!(fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
         assert!(fixture.store.caretaker_claim(Duty::Ledger, b, lease).await.unwrap());
         assert!(!fixture.store.caretaker_claim(Duty::Outbox, a, lease).await.unwrap(), "not its own");
+    }
+
+    #[test]
+    async fn who_moves_letters_is_listed_until_its_lease_lapses(fixture: Fixture) {
+        let (a, b, c) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
+        let (orders, mail) = (QueueName::parse("orders:eu").unwrap(), QueueName::parse("mail").unwrap());
+        let lease = Duration::from_secs(30);
+        let claim = async |queue, by| fixture.store.caretaker_claim(Duty::Letters(queue), by, lease).await.unwrap();
+        assert!(fixture.store.caretaker_claim(Duty::Ledger, c, lease).await.unwrap(), "not about letters");
+        assert!(claim(Some(&orders), a).await);
+        assert!(!claim(Some(&orders), b).await, "one at a time");
+        fixture.pass(Duration::from_secs(20));
+        assert!(claim(None, b).await);
+        let listed = async || {
+            let mut kept = fixture.store.letters_kept().await.unwrap();
+            kept.sort_by_key(|kept| kept.by);
+            kept
+        };
+        let of = |queue: Option<&str>, by| LettersKept { queue: queue.map(str::to_owned), by };
+        assert_eq!(listed().await, [of(Some("orders:eu"), a), of(None, b)]);
+        let overlap = |of: LettersKept| [Some(&orders), Some(&mail), None].map(|queue| of.overlaps(queue));
+        assert_eq!(overlap(of(Some("orders:eu"), a)), [true, false, true]);
+        assert_eq!(overlap(of(None, a)), [true, true, true]);
+        fixture.pass(Duration::from_secs(20));
+        assert_eq!(listed().await, [of(None, b)], "the first has lapsed");
+        fixture.store.caretaker_release(b).await.unwrap();
+        assert_eq!(listed().await, []);
     }
 
     /// Else the node that has one duty would keep all others from being done by those who can.

@@ -8,9 +8,11 @@ use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
 use ichido_store::message::{LetterState, Note};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::canary::{Canary, Watched, goal};
+use super::hold::Hold;
 use super::policy::{Policies, Refusal};
 use super::preflight::Preflight;
 use super::resolved::{Resolution, tell_resolved};
@@ -27,6 +29,10 @@ pub mod limits {
     pub const WATCH_EVERY: Duration = Duration::from_millis(200);
     /// How often a batch is tried while the store is busy.
     pub const BUSY_TRIES: u32 = 20;
+    /// For how long a bulk counts as running after it was last heard of. One whose process was killed is abandoned after this.
+    pub const LEASE: Duration = Duration::from_secs(15);
+    /// How often it says that it runs.
+    pub const BEAT_EVERY: Duration = Duration::from_secs(5);
 }
 
 /// What to do with letters.
@@ -120,19 +126,30 @@ pub enum Ended {
         /// What it showed.
         watched: Watched,
     },
+    /// It was not heard of for so long, as when its machine slept, that another one took its letters over.
+    Abandoned,
     /// The store could not go on.
     Failed,
 }
 
-/// The store could not go on. What was done is done, and running the bulk again goes on with the rest.
+/// Why a bulk did not come to an end of its own. What was done is done, and running it again goes on with the rest.
 #[derive(Debug, thiserror::Error)]
-#[error("the bulk could not go on after {} letters; run it again to go on with the rest", report.moved)]
-pub struct BulkError {
-    /// Why.
-    #[source]
-    pub error: StoreError,
-    /// What was done. Where a write broke off, its batch may have been done beside it.
-    pub report: Report,
+pub enum BulkError {
+    /// Another one works on letters of the same queue. Nothing was done.
+    #[error("the bulk {by} works on letters of the same queue; nothing was done")]
+    Taken {
+        /// Which one.
+        by: Uuid,
+    },
+    /// The store could not go on.
+    #[error("the bulk could not go on after {} letters; run it again to go on with the rest", report.moved)]
+    Broke {
+        /// Why.
+        #[source]
+        error: StoreError,
+        /// What was done. Where a write broke off, its batch may have been done beside it.
+        report: Report,
+    },
 }
 
 impl Bulk<'_> {
@@ -146,19 +163,51 @@ impl Bulk<'_> {
         let operation = Uuid::now_v7();
         let mut report =
             Report { operation, moved: 0, refused: BTreeMap::new(), gone: 0, ended: Ended::Failed };
+        let hold = match Hold::take(self.store, self.filter.queue.as_ref(), operation).await {
+            Ok(Ok(hold)) => hold,
+            Ok(Err(by)) => return Err(BulkError::Taken { by }),
+            Err(error) => return Err(BulkError::Broke { error, report }),
+        };
         let went = match self.record_begin(operation, found).await {
-            Ok(()) => self.go(found, &stop, &mut progress, &mut report).await,
-            Err(error) => return Err(BulkError { error, report }),
+            Ok(()) => self.go_held(found, &hold, &stop, &mut progress, &mut report).await,
+            Err(error) => {
+                hold.release().await;
+                return Err(BulkError::Broke { error, report });
+            }
         };
         if let Ok(ended) = &went {
             report.ended = ended.clone();
         }
-        // A bulk whose end cannot be written is seen as begun and not ended, which is true.
+        // A bulk whose end cannot be written is seen as abandoned, which is near enough.
         let told = self.record_end(&report).await;
+        hold.release().await;
         // What went wrong first is what a person is told.
         match went.and(told) {
             Ok(()) => Ok(report),
-            Err(error) => Err(BulkError { error, report }),
+            Err(error) => Err(BulkError::Broke { error, report }),
+        }
+    }
+
+    /// Goes for as long as it has its letters to itself.
+    async fn go_held(
+        &self,
+        found: &Preflight,
+        hold: &Hold<'_>,
+        stop: &impl Fn() -> bool,
+        progress: &mut impl FnMut(Progress),
+        report: &mut Report,
+    ) -> Result<Ended, StoreError> {
+        let over = Notify::new();
+        let going = async {
+            let went = self.go(found, &|| stop() || hold.is_lost(), progress, report).await;
+            over.notify_one();
+            went
+        };
+        // Both to their ends: a renewal that is cut off could still come, after the release.
+        let (went, ()) = tokio::join!(going, hold.keep(&over));
+        match went? {
+            Ended::Stopped { by: None } if hold.is_lost() => Ok(Ended::Abandoned),
+            ended => Ok(ended),
         }
     }
 

@@ -7,6 +7,7 @@ use ichido_store::letter::{LetterFilter, Standing};
 use uuid::Uuid;
 
 use super::bulk::{Bulk, Ended, Report, Work};
+use super::hold::Living;
 use super::preflight::Preflight;
 
 const ABOUT: &str = "letters";
@@ -18,7 +19,7 @@ const STOPPING: &str = "stopping";
 pub enum StopAsked {
     /// It will see it before its next batch, if it still runs.
     Asked,
-    /// It has ended.
+    /// It has ended, or its process is gone.
     Over,
     /// There is no such bulk.
     Unknown,
@@ -26,7 +27,11 @@ pub enum StopAsked {
 
 /// Asks a bulk that runs elsewhere to stop. Who asks is recorded.
 pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<StopAsked, StoreError> {
+    let living = Living::look(store).await?;
     let told = store.actions_of(operation).await?;
+    if told.first().is_some_and(|begin| living.is_abandoned(operation, begin.at)) {
+        return Ok(StopAsked::Over);
+    }
     let Some(last) = told.last() else { return Ok(StopAsked::Unknown) };
     match last.action.to.as_str() {
         STOPPING => Ok(StopAsked::Asked),
@@ -57,6 +62,7 @@ impl Bulk<'_> {
             Ended::Done => "ended",
             Ended::Stopped { .. } => "stopped",
             Ended::Halted { .. } => "halted",
+            Ended::Abandoned => "abandoned",
             Ended::Failed => "failed",
         };
         let Report { moved, refused, gone, .. } = report;

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use ichido::destination::{Done, Failed};
 use ichido::letters::{
-    Bulk, Canary, Ended, Policies, Preflight, QueuePolicy, Refusal, Report, StopAsked, Work, ask_to_stop,
-    limits,
+    Bulk, BulkError, Canary, Ended, Living, Policies, Preflight, QueuePolicy, Refusal, Report, StopAsked,
+    Work, ask_to_stop, limits,
 };
 use ichido_core::lifecycle::{Event, Failure, Stage};
 use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::action::Action;
-use ichido_store::letter::{LetterFilter, Standing};
+use ichido_store::error::StoreError;
+use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement, Work as Claimed};
 use uuid::Uuid;
 
@@ -43,6 +44,26 @@ async fn run(bulk: &Bulk<'_>) -> (Preflight, Report) {
     let found = bulk.preflight().await.unwrap();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     (found, report)
+}
+
+/// Begins a canary, and lets go of it as a process does that is killed.
+async fn killed(bulk: &Bulk<'_>) -> Uuid {
+    let found = bulk.preflight().await.unwrap();
+    let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+    tokio::select! {
+        ended = bulk.run(&found, || false, |progress| _ = told.send(progress.operation)) => panic!("{ended:?}"),
+        operation = operations.recv() => operation.unwrap(),
+    }
+}
+
+/// Which bulk is in the way of one; none, where it goes.
+async fn taken_by(bulk: &Bulk<'_>) -> Option<Uuid> {
+    let found = bulk.preflight().await.unwrap();
+    match bulk.run(&found, || false, |_| ()).await {
+        Ok(_) => None,
+        Err(BulkError::Taken { by }) => Some(by),
+        Err(error) => panic!("{error}"),
+    }
 }
 
 impl Fixture {
@@ -196,6 +217,89 @@ both_databases! {
     }
 
     #[test]
+    async fn a_bulk_that_was_killed_is_abandoned_once_its_lease_has_lapsed_and_the_next_one_goes_on(fixture: Fixture) {
+        fixture.dead(200).await;
+        let policies = allowed();
+        let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
+        let begun_at = fixture.store.actions_of(operation).await.unwrap()[0].at;
+        let is_abandoned = async || Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
+        assert!(!is_abandoned().await, "it may only be slow");
+        assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
+        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Asked);
+        fixture.store.skew_by(limits::LEASE);
+        assert!(is_abandoned().await);
+        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
+        let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        assert_eq!((found.matched, report.moved, report.ended), (198, 198, Ended::Done), "the two of the canary have gone");
+        assert_eq!(fixture.store.letters_kept().await.unwrap(), [], "who has ended lets go");
+    }
+
+    #[test]
+    async fn a_bulk_that_runs_says_so_again_and_again(fixture: Fixture) {
+        fixture.dead(20).await;
+        let policies = allowed();
+        let bulk = bulk(&fixture.store, &policies, CAREFUL);
+        let found = bulk.preflight().await.unwrap();
+        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let looking = async {
+            let operation = operations.recv().await.unwrap();
+            let begun_at = fixture.store.actions_of(operation).await.unwrap()[0].at;
+            // As if it had been silent for so long.
+            fixture.store.skew_by(limits::LEASE);
+            assert!(Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
+            while Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at) {
+                tokio::time::sleep(limits::WATCH_EVERY).await;
+            }
+            ask_to_stop(&fixture.store, operation, "pete").await.unwrap()
+        };
+        let running = bulk.run(&found, || false, |progress| _ = told.send(progress.operation));
+        let (report, asked) = tokio::join!(running, looking);
+        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
+    }
+
+    /// As when a laptop slept: its letters are another's by now, and it says what it did.
+    #[test]
+    async fn a_bulk_that_was_silent_for_too_long_leaves_its_letters_to_the_next_one(fixture: Fixture) {
+        fixture.dead(20).await;
+        let policies = allowed();
+        let sleepy = bulk(&fixture.store, &policies, CAREFUL);
+        let found = sleepy.preflight().await.unwrap();
+        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let taking = async {
+            operations.recv().await.unwrap();
+            fixture.store.skew_by(limits::LEASE);
+            killed(&bulk(&fixture.store, &policies, CAREFUL)).await
+        };
+        let running = sleepy.run(&found, || false, |progress| _ = told.send(progress.operation));
+        let (report, taker) = tokio::join!(running, taking);
+        let report = report.unwrap();
+        assert_eq!((report.moved, report.ended), (1, Ended::Abandoned));
+        assert_eq!(fixture.told(report.operation).await.last().unwrap().to, "abandoned");
+        let kept: Vec<Uuid> = fixture.store.letters_kept().await.unwrap().into_iter().map(|kept| kept.by).collect();
+        assert_eq!(kept, [taker], "and takes nothing from who has them");
+    }
+
+    #[test]
+    async fn two_bulks_never_work_on_letters_of_one_queue(fixture: Fixture) {
+        fixture.dead(20).await;
+        fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
+        let policies = allowed().with(queue("mail"), QueuePolicy { requeue: true, guarantee: Guarantee::Nothing });
+        let of = |name: Option<&str>, work| {
+            let filter = LetterFilter { queue: name.map(queue), ..LetterFilter::default() };
+            Bulk { filter, ..bulk(&fixture.store, &policies, work) }
+        };
+        let operation = killed(&of(Some(QUEUE), CAREFUL)).await;
+        assert_eq!(taken_by(&of(Some(QUEUE), REQUEUE)).await, Some(operation));
+        assert_eq!(taken_by(&of(None, REQUEUE)).await, Some(operation), "all queues are that one too");
+        assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, None, "it went");
+        fixture.store.skew_by(limits::LEASE);
+        fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
+        let of_all = killed(&of(None, CAREFUL)).await;
+        assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, Some(of_all));
+        assert!(fixture.told(operation).await.len() == 1, "who is refused leaves nothing in the trail");
+    }
+
+    #[test]
     async fn a_canary_widens_until_all_are_sent(fixture: Fixture) {
         fixture.dead(200).await;
         let far = Far::default();
@@ -255,11 +359,44 @@ both_databases! {
         fixture.dead(all).await;
         let other = fixture.another_node().await;
         let policies = allowed();
-        let (here, there) =
-            tokio::join!(async { run(&bulk(&fixture.store, &policies, REQUEUE)).await.1 }, async {
-                run(&bulk(&other.store, &policies, REQUEUE)).await.1
-            });
-        assert_eq!(here.moved + there.moved, u64::from(all), "{here:?} {there:?}");
+        let go = async |store: &Store| {
+            let bulk = bulk(store, &policies, REQUEUE);
+            let found = bulk.preflight().await.unwrap();
+            match bulk.run(&found, || false, |_| ()).await {
+                Ok(report) => report.moved,
+                Err(BulkError::Taken { .. }) => 0,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let (here, there) = tokio::join!(go(&fixture.store), go(&other.store));
+        assert_eq!(here + there, u64::from(all), "{here} {there}");
+        assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
+    }
+
+    /// Who names letters by their ids asks no bulk.
+    #[test]
+    async fn a_bulk_and_one_who_names_letters_requeue_each_letter_once(fixture: Fixture) {
+        let all = limits::BATCH_MAX * 3;
+        let ids = fixture.dead(all).await;
+        let other = fixture.another_node().await;
+        let policies = allowed();
+        let by_id = async {
+            let mut moved = 0;
+            for part in ids.rchunks(100) {
+                let event = |letter: &LetterRow, now| policies.event(letter, now);
+                let stepped = loop {
+                    match other.store.letters_step(part, event, &Note::default()).await {
+                        Err(StoreError::Busy) => (),
+                        stepped => break stepped.unwrap(),
+                    }
+                };
+                moved += stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count();
+            }
+            u64::try_from(moved).unwrap()
+        };
+        let bulk = bulk(&fixture.store, &policies, REQUEUE);
+        let ((_, report), by_id) = tokio::join!(run(&bulk), by_id);
+        assert_eq!(report.moved + by_id, u64::from(all), "{report:?} {by_id}");
         assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
     }
 
