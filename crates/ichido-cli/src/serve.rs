@@ -24,6 +24,7 @@ mod limits;
 mod messages;
 mod openapi;
 mod operations;
+mod places;
 mod problem;
 mod queues;
 mod records;

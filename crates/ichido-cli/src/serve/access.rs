@@ -1,6 +1,7 @@
 //! Who is let in: bearers of tokens, and, as long as no token was ever made, whoever is on this machine.
 //!
-//! Guarantee: a token that was revoked lets nobody in once [`TOKENS_STALE`] has passed, whatever becomes of the store in between;
+//! Guarantee: a token that was revoked lets nobody in once [`TOKENS_STALE`] has passed, whatever becomes of the store in between, and
+//! who listens by it hears no more;
 //! secrets are compared in constant time, and none is logged. Without tokens only requests are answered that name this machine as
 //! their host, and none that a page of another origin makes: a browser here must not become anybody's way in (DNS rebinding, CSRF).
 
@@ -76,6 +77,18 @@ impl Access {
         by_token(&known.tokens, headers, clock::now())
     }
 
+    /// Tells of who was let in before whether they would be now. Where the tokens cannot be read, nobody would.
+    pub(super) async fn still(&self) -> impl Fn(&Caller) -> bool + use<> {
+        let known = self.known().await.ok();
+        let (is_loopback, now) = (self.is_loopback, clock::now());
+        move |caller| {
+            known.as_ref().is_some_and(|Known { tokens, .. }| match caller.token {
+                Some(id) => tokens.get(&id).is_some_and(|token| token.is_live(now)),
+                None => is_loopback && tokens.is_empty(),
+            })
+        }
+    }
+
     async fn known(&self) -> Result<Known, Problem> {
         let fresh = |known: &Known| known.at.elapsed() < TOKENS_FRESH;
         let last = self.last();
@@ -137,7 +150,7 @@ fn by_token(tokens: &HashMap<Uuid, Token>, headers: &HeaderMap, now: Timestamp) 
     let found = tokens.get(&id).ok_or_else(invalid)?;
     let is_it = bool::from(found.hash.ct_eq(hash.as_bytes()));
     if is_it && found.is_live(now) {
-        return Ok(Caller { name: found.name.clone(), role: found.role.clone() });
+        return Ok(Caller { name: found.name.clone(), role: found.role.clone(), token: Some(id) });
     }
     Err(invalid())
 }

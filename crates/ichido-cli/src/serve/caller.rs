@@ -4,6 +4,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use ichido_store::message::QueueName;
 use ichido_store::token::Role;
+use uuid::Uuid;
 
 use super::problem::{Code, Problem};
 use crate::accept::IDENTITY_DEFAULT;
@@ -17,12 +18,14 @@ pub(super) struct Caller {
     /// Its name in the audit trail.
     pub(super) name: String,
     pub(super) role: Role,
+    /// By which it was let in; `None` for whoever is on this machine.
+    pub(super) token: Option<Uuid>,
 }
 
 impl Caller {
     /// Whoever is on this machine, where no token was ever made.
     pub(super) fn local() -> Self {
-        Self { name: IDENTITY_DEFAULT.to_owned(), role: Role::Admin }
+        Self { name: IDENTITY_DEFAULT.to_owned(), role: Role::Admin, token: None }
     }
 
     /// For whom a message is that this caller puts in; or why it may not.

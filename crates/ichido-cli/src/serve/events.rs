@@ -20,8 +20,9 @@ use super::answer::with_type;
 use super::api::Api;
 use super::caller::Caller;
 use super::feed::NoSeat;
-use super::limits::{FEED_LISTENERS_MAX, FEED_MESSAGES_MAX};
+use super::limits::{FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 use super::messages::{no_message, seen};
+use super::places::NoPlace;
 use super::problem::{Code, Problem};
 use super::show::ProblemDetails;
 
@@ -33,7 +34,7 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 /// First the whole state, then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`, `actions`
 /// (one operator's action), and for each `message` that is named, `message` events with its transitions, those so far included. After
 /// `reset` something was missed, and the whole state follows. A producer is told of its own queues and messages. The stream ends after ten
-/// minutes, and is asked for again.
+/// minutes, and is asked for again; within seconds, when its token is revoked or expires. At most 16 are open with one token.
 #[utoipa::path(
     get,
     path = "/v1/events",
@@ -41,6 +42,7 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
     params(("message" = Option<Vec<Uuid>>, Query, explode, description = "A message to watch; may be repeated, up to 20 times")),
     responses(
         (status = 200, description = "Events until one side hangs up", body = String, content_type = "text/event-stream"),
+        (status = 429, description = "Too many listen with this token", body = ProblemDetails, content_type = "application/problem+json"),
         (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Too many listen, or the server stops", body = ProblemDetails, content_type = "application/problem+json"),
     )
@@ -55,9 +57,16 @@ pub(super) async fn listen(
         messages.push(seen(&api, &caller, &id.to_string()).await?.id);
     }
     let told = api.feed.listen(caller, messages).map_err(|no_seat| match no_seat {
-        NoSeat::Full => Problem::new(
+        NoSeat::No(NoPlace::Full) => Problem::new(
             Code::FeedFull,
             format!("{FEED_LISTENERS_MAX} listen already, which is the most; ask again later"),
+        )
+        .after(FULL_RETRY_AFTER),
+        NoSeat::No(NoPlace::OwnFull) => Problem::new(
+            Code::TokenBusy,
+            format!(
+                "{FEED_LISTENERS_OF_ONE_MAX} listen with this token already, which is the most; close one, or use another token"
+            ),
         )
         .after(FULL_RETRY_AFTER),
         NoSeat::Stopping => Problem::new(Code::NotReady, "the server stops"),

@@ -2,7 +2,7 @@
 //!
 //! Guarantee: however many listen, one task looks, once a second, and with nobody there it does not look at all. Who listens holds no
 //! connection to the database. A listener that does not keep up misses changes, is told so, and is told the whole state again; one
-//! that does not read at all is cut off. All listeners are sent home when the server stops.
+//! that does not read at all is cut off. Who would not be let in any more is sent home at the next look, and all are when the server stops.
 
 mod look;
 mod subscriber;
@@ -10,13 +10,17 @@ mod subscriber;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
+use super::access::Access;
 use super::api::Api;
 use super::caller::Caller;
-use super::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_MAX, FEED_LIVES, FEED_LOOK_EVERY};
+use super::limits::{
+    FEED_BUFFERED_MAX, FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY,
+};
+use super::places::{NoPlace, Places};
 use look::{Looked, Looking};
 use subscriber::Subscriber;
 
@@ -26,7 +30,7 @@ const LISTENING: &str = "ichido_http_listening";
 /// Why nobody more may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoSeat {
-    Full,
+    No(NoPlace),
     Stopping,
 }
 
@@ -35,7 +39,7 @@ pub(super) struct Feed {
     /// Those that the task has not taken over yet.
     came: Mutex<Vec<Subscriber>>,
     somebody_came: Notify,
-    seats: Arc<Semaphore>,
+    seats: Places,
     stop: watch::Sender<bool>,
 }
 
@@ -45,7 +49,7 @@ impl Feed {
         Self {
             came: Mutex::default(),
             somebody_came: Notify::new(),
-            seats: Arc::new(Semaphore::new(FEED_LISTENERS_MAX)),
+            seats: Places::new(FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX),
             stop: watch::channel(false).0,
         }
     }
@@ -61,7 +65,7 @@ impl Feed {
         if *self.stop.borrow() {
             return Err(NoSeat::Stopping);
         }
-        let seat = Arc::clone(&self.seats).try_acquire_owned().map_err(|_| NoSeat::Full)?;
+        let seat = self.seats.take(&caller).map_err(NoSeat::No)?;
         let (tell, told) = mpsc::channel(FEED_BUFFERED_MAX);
         let leaves_at = Instant::now() + FEED_LIVES;
         came.push(Subscriber::new(caller, messages, tell, leaves_at, seat));
@@ -82,18 +86,18 @@ impl Feed {
 }
 
 /// Looks and tells until the server stops.
-pub(super) async fn run(api: Arc<Api>) {
+pub(super) async fn run(api: Arc<Api>, access: Arc<Access>) {
     let mut stopping = api.feed.stop.subscribe();
     tokio::select! {
         _ = stopping.wait_for(|stops| *stops) => (),
-        () = look_and_tell(&api) => (),
+        () = look_and_tell(&api, &access) => (),
     }
     // Those who came in meanwhile go as well.
     api.feed.lock().clear();
     metrics::gauge!(LISTENING).set(0);
 }
 
-async fn look_and_tell(api: &Api) {
+async fn look_and_tell(api: &Api, access: &Access) {
     let mut listening: Vec<Subscriber> = Vec::new();
     let mut looking = Looking::default();
     loop {
@@ -115,8 +119,12 @@ async fn look_and_tell(api: &Api) {
                 Looked::nothing()
             }
         };
+        // After the look, which may have taken its time.
+        let lets_in = access.still().await;
         let now = Instant::now();
-        listening.retain_mut(|subscriber| subscriber.tell(&looking, &looked, now).is_ok());
+        listening.retain_mut(|subscriber| {
+            lets_in(subscriber.caller()) && subscriber.tell(&looking, &looked, now).is_ok()
+        });
         metrics::gauge!(LISTENING).set(u32::try_from(listening.len()).unwrap_or(u32::MAX));
         sleep_until(next_look).await;
     }

@@ -52,7 +52,7 @@ impl Inside {
             worker_lives: watch::channel(false).1,
             store,
         };
-        Self { router: router(Arc::new(api)), caller: Caller { name: by, role: Role::Admin } }
+        Self { router: router(Arc::new(api)), caller: Caller { name: by, role: Role::Admin, token: None } }
     }
 
     /// Asks, and reads the answer to its end. A body is JSON.

@@ -36,7 +36,8 @@ pub(crate) const COUNTS_EVERY: Duration = Duration::from_secs(1);
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(2);
 /// For how long a node counts as alive after it was last heard of: it says so every ten seconds.
 pub(crate) const NODE_LIVES: Duration = Duration::from_secs(30);
-/// How old the list of tokens may be before it is read again. A token that was revoked lets nobody in after this and one look.
+/// How old the list of tokens may be before it is read again. A token that was revoked lets nobody in after this and one look, and the
+/// feed of events looks at each of its own.
 pub(crate) const TOKENS_FRESH: Duration = Duration::from_secs(2);
 /// How long reading the list may take, and for how long it is not tried again once it could not be read: nobody waits in line for a
 /// store that does not answer.
@@ -64,6 +65,8 @@ pub(crate) const UNKNOWN_MAX: u32 = 100;
 pub(crate) const RECORD_BODY_BYTES_MAX: usize = 1 << 20;
 /// The most who listen to the feed of events at once.
 pub(crate) const FEED_LISTENERS_MAX: usize = 64;
+/// The most of them with one token.
+pub(crate) const FEED_LISTENERS_OF_ONE_MAX: usize = 16;
 /// The most messages that one of them watches.
 pub(crate) const FEED_MESSAGES_MAX: usize = 20;
 /// How often one task looks for all of them.
@@ -78,7 +81,7 @@ pub(crate) const FEED_BUFFERED_MAX: usize = 16;
 pub(crate) const FEED_SLOW_MAX: Duration = Duration::from_secs(30);
 /// How long there may be silence.
 pub(crate) const FEED_HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
-/// How long one may listen before it must ask again, and be let in anew: a bound on what a revoked token still hears.
+/// How long one may listen before it must ask again.
 pub(crate) const FEED_LIVES: Duration = Duration::from_mins(10);
 
 /// How many lines of a batch are read before others get their turn.

@@ -117,6 +117,8 @@ codes! {
     RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
     /// The store cannot be used at the moment.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
+    /// The token has as many feeds or batches under way as one may.
+    TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has as much under way as one may";
     /// As many listen to the feed of events as may.
     FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
     /// The server runs, and should get no requests yet or any more.

@@ -39,7 +39,7 @@ const REQUESTS: &str = "ichido_http_requests_total";
 pub(super) struct Server {
     router: Router,
     api: Arc<Api>,
-    access: Access,
+    access: Arc<Access>,
     limits: Limits,
     under_way: Gauge,
 }
@@ -47,7 +47,8 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(api: Api, access: Access, limits: Limits) -> Self {
         let api = Arc::new(api);
-        tokio::spawn(feed::run(Arc::clone(&api)));
+        let access = Arc::new(access);
+        tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
         Self { router: router(Arc::clone(&api)), api, access, limits, under_way: metrics::gauge!(UNDER_WAY) }
     }
 

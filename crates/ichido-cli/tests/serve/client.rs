@@ -11,7 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use super::message::{Kind, Message, Reader};
 
 /// After this a test has hung. It is no measure of anything.
-const HUNG: Duration = Duration::from_mins(2);
+pub(crate) const HUNG: Duration = Duration::from_mins(2);
 
 /// One connection.
 pub(crate) struct Client {

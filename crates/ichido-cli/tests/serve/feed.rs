@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::client::{Client, Request, problem};
+use super::client::{Client, HUNG, Request, problem};
 use super::program::{LOOK_EVERY, On, Place, Server};
 use crate::on_both;
 
@@ -50,6 +50,11 @@ impl Listener {
             }
         }
         self.events.pop_front()
+    }
+
+    async fn until_end(&mut self) {
+        let ended = tokio::time::timeout(HUNG, async { while self.next().await.is_some() {} }).await;
+        ended.expect("the stream ends");
     }
 
     /// The first event of a name that fits. Those of one look come in any order, so that the others are kept.
@@ -115,6 +120,36 @@ on_both! {
         }
     }
 
+    /// One that is good goes on meanwhile.
+    async fn a_token_that_was_revoked_or_has_expired_hears_no_more(place) {
+        let good = place.token(&["root", "--role", "admin"]);
+        let revoked = place.token(&["screen", "--role", "viewer"]);
+        let expires = place.token(&["guest", "--role", "viewer", "--lives", "3s"]);
+        let server = place.serve(&[]);
+        let mut listeners = Vec::new();
+        for token in [&good, &revoked, &expires] {
+            let mut listener = Listener::new(&server, &Request::get("/v1/events").token(token)).await;
+            listener.until("queues", |_| true).await;
+            listeners.push(listener);
+        }
+        let listed: Value = serde_json::from_str(&place.run(&["token", "list", "--json"]).1).unwrap();
+        let screen = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "screen").unwrap();
+        assert_eq!(place.run(&["token", "revoke", screen["id"].as_str().unwrap()]).0, Some(0));
+        for mut listener in listeners.drain(1..) {
+            listener.until_end().await;
+        }
+        server.send(&Request::post("/v1/queues/demo/pause").token(&good)).await;
+        listeners[0].until("queues", |queues| queues["queues"][0]["paused"] == true).await;
+    }
+
+    async fn the_first_token_ends_what_was_heard_without_one(place) {
+        let server = place.serve(&[]);
+        let mut listener = Listener::at(&server, "").await;
+        listener.until("queues", |_| true).await;
+        place.token(&["root", "--role", "admin"]);
+        listener.until_end().await;
+    }
+
     async fn a_server_that_stops_ends_the_feed(place) {
         let mut server = place.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
@@ -143,6 +178,28 @@ async fn only_so_many_listen_and_who_hangs_up_leaves_nothing_behind() {
     listening[0].until("queues", |_| true).await;
     drop(listening);
     until_listening(&server, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_token_does_not_take_the_seats_of_all_others() {
+    let place = Place::new(On::Sqlite).await;
+    let greedy = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = place.token(&["screen", "--role", "viewer"]);
+    let server = place.serve(&[]);
+    let listen = |token: &str| Request::get("/v1/events").token(token);
+    let mut listening = Vec::new();
+    for _ in 0..16 {
+        listening.push(Listener::new(&server, &listen(&greedy)).await);
+    }
+    let refused = server.send(&listen(&greedy)).await;
+    assert_eq!(problem(&refused), (429, "token_busy".to_owned()));
+    assert!(refused.one("retry-after").is_some());
+    Listener::new(&server, &listen(&other)).await.until("queues", |_| true).await;
+    listening.pop();
+    // Who hangs up is noticed by the next look.
+    while server.send_head(&listen(&greedy)).await != 200 {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

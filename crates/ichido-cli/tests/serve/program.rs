@@ -10,7 +10,7 @@ use std::time::Duration;
 use ichido_store::testing::postgres;
 use serde_json::Value;
 
-use super::client::{Request, send};
+use super::client::{Client, Request, send};
 use super::folder::{self, Folder};
 use super::message::Message;
 
@@ -120,6 +120,13 @@ impl Server {
 
     pub(crate) async fn send(&self, request: &Request) -> Message {
         send(self.address, request).await
+    }
+
+    /// The status alone, of an answer whose body need not end.
+    pub(crate) async fn send_head(&self, request: &Request) -> u16 {
+        let mut client = Client::connect(self.address).await;
+        client.write(request.bytes()).await;
+        client.reader.head().await.expect("an answer").expect("an answer").status()
     }
 
     pub(crate) async fn get(&self, target: &str) -> Message {

@@ -1,7 +1,6 @@
 //! One who listens.
 
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
@@ -9,6 +8,7 @@ use uuid::Uuid;
 
 use super::super::caller::Caller;
 use super::super::limits::{FEED_HEARTBEAT_EVERY, FEED_SLOW_MAX};
+use super::super::places::Place;
 use super::look::{Looked, Looking};
 
 /// How soon a client that lost the feed comes back, in milliseconds.
@@ -24,9 +24,9 @@ pub(super) struct Subscriber {
     stands: Stands,
     /// When it was last told something.
     told_at: Option<Instant>,
-    /// When it must come back, and be let in anew.
+    /// When it must come back, so that no stream lasts for ever.
     leaves_at: Instant,
-    _seat: OwnedSemaphorePermit,
+    _seat: Place,
 }
 
 /// A message that it watches, and how many transitions it was told.
@@ -54,10 +54,14 @@ impl Subscriber {
         messages: Vec<Uuid>,
         tell: Sender<Bytes>,
         leaves_at: Instant,
-        seat: OwnedSemaphorePermit,
+        seat: Place,
     ) -> Self {
         let messages = messages.into_iter().map(|id| Watched { id, told: 0 }).collect();
         Self { caller, messages, tell, stands: Stands::New, told_at: None, leaves_at, _seat: seat }
+    }
+
+    pub(super) const fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Whether it has not hung up.
@@ -152,13 +156,12 @@ impl Subscriber {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use ichido_store::token::Role;
-    use tokio::sync::Semaphore;
     use tokio::sync::mpsc::{Receiver, channel};
 
+    use super::super::super::places::Places;
     use super::*;
 
     const BUFFERED: usize = 2;
@@ -166,8 +169,8 @@ mod tests {
 
     fn subscriber(role: Role, now: Instant) -> (Subscriber, Receiver<Bytes>) {
         let (tell, told) = channel(BUFFERED);
-        let seat = Arc::new(Semaphore::new(1)).try_acquire_owned().expect("a seat");
-        let caller = Caller { name: "screen".to_owned(), role };
+        let caller = Caller { name: "screen".to_owned(), role, token: None };
+        let seat = Places::new(1, 1).take(&caller).expect("a seat");
         (Subscriber::new(caller, Vec::new(), tell, now + LIVES, seat), told)
     }
 
