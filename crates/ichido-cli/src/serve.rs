@@ -67,6 +67,7 @@ use api::Api;
 use destinations::KnownDestination;
 use feed::Feed;
 pub(crate) use inside::Inside;
+use places::Places;
 use server::Server;
 use setup::{DEMO, Setup};
 use waiting::Waiting;
@@ -129,6 +130,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
         operations: Arc::clone(&operations),
         feed: Feed::new(),
+        batches: Places::new(limits::BATCHES_MAX, limits::BATCHES_OF_ONE_MAX),
         listings: Semaphore::new(limits::LISTINGS_MAX),
         metrics: measured,
         worker_lives: lives(&worker),

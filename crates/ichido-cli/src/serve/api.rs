@@ -16,6 +16,7 @@ use super::admission::Admission;
 use super::caller::{Caller, no_queue};
 use super::destinations::KnownDestination;
 use super::feed::Feed;
+use super::places::Places;
 use super::problem::{Code, Problem};
 use super::request::no_route;
 use super::running::Running;
@@ -38,6 +39,8 @@ pub(super) struct Api {
     /// What its queues say about dead messages.
     pub(super) policies: Policies,
     pub(super) waiting: Waiting,
+    /// A place for each batch on its way in.
+    pub(super) batches: Places,
     /// A turn for each listing of messages.
     pub(super) listings: Semaphore,
     /// The operations on many messages that run here.

@@ -1,7 +1,7 @@
 //! Many messages in one request: NDJSON in, one result a line out.
 //!
 //! Guarantee: each line stands or falls on its own, and results come in the order of the lines. What is read is put in while the rest
-//! still comes, so that memory is bounded by a chunk and the results, whatever the batch. When the request breaks off, what was put
+//! still comes, so that memory is bounded by a chunk and the results, whatever the batch, and batches at once have a bound, too. When the request breaks off, what was put
 //! in stays, and sending the whole batch again puts nothing in twice.
 //!
 //! A line is an object: `key`, and either `body`, any JSON value, whose text as it stands is the message's request (its type is
@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -33,9 +34,11 @@ use super::answer::with_type;
 use super::api::{Api, Known};
 use super::caller::Caller;
 use super::limits::{
-    BATCH_BYTES_MAX, BATCH_LINES_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX, LINES_A_TURN,
+    BATCH_BYTES_MAX, BATCH_LINES_MAX, BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX,
+    LINE_BYTES_MAX, LINES_A_TURN,
 };
 use super::messages::{stands, understood};
+use super::places::NoPlace;
 use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters};
 use super::show::{ProblemDetails, href};
@@ -44,6 +47,9 @@ use crate::accept::Offer;
 /// The names by which NDJSON goes.
 const TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
+/// When there may be a place for a batch again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What a line may have.
 const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
@@ -127,7 +133,9 @@ impl LineResult {
     request_body(content = Line, content_type = "application/x-ndjson", description = "One object a line"),
     responses(
         (status = 200, description = "One result a line", body = LineResult, content_type = "application/x-ndjson"),
+        (status = 429, description = "Too many come in with this token; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
         (status = "4XX", description = "Nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Too many come in; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn accept_batch(
@@ -142,6 +150,7 @@ pub(super) async fn accept_batch(
     parameters(&head.uri, &[])?;
     not_encoded(&head.headers)?;
     is_ndjson(&head.headers)?;
+    let _place = api.batches.take(&caller).map_err(no_place)?;
     let mut batch = Batch { api: &api, known, identity, chunk: Vec::new(), bytes: 0, results: Vec::new() };
     let mut lines = Lines::of(body);
     let broke = loop {
@@ -162,6 +171,21 @@ pub(super) async fn accept_batch(
         batch.say(lines.number + 1, Err(problem));
     }
     Ok(with_type(StatusCode::OK, TYPES[0], batch.results))
+}
+
+/// Nothing of it was read.
+fn no_place(why: NoPlace) -> Problem {
+    let (code, detail) = match why {
+        NoPlace::Full => {
+            (Code::BatchesFull, format!("{BATCHES_MAX} batches are taken in at once, which is the most"))
+        }
+        NoPlace::OwnFull => (
+            Code::TokenBusy,
+            format!("{BATCHES_OF_ONE_MAX} batches come in with this token, which is the most"),
+        ),
+    };
+    Problem::new(code, format!("{detail}; nothing was put in; send the same batch again later"))
+        .after(AGAIN_AFTER)
 }
 
 fn is_ndjson(headers: &HeaderMap) -> Result<(), Problem> {

@@ -21,7 +21,8 @@ use super::admission::Admission;
 use super::api::{Api, router};
 use super::caller::Caller;
 use super::feed::Feed;
-use super::limits::LISTINGS_MAX;
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, LISTINGS_MAX};
+use super::places::Places;
 use super::running::Running;
 use super::waiting::Waiting;
 use crate::config::Config;
@@ -44,6 +45,7 @@ impl Inside {
             policies: config.map(dead::policies).unwrap_or_default(),
             // A command puts nothing in that it would wait for.
             waiting: Waiting::start(store.clone(), 0),
+            batches: Places::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
             listings: Semaphore::new(LISTINGS_MAX),
             operations: Arc::new(Running::default()),
             feed: Feed::new(),

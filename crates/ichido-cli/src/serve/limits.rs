@@ -26,6 +26,10 @@ pub(crate) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX / 3 * 4 + 16 * 1024;
 pub(crate) const BATCH_LINES_MAX: usize = 10_000;
 /// The most bytes of a batch.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
+/// The most batches at once: each holds a chunk and its results in memory.
+pub(crate) const BATCHES_MAX: usize = 16;
+/// The most of them with one token.
+pub(crate) const BATCHES_OF_ONE_MAX: usize = 4;
 /// The most lines of a batch that are put in together.
 pub(crate) const CHUNK_LINES_MAX: usize = 500;
 /// The most bytes of a batch that are put in together, less one line.

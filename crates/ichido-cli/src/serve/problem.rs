@@ -81,6 +81,8 @@ codes! {
     LineInvalid = "line_invalid", BAD_REQUEST, "The line is no message";
     /// A batch has more lines or bytes than one may have.
     BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
+    /// As many batches come in as may.
+    BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches come in at once";
     /// There is no such queue, or none that the caller may see.
     QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
     /// As much waits in the queue as may, or as leaves in time.

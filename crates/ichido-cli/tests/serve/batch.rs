@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::client::{Client, Request, problem};
+use super::client::{Client, HUNG, Request, problem};
 use super::message::Message;
+use super::program::{LOOK_EVERY, On, Place, Server};
 use crate::on_both;
 
 fn batch(body: impl AsRef<[u8]>) -> Request {
@@ -86,7 +87,7 @@ on_both! {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_stops_says_how_far_it_came() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
+    let place = Place::new(On::Sqlite).await;
     let server = place.serve(&["--body-idle-timeout", "100ms"]);
     let mut client = Client::connect(server.address).await;
     let head = "POST /v1/queues/demo/messages:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\nContent-Length: 1000\r\n\r\n";
@@ -99,7 +100,7 @@ async fn a_batch_that_stops_says_how_far_it_came() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_has_its_bounds() {
-    let place = super::program::Place::new(super::program::On::Sqlite).await;
+    let place = Place::new(On::Sqlite).await;
     let server = place.serve(&[]);
     let lines = "{\"key\":\"a\",\"body\":1}\n".repeat(10_001);
     let told = results(&server.send(&batch(lines)).await);
@@ -116,4 +117,70 @@ async fn a_batch_has_its_bounds() {
     assert_eq!(problem(&server.send(&json).await), (415, "media_type_unsupported".to_owned()));
     let elsewhere = batch("{}").to("/v1/queues/nowhere/messages:batch");
     assert_eq!(problem(&server.send(&elsewhere).await), (404, "queue_unknown".to_owned()));
+}
+
+const LINE: &str = "{\"key\":\"a\",\"body\":1}\n";
+
+/// A batch that has begun, and whose last byte is held back.
+async fn held(server: &Server, token: Option<&str>) -> Client {
+    let request = token.into_iter().fold(batch(LINE), Request::token);
+    let mut client = Client::connect(server.address).await;
+    let bytes = request.bytes();
+    client.write(&bytes[..bytes.len() - 1]).await;
+    client
+}
+
+/// Sends a batch until it is refused, as what was begun may not have come in yet.
+async fn until_refused(server: &Server, request: &Request) -> Message {
+    let refused = async {
+        loop {
+            let answer = server.send(request).await;
+            if answer.status() != 200 {
+                return answer;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::time::timeout(HUNG, refused).await.expect("it is refused")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_batches_come_in_at_once() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let mut batches = Vec::new();
+    for _ in 0..16 {
+        batches.push(held(&server, None).await);
+    }
+    let refused = until_refused(&server, &batch(LINE)).await;
+    assert_eq!(
+        (problem(&refused), refused.one("retry-after")),
+        ((503, "batches_full".to_owned()), Some("1"))
+    );
+    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201, "all else goes on");
+    for client in &mut batches {
+        client.write("\n").await;
+        assert_eq!(client.answer().await.status(), 200);
+    }
+    assert_eq!(server.send(&batch(LINE)).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_token_does_not_take_the_places_of_all_batches() {
+    let place = Place::new(On::Sqlite).await;
+    let greedy = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = place.token(&["till 2", "--role", "producer", "--identity", "ben", "--queue", "demo"]);
+    let server = place.serve(&[]);
+    let mut batches = Vec::new();
+    for _ in 0..4 {
+        batches.push(held(&server, Some(&greedy)).await);
+    }
+    let refused = until_refused(&server, &batch(LINE).token(&greedy)).await;
+    assert_eq!((problem(&refused), refused.one("retry-after")), ((429, "token_busy".to_owned()), Some("1")));
+    assert_eq!(server.send(&batch(LINE).token(&other)).await.status(), 200);
+    // Who hangs up leaves its place.
+    batches.clear();
+    while server.send(&batch(LINE).token(&greedy)).await.status() != 200 {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
