@@ -61,7 +61,7 @@ use crate::out;
 use crate::signals::Signals;
 use crate::store::{open_with, sqlite_file};
 use crate::worker::{self, metrics};
-use access::Access;
+use access::{Access, Tokens};
 use admission::Admission;
 use api::Api;
 use destinations::KnownDestination;
@@ -156,18 +156,21 @@ async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Exit> {
 
 /// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
 async fn is_open(access: &Access, address: SocketAddr) -> Result<bool, Exit> {
-    let has_tokens = access.has_tokens().await;
-    let has_tokens = has_tokens
-        .map_err(|error| Exit::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
-    if has_tokens || address.ip().is_loopback() {
-        return Ok(!has_tokens);
-    }
+    let tokens = access.tokens().await;
+    let tokens =
+        tokens.map_err(|error| Exit::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
+    let why = match (tokens, address.ip().is_loopback()) {
+        (Tokens::NeverMade, true) => return Ok(true),
+        (Tokens::AllOver, true) | (Tokens::Live, _) => return Ok(false),
+        (Tokens::NeverMade, false) => "there is no token, so that anybody could come in",
+        (Tokens::AllOver, false) => "every token was revoked or has expired, so that nobody could come in",
+    };
     let mut faults = Faults::default();
     faults.add(
         "--listen",
         format!(
-            "{address} can be reached from other machines, and there is no token, so that anybody could come in; make one by `ichido \
-             token create NAME --role admin` on the same store, or listen on 127.0.0.1"
+            "{address} can be reached from other machines, and {why}; make one by `ichido token create NAME --role admin` on the same \
+             store, or listen on 127.0.0.1"
         ),
     );
     Err(Exit::Misconfigured { command: "serve", faults })

@@ -39,6 +39,16 @@ pub(super) struct Access {
     reading: tokio::sync::Mutex<Option<Instant>>,
 }
 
+/// Whether there are tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tokens {
+    NeverMade,
+    /// All that were ever made were revoked or have expired.
+    AllOver,
+    /// At least one lets its bearer in.
+    Live,
+}
+
 /// The tokens, and when they were read.
 #[derive(Clone)]
 struct Known {
@@ -56,9 +66,15 @@ impl Access {
         }
     }
 
-    /// Whether any token was ever made.
-    pub(super) async fn has_tokens(&self) -> Result<bool, StoreError> {
-        Ok(!self.read().await?.tokens.is_empty())
+    /// Whether there are tokens.
+    pub(super) async fn tokens(&self) -> Result<Tokens, StoreError> {
+        let Known { tokens, .. } = self.read().await?;
+        let now = clock::now();
+        Ok(match tokens.is_empty() {
+            true => Tokens::NeverMade,
+            false if tokens.values().any(|token| token.is_live(now)) => Tokens::Live,
+            false => Tokens::AllOver,
+        })
     }
 
     /// Who asks; or why nobody is let in.

@@ -1,5 +1,8 @@
 //! Who is let in.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use super::client::{Client, Request, problem};
 use super::program::{LOOK_EVERY, On, Place, Server, ichido};
 use crate::on_both;
@@ -146,14 +149,33 @@ async fn the_first_token_ends_that_everybody_is_let_in() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beyond_loopback_it_does_not_start_without_a_token() {
     let place = Place::new(On::Sqlite).await;
-    for address in ["0.0.0.0:0", "[::]:0"] {
-        let output = ichido(place.folder.path())
-            .args(["serve", "--listen", address, "--store", &place.url])
-            .output()
-            .unwrap();
+    let refused_start = |address: &str| {
+        let mut command = ichido(place.folder.path());
+        command.args(["serve", "--listen", address, "--store", &place.url]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        if said.next().is_some() {
+            // It serves after all.
+            child.kill().unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), err.contains("ichido token create")), (Some(2), true), "{err}");
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        err
+    };
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let err = refused_start(address);
+        assert!(err.contains("ichido token create"), "{err}");
     }
+    // One that lets nobody in is as good as none.
+    place.token(&["gone", "--role", "admin"]);
+    place.token(&["short", "--role", "admin", "--lives", "1ms"]);
+    let listed: serde_json::Value = serde_json::from_str(&place.run(&["token", "list", "--json"]).1).unwrap();
+    let gone = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "gone").unwrap();
+    assert_eq!(place.run(&["token", "revoke", gone["id"].as_str().unwrap()]).0, Some(0));
+    let err = refused_start("0.0.0.0:0");
+    assert!(err.contains("was revoked or has expired") && err.contains("ichido token create"), "{err}");
+    assert!(!place.serve(&[]).said.contains("there are no tokens"), "nor does that open this machine");
     let token = place.token(&["root", "--role", "admin"]);
     let server = place.serve(&["--listen", "0.0.0.0:0"]);
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.address.port()));
