@@ -36,6 +36,8 @@ use crate::duration;
 const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+/// Why a message that was to be waited for is told of before its end.
+const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
 /// How long to wait before asking again for a message that has not ended.
 const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
@@ -43,7 +45,8 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 ///
 /// The same key with the same request gets the same answer again, with the header `Idempotency-Replayed: true`; JSON is compared by
 /// its meaning, all else by its bytes. With `wait` the answer comes when the message has ended, or when the time is over: 200 with the
-/// message as it stands then, or 202 with `Idempotency-Status: processing`, after which the same request may be sent again.
+/// message as it stands then, or 202 with `Idempotency-Status: processing`, after which the same request may be sent again. `Ichido-Wait`
+/// then says why: `not_in_time`; `no_room`, as many requests waited already as may, and this one did not; or `server_stops`.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages",
@@ -59,7 +62,8 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
         (status = 201, description = "It stands, durably", body = Accepted,
             headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
         (status = 200, description = "With `wait`: it has ended", body = Message),
-        (status = 202, description = "With `wait`: it stands, and has not ended in time", body = Accepted),
+        (status = 202, description = "With `wait`: it stands, and it is not known that it has ended; `Ichido-Wait` says why", body = Accepted,
+            headers(("Location" = String), ("Ichido-Wait" = String))),
         (status = "4XX", description = "Nothing was put in", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
     )
@@ -98,17 +102,21 @@ pub(super) async fn accept(
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match wait {
         None => json(StatusCode::CREATED, &accepted),
-        Some(wait) if api.waiting.until_final(id, wait).await => {
-            let row = find(&api, id).await?;
-            let steps = api.store.message_transitions(id).await.map_err(|error| Problem::of_store(&error))?;
-            json(StatusCode::OK, &Message::new(row, &steps))
-        }
-        Some(_) => {
-            let mut response = json(StatusCode::ACCEPTED, &accepted);
-            response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
-            response.headers_mut().insert(RETRY_AFTER, AGAIN_AFTER);
-            response
-        }
+        Some(wait) => match api.waiting.until_final(id, wait).await {
+            Ok(()) => {
+                let row = find(&api, id).await?;
+                let steps = api.store.message_transitions(id).await;
+                let steps = steps.map_err(|error| Problem::of_store(&error))?;
+                json(StatusCode::OK, &Message::new(row, &steps))
+            }
+            Err(why) => {
+                let mut response = json(StatusCode::ACCEPTED, &accepted);
+                response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
+                response.headers_mut().insert(WAIT, HeaderValue::from_static(why.as_str()));
+                response.headers_mut().insert(RETRY_AFTER, AGAIN_AFTER);
+                response
+            }
+        },
     };
     let headers = response.headers_mut();
     // An id is hexadecimal digits and hyphens.

@@ -20,6 +20,28 @@ use super::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY};
 /// How many wait, for the metrics page.
 pub(super) const WAITING: &str = "ichido_http_waiting";
 
+/// Why it is not known that a message has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotEnded {
+    /// It has not, in the time that was given.
+    InTime,
+    /// As many wait as may: it was not waited for.
+    NoRoom,
+    /// The server stops: it was not waited for to the end.
+    Stopping,
+}
+
+impl NotEnded {
+    /// For programs.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::InTime => "not_in_time",
+            Self::NoRoom => "no_room",
+            Self::Stopping => "server_stops",
+        }
+    }
+}
+
 /// The room in which they wait.
 pub(super) struct Waiting {
     room: Arc<Room>,
@@ -48,13 +70,16 @@ impl Waiting {
         Self { room, looking, stop: watch::channel(false).0 }
     }
 
-    /// Waits until a message has ended, at most so long; whether it has.
-    pub(super) async fn until_final(&self, id: Uuid, within: Duration) -> bool {
+    /// Waits until a message has ended, at most so long.
+    pub(super) async fn until_final(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
         let mut stopping = self.stop.subscribe();
-        let Some((_place, ended)) = self.room.enter(id) else { return false };
+        let (_place, ended) = self.room.enter(id).ok_or(NotEnded::NoRoom)?;
         tokio::select! {
-            ended = timeout(within, ended) => matches!(ended, Ok(Ok(()))),
-            _ = stopping.wait_for(|stops| *stops) => false,
+            ended = timeout(within, ended) => match ended {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(_)) | Err(_) => Err(NotEnded::InTime),
+            },
+            _ = stopping.wait_for(|stops| *stops) => Err(NotEnded::Stopping),
         }
     }
 

@@ -39,7 +39,7 @@ on_both! {
         let late = server.send(&waiting("k-1", "50ms")).await;
         assert_eq!((late.status(), &late.body), (202, &plain.body));
         assert_eq!((late.one("idempotency-status"), late.one("retry-after")), (Some("processing"), Some("1")));
-        assert_eq!(late.one("idempotency-replayed"), Some("true"));
+        assert_eq!((late.one("idempotency-replayed"), late.one("ichido-wait")), (Some("true"), Some("not_in_time")));
         assert_eq!(server.post("/v1/queues/demo/resume").await.status(), 200);
         assert_eq!(server.send(&waiting("k-1", "30s")).await.json()["status"], "sent");
     }
@@ -101,7 +101,8 @@ async fn who_waits_is_answered_when_the_server_stops() {
     client.write(waiting("k", "30s").bytes()).await;
     server.until_waiting(1).await;
     server.signal("TERM");
-    assert_eq!(client.answer().await.status(), 202);
+    let answer = client.answer().await;
+    assert_eq!((answer.status(), answer.one("ichido-wait")), (202, Some("server_stops")));
     assert_eq!(server.wait().await.0, Some(0));
 }
 
@@ -129,6 +130,7 @@ async fn those_who_wait_leave_room_for_others() {
     server.until_waiting(2).await;
     let one_more = server.send(&waiting("k-2", "30s")).await;
     assert_eq!((one_more.status(), one_more.one("idempotency-status")), (202, Some("processing")));
+    assert_eq!(one_more.one("ichido-wait"), Some("no_room"), "it was not waited for");
     server.until_waiting(2).await;
     assert_eq!(server.post("/v1/queues/demo/resume").await.status(), 200);
     for mut client in waiters {
