@@ -24,6 +24,7 @@ use super::limits::{FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES
 use super::messages::{no_message, seen};
 use super::places::NoPlace;
 use super::problem::{Code, Problem};
+use super::request::pairs;
 use super::show::ProblemDetails;
 
 /// When a seat may be free again.
@@ -77,7 +78,7 @@ pub(super) async fn listen(
 /// The messages that are named, each once.
 fn asked_for(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
     let mut ids = Vec::new();
-    for (name, text) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+    for (name, text) in pairs(uri)? {
         if name != "message" {
             let detail = "the query has a parameter that is not known here; known are: message";
             return Err(Problem::new(Code::ParameterInvalid, detail));

@@ -31,8 +31,8 @@ pub(super) fn no_route() -> Problem {
 /// The parameters of a query, each known and given once.
 pub(super) fn parameters(uri: &Uri, known: &[&str]) -> Result<Vec<(String, String)>, Problem> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-        if !known.contains(&name.as_ref()) {
+    for (name, value) in pairs(uri)? {
+        if !known.contains(&name.as_str()) {
             let here = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let detail = format!("the query has a parameter that is not known here; known are: {here}");
             return Err(Problem::new(Code::ParameterInvalid, detail));
@@ -41,9 +41,49 @@ pub(super) fn parameters(uri: &Uri, known: &[&str]) -> Result<Vec<(String, Strin
             let detail = format!("the parameter {name} is given more than once; give it once");
             return Err(Problem::new(Code::ParameterInvalid, detail));
         }
-        found.push((name.into_owned(), value.into_owned()));
+        found.push((name, value));
     }
     Ok(found)
+}
+
+/// The names and values of a query. What is no text is refused: read with a replacement, it would find what was not asked for.
+pub(super) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+    let query = uri.query().unwrap_or_default();
+    let mut pairs = Vec::new();
+    let mut at = 0;
+    for part in query.split('&') {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        if !part.is_empty() {
+            pairs.push((decoded(name, at)?, decoded(value, at + name.len() + 1)?));
+        }
+        at += part.len() + 1;
+    }
+    Ok(pairs)
+}
+
+/// One name or value, as forms encode it; `at` is where in the query it begins.
+fn decoded(text: &str, at: usize) -> Result<String, Problem> {
+    let mut bytes = Vec::with_capacity(text.len());
+    // Where in the text each byte began.
+    let mut places = Vec::with_capacity(text.len());
+    let mut index = 0;
+    while let Some(byte) = text.as_bytes().get(index) {
+        places.push(index);
+        let escaped = text.get(index + 1..index + 3).filter(|_| *byte == b'%');
+        let escaped = escaped.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let escaped = escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let plain = if *byte == b'+' { b' ' } else { *byte };
+        bytes.push(escaped.unwrap_or(plain));
+        index += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let wrong = places.get(error.utf8_error().valid_up_to()).copied().unwrap_or_default();
+        let detail = format!(
+            "the query is no UTF-8 text from its character {} on, once it is decoded; encode text as UTF-8 before its bytes are escaped",
+            at + wrong + 1
+        );
+        Problem::new(Code::ParameterInvalid, detail)
+    })
 }
 
 /// Of an encoded body nothing but its bytes is known, so that none is taken.
@@ -84,4 +124,53 @@ pub(super) fn fault_of(error: BoxError) -> BodyFault {
     };
     // Nothing else comes out of a body; should it, the body did not come to its end either.
     inner.downcast::<BodyFault>().map_or(BodyFault::Cut, |fault| *fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Vec<(String, String)>, Problem> {
+        pairs(&format!("/v1/messages?{query}").parse().expect("a target"))
+    }
+
+    #[test]
+    fn a_query_is_read_as_forms_are() {
+        for query in [
+            "",
+            "a",
+            "a=",
+            "=b",
+            "a=b=c&&a=%26&b",
+            "a+b=%2B+%2b",
+            "%C3%A4=%e2%82%ac",
+            "a=%",
+            "a=%4",
+            "a=%zz%41",
+        ] {
+            let other: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+                .map(|(name, value)| (name.into_owned(), value.into_owned()))
+                .collect();
+            assert_eq!(read(query).expect("text"), other, "{query:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_place() {
+        for (query, place) in [
+            ("identity=%ff", 10),
+            ("limit=1&identity=a%C3", 19),
+            ("%c3%28=1", 1),
+            ("a=%e2%82", 3),
+            ("a=1&%ff", 5),
+        ] {
+            let problem = read(query).expect_err("no text");
+            assert_eq!(problem.code, Code::ParameterInvalid);
+            assert!(
+                problem.detail.contains(&format!(" character {place} on")),
+                "{query}: {}",
+                problem.detail
+            );
+        }
+    }
 }

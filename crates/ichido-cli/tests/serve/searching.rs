@@ -140,12 +140,20 @@ async fn a_query_that_makes_no_sense_is_refused() {
         "value=1",
         "field=a&value=1",
         "identity=%00",
+        "identity=%ff",
+        "%ff=1",
         "state=sent&state=dead",
         "order=oldest",
     ] {
         let answer = server.get(&format!("/v1/messages?{query}")).await;
         assert_eq!(problem(&answer), (400, "parameter_invalid".to_owned()), "{query}");
     }
+    let answer = server.get("/v1/messages?limit=1&identity=a%ff").await;
+    assert!(
+        answer.json()["detail"].as_str().unwrap().contains("character 19"),
+        "its place is told: {answer:?}"
+    );
+    assert_eq!(problem(&server.get("/v1/events?message=%ff").await), (400, "parameter_invalid".to_owned()));
     let answer = server.get("/v1/messages?key=").await;
     assert_eq!(problem(&answer), (400, "key_invalid".to_owned()));
 }
