@@ -87,7 +87,7 @@ impl Access {
         let known = self.known().await?;
         if known.tokens.is_empty() && self.is_loopback {
             is_own_host(uri, headers)?;
-            is_own_origin(method, headers)?;
+            is_own_origin(method, uri, headers)?;
             return Ok(Caller::local());
         }
         by_token(&known.tokens, headers, clock::now())
@@ -203,11 +203,13 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 /// A page of ours has our own host as its origin; any other page may look, which its browser does not let it, and change nothing.
-fn is_own_origin(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+fn is_own_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());
     }
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    // HTTP/2 has its host in the target.
+    let target = || uri.authority().map(Authority::as_str);
+    let host = headers.get(HOST).map_or_else(target, |host| host.to_str().ok());
     let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| Some(origin) == host);
     let origins_own = headers.get_all(ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(own));
     let sites_own =
@@ -260,14 +262,24 @@ mod tests {
 
     #[test]
     fn a_page_of_another_origin_changes_nothing() {
-        let change = |fields: &[(&str, &str)]| is_own_origin(&Method::POST, &headers(fields)).is_ok();
+        let here = Uri::from_static("/v1/queues/demo/pause");
+        let change = |fields: &[(&str, &str)]| is_own_origin(&Method::POST, &here, &headers(fields)).is_ok();
         let own = ("host", "localhost:4180");
         assert!(change(&[own]), "no page asks");
         assert!(change(&[own, ("origin", "http://localhost:4180"), ("sec-fetch-site", "same-origin")]));
         for foreign in ["http://evil.example", "http://localhost:3000", "https://localhost:4180", "null"] {
             assert!(!change(&[own, ("origin", foreign)]), "{foreign}");
-            assert!(is_own_origin(&Method::GET, &headers(&[own, ("origin", foreign)])).is_ok());
+            assert!(is_own_origin(&Method::GET, &here, &headers(&[own, ("origin", foreign)])).is_ok());
         }
         assert!(!change(&[own, ("sec-fetch-site", "cross-site")]), "a form has no origin in old browsers");
+    }
+
+    #[test]
+    fn a_page_of_our_own_is_known_on_http2_too() {
+        let target = Uri::from_static("http://localhost:4180/v1/queues/demo/pause");
+        let change =
+            |origin: &str| is_own_origin(&Method::POST, &target, &headers(&[("origin", origin)])).is_ok();
+        assert!(change("http://localhost:4180"));
+        assert!(!change("http://localhost:3000") && !change("http://evil.example"));
     }
 }

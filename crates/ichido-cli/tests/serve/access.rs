@@ -3,6 +3,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+
 use super::client::{Client, Request, problem};
 use super::program::{LOOK_EVERY, On, Place, Server, ichido};
 use crate::on_both;
@@ -204,6 +209,25 @@ async fn without_tokens_foreign_hosts_and_pages_are_refused() {
     assert_eq!(refusal(&server, &form).await, refused(403, "origin_foreign"));
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
     assert_eq!(server.send(&page(&here)).await.status(), 201, "its own page may");
+}
+
+/// There is no Host there: the target names it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_its_own_may_ask_over_http2_and_another_may_not() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.unwrap();
+    tokio::spawn(connection);
+    for (origin, status) in
+        [(format!("http://{}", server.address), 200), ("http://evil.example".to_owned(), 403)]
+    {
+        let request = http::Request::post(format!("http://{}/v1/queues/demo/pause", server.address));
+        let request = request.header("origin", origin).header("sec-fetch-site", "same-origin");
+        let answer = sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), status);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
