@@ -56,7 +56,7 @@ struct Queue {
     paused: bool,
     paused_by: Option<String>,
     paused_at: Option<String>,
-    counts: Counts,
+    counts: Option<Counts>,
     oldest_waiting_at: Option<String>,
 }
 
@@ -108,16 +108,19 @@ const HEAD: [&str; 10] = [
 ];
 
 fn row(queue: Queue) -> [String; 10] {
-    let counts = queue.counts;
+    // A producer is not told what is in its queues.
+    let count = |of: fn(&Counts) -> u64| {
+        queue.counts.as_ref().map(|counts| of(counts).to_string()).unwrap_or_default()
+    };
     [
         queue.name,
-        counts.queued.to_string(),
-        counts.sending.to_string(),
-        counts.failed.to_string(),
-        counts.parked.to_string(),
-        counts.sent.to_string(),
-        counts.dead.to_string(),
-        counts.cancelled.to_string(),
+        count(|counts| counts.queued),
+        count(|counts| counts.sending),
+        count(|counts| counts.failed),
+        count(|counts| counts.parked),
+        count(|counts| counts.sent),
+        count(|counts| counts.dead),
+        count(|counts| counts.cancelled),
         queue.oldest_waiting_at.unwrap_or_default(),
         if queue.paused { paused(queue.paused_by, queue.paused_at) } else { "no".to_owned() },
     ]

@@ -19,6 +19,9 @@ use super::request::{Segment, parameters};
 use super::show::{Counts, Node, Nodes, ProblemDetails, Queue, Queues};
 
 /// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
+///
+/// A producer sees its own queues, and of each whether it is served here and whether it is paused: what is in it may be of others. Its own
+/// messages are at `GET /v1/messages`.
 #[utoipa::path(
     get,
     path = "/v1/queues",
@@ -37,6 +40,7 @@ pub(super) async fn list(
     parameters(&uri, &[])?;
     let queues = standing(&api, |name| caller.sees_queue(name)).await;
     let queues = queues.map_err(|error| Problem::of_store(&error))?;
+    let queues = queues.into_iter().map(|queue| queue.seen_by(&caller)).collect();
     Ok(json(StatusCode::OK, &Queues { queues }))
 }
 
@@ -118,7 +122,7 @@ pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Res
             paused: pause.is_some(),
             paused_at: pause.as_ref().map(|pause| pause.since.to_string()),
             paused_by: pause.and_then(|pause| pause.by),
-            counts,
+            counts: Some(counts),
             oldest_waiting_at: oldest.map(|at| at.to_string()),
             oldest_waiting_seconds: oldest.map(|at| now.since(at).as_secs_f64()),
         });

@@ -7,6 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::caller::Caller;
+
 /// A message that was accepted. It says nothing that ever changes, so that every answer to the same request is the same.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Accepted {
@@ -208,23 +210,34 @@ pub(super) struct Queues {
     pub(super) queues: Vec<Queue>,
 }
 
-/// A queue as it stands.
-#[derive(Debug, Serialize, ToSchema)]
+/// A queue as it stands. A producer is told its name and whether it is served and paused: what is in it is of other identities, too.
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct Queue {
     pub(super) name: String,
     /// Whether this server takes messages in for it and delivers them.
     pub(super) served_here: bool,
     /// Whether nothing of it is delivered until it is resumed.
     pub(super) paused: bool,
-    /// Who paused it.
+    /// Who paused it; not told to a producer.
     pub(super) paused_by: Option<String>,
     /// Since when.
     pub(super) paused_at: Option<String>,
-    pub(super) counts: Counts,
-    /// When the oldest message that could be delivered now was put in.
+    /// How many messages are in each state; null to a producer.
+    pub(super) counts: Option<Counts>,
+    /// When the oldest message that could be delivered now was put in; not told to a producer.
     pub(super) oldest_waiting_at: Option<String>,
-    /// Its age.
+    /// Its age; not told to a producer.
     pub(super) oldest_waiting_seconds: Option<f64>,
+}
+
+impl Queue {
+    /// As a caller may see it.
+    pub(super) fn seen_by(self, caller: &Caller) -> Self {
+        if caller.views().is_ok() {
+            return self;
+        }
+        Self { paused_by: None, counts: None, oldest_waiting_at: None, oldest_waiting_seconds: None, ..self }
+    }
 }
 
 /// How many messages are in each state.

@@ -66,6 +66,16 @@ on_both! {
             listed["queues"].as_array().unwrap().len()
         };
         assert_eq!((queues(&viewer).await, queues(&producer).await, queues(&elsewhere).await), (1, 1, 0));
+        let seen = server.send(&Request::get("/v1/queues").token(&producer)).await.json()["queues"][0].clone();
+        assert_eq!((&seen["name"], &seen["served_here"], &seen["paused"]), (&"demo".into(), &true.into(), &false.into()));
+        for member in ["counts", "oldest_waiting_at", "oldest_waiting_seconds", "paused_by"] {
+            assert!(seen.get(member).is_some_and(serde_json::Value::is_null), "{member} is of others, too: {seen}");
+        }
+        let mut command = ichido(place.folder.path());
+        command.args(["queues", "list", "--server", &format!("http://{}", server.address)]);
+        let listed = command.env("ICHIDO_TOKEN", &producer).output().unwrap();
+        let out = String::from_utf8(listed.stdout).unwrap();
+        assert!(listed.status.success() && out.lines().nth(1).is_some_and(|line| line.starts_with("demo") && line.ends_with("no")), "{out}");
         for (token, may) in [(&admin, true), (&operator, true), (&viewer, false), (&producer, false)] {
             for action in ["pause", "resume"] {
                 let answer = server.send(&Request::post(&format!("/v1/queues/demo/{action}")).token(token)).await;

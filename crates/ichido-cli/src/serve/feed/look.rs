@@ -10,6 +10,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::super::api::Api;
+use super::super::caller::Caller;
 use super::super::destinations;
 use super::super::limits::{FEED_ACTIONS_MAX, FEED_ROUND};
 use super::super::queues;
@@ -24,6 +25,7 @@ pub(super) struct Looking {
     pub(super) destinations: String,
     /// What has changed is told by these: without ages, which change always.
     queues_key: String,
+    pauses_key: String,
     nodes_key: String,
     /// The last actions by their numbers; none before the first look.
     actions: Option<BTreeSet<u64>>,
@@ -46,6 +48,8 @@ pub(super) struct Looked {
     /// Whether there is a state to tell.
     pub(super) is_whole: bool,
     pub(super) queues_changed: bool,
+    /// Whether that shows where their counts do not.
+    pub(super) pauses_changed: bool,
     pub(super) nodes_changed: bool,
     pub(super) destinations_changed: bool,
     /// New actions, in order.
@@ -89,22 +93,25 @@ impl Looking {
         self.look_at_messages(api, watched).await?;
         let destinations = told("destinations", &BTreeMap::from([("destinations", destinations)]));
         let (queues_key, nodes_key) = (queues_key(&queues), nodes_key(&nodes));
+        let pauses_key = pauses_key(&queues);
         let looked = Looked {
             is_whole: true,
             queues_changed: queues_key != self.queues_key,
+            pauses_changed: pauses_key != self.pauses_key,
             nodes_changed: nodes_key != self.nodes_key,
             destinations_changed: destinations != self.destinations,
             actions: self.new_actions(actions).into_iter().map(|row| told("actions", &shown(row))).collect(),
         };
         self.nodes = told("nodes", &BTreeMap::from([("nodes", nodes)]));
         (self.queues, self.destinations) = (queues, destinations);
-        (self.queues_key, self.nodes_key) = (queues_key, nodes_key);
+        (self.queues_key, self.pauses_key, self.nodes_key) = (queues_key, pauses_key, nodes_key);
         Ok(looked)
     }
 
-    /// The queues that somebody may see.
-    pub(super) fn queues_told(&self, sees: impl Fn(&str) -> bool) -> String {
-        let own: Vec<&Queue> = self.queues.iter().filter(|queue| sees(&queue.name)).collect();
+    /// The queues, as somebody may see them.
+    pub(super) fn queues_told(&self, caller: &Caller) -> String {
+        let own = self.queues.iter().filter(|queue| caller.sees_queue(&queue.name));
+        let own: Vec<Queue> = own.map(|queue| queue.clone().seen_by(caller)).collect();
         told("queues", &BTreeMap::from([("queues", own)]))
     }
 
@@ -164,6 +171,11 @@ fn queues_key(queues: &[Queue]) -> String {
         )
     });
     text(&stand.collect::<Vec<_>>())
+}
+
+/// Those of their parts that a producer sees.
+fn pauses_key(queues: &[Queue]) -> String {
+    text(&queues.iter().map(|queue| (&queue.name, queue.paused, &queue.paused_at)).collect::<Vec<_>>())
 }
 
 fn nodes_key(nodes: &[Node]) -> String {

@@ -114,7 +114,7 @@ impl Subscriber {
 
     /// The whole state, as it may see it.
     fn whole(&mut self, looking: &Looking) -> String {
-        let mut text = looking.queues_told(|name| self.caller.sees_queue(name));
+        let mut text = looking.queues_told(&self.caller);
         if self.caller.views().is_ok() {
             text.push_str(&looking.nodes);
             text.push_str(&looking.destinations);
@@ -129,10 +129,12 @@ impl Subscriber {
     /// What has changed, as it may see it.
     fn changes(&mut self, looking: &Looking, looked: &Looked) -> String {
         let mut text = String::new();
-        if looked.queues_changed {
-            text.push_str(&looking.queues_told(|name| self.caller.sees_queue(name)));
+        let sees_all = self.caller.views().is_ok();
+        // That something was counted is not told to who does not see counts.
+        if if sees_all { looked.queues_changed } else { looked.pauses_changed } {
+            text.push_str(&looking.queues_told(&self.caller));
         }
-        if self.caller.views().is_ok() {
+        if sees_all {
             let parts = [
                 (looked.nodes_changed, &looking.nodes),
                 (looked.destinations_changed, &looking.destinations),
@@ -224,6 +226,12 @@ mod tests {
         assert!(whole.contains("event: queues") && !whole.contains("event: nodes"), "{whole}");
         assert_eq!(subscriber.tell(&state(), &an_action(), now), Ok(()));
         assert_eq!(read(&mut told), None);
+        let counted = Looked { queues_changed: true, ..nothing_new() };
+        assert_eq!(subscriber.tell(&state(), &counted, now), Ok(()));
+        assert_eq!(read(&mut told), None, "nor when others put something in");
+        let paused = Looked { pauses_changed: true, ..counted };
+        assert_eq!(subscriber.tell(&state(), &paused, now), Ok(()));
+        assert!(read(&mut told).expect("the queues").contains("event: queues"));
     }
 
     #[test]
