@@ -11,6 +11,7 @@ pub(crate) mod body;
 pub(crate) mod bounds;
 pub(crate) mod framing;
 pub(crate) mod limits;
+mod refusal;
 mod streams;
 mod wire;
 
@@ -21,6 +22,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -33,6 +35,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::signals::Signals;
 use body::AnswerBody;
+use framing::Fault;
 use limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
 use streams::{Streams, handed_on};
 use wire::Wire;
@@ -44,6 +47,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) trait Answers: Send + Sync + 'static {
     /// Answers one.
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
+
+    /// What is said, with the status 400, to bytes that are refused before they are a request; `None` says the status alone.
+    fn refused(&self, _: Fault) -> Option<Response<Bytes>> {
+        None
+    }
 
     /// Is told that nothing new is accepted any more, so that what only waits can end.
     fn stopping(&self) {}
@@ -152,6 +160,7 @@ async fn serve_connection<A: Answers>(
     // Held here as well, so that the count outlives every request.
     let busy = Arc::new(busy);
     let counted = Arc::clone(&busy);
+    let io = TokioIo::new(Wire::new(stream, Arc::clone(&answers), limits.body_idle));
     let service = service_fn(move |request| {
         let (answers, requests) = (Arc::clone(&answers), Arc::clone(&requests));
         let mut busy = Busy::begin(Arc::clone(&counted));
@@ -163,7 +172,6 @@ async fn serve_connection<A: Answers>(
             Ok::<_, Infallible>(response.map(|body| busy.hold(body)))
         }
     });
-    let io = TokioIo::new(Wire::new(stream, limits.body_idle));
     let builder = builder(&limits);
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut is_closing = false;

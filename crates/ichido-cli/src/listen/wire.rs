@@ -6,6 +6,7 @@
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,27 +14,33 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use super::Answers;
 use super::framing::{Framing, Refused};
+use super::refusal::Refusal;
 
 /// What the parser is given in place of all that is refused. It takes no NUL anywhere in a head or around a chunk, so
 /// it answers 400, or fails the body, and closes; and it looks at a head only once there is an empty line.
 const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// One accepted connection.
-pub(crate) struct Wire {
+pub(crate) struct Wire<A> {
     stream: TcpStream,
     framing: Framing,
     /// What is left to hand on of [`REFUSED`], once something was.
     refused: Option<&'static [u8]>,
+    /// What is said of it.
+    refusal: Option<Refusal>,
+    answers: Arc<A>,
     /// Since when a write makes no progress, as the moment at which that has gone on for too long.
     stalled: Option<Pin<Box<Sleep>>>,
     stall_max: Duration,
 }
 
-impl Wire {
+impl<A: Answers> Wire<A> {
     /// Begins to watch a connection.
-    pub(crate) fn new(stream: TcpStream, stall_max: Duration) -> Self {
-        Self { stream, framing: Framing::default(), refused: None, stalled: None, stall_max }
+    pub(crate) fn new(stream: TcpStream, answers: Arc<A>, stall_max: Duration) -> Self {
+        let framing = Framing::default();
+        Self { stream, framing, refused: None, refusal: None, answers, stalled: None, stall_max }
     }
 
     fn watched(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -49,7 +56,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl<A: Answers> AsyncRead for Wire<A> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -67,6 +74,7 @@ impl AsyncRead for Wire {
             buf.set_filled(before + good);
             // There is room for at least one byte: the refused one has just been taken out.
             hand_on(this.refused.insert(REFUSED), buf);
+            this.refusal = this.answers.refused(fault).map(Refusal::new);
         }
         Poll::Ready(Ok(()))
     }
@@ -79,10 +87,14 @@ fn hand_on(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
     *rest = later;
 }
 
-impl AsyncWrite for Wire {
+impl<A: Answers> AsyncWrite for Wire<A> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.watched(cx, written)
+        let this = &mut *self;
+        let written = match &mut this.refusal {
+            None => Pin::new(&mut this.stream).poll_write(cx, buf),
+            Some(refusal) => refusal.poll_write(&mut this.stream, cx, buf),
+        };
+        this.watched(cx, written)
     }
 
     fn poll_write_vectored(
@@ -90,6 +102,10 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.refusal.is_some() {
+            let first = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
+            return self.poll_write(cx, first);
+        }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.watched(cx, written)
     }

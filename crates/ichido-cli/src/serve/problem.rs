@@ -105,6 +105,8 @@ codes! {
     RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
     /// The path is known, and not for this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path is not for this method";
+    /// The request's bytes could be read in two ways (RFC 9112).
+    FramingInvalid = "framing_invalid", BAD_REQUEST, "It is not clear where the request ends";
     /// The request has more header fields, or more bytes of them, than are read.
     HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
     /// The request names another host than this one, and nothing but the address protects it.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse as _;
-use http::header::HeaderName;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
@@ -27,6 +28,7 @@ use super::problem::{Code, Problem};
 use super::waiting::WAITING;
 use crate::listen::Answers;
 use crate::listen::body::{AnswerBody, Timed};
+use crate::listen::framing::Fault;
 use crate::listen::limits::Limits;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -78,6 +80,27 @@ impl Answers for Server {
         // A UUID is hexadecimal digits and hyphens.
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         response.map(|body| body.map_err(Into::into).boxed_unsync())
+    }
+
+    /// Which method it was is not known, and no handler ever saw it.
+    fn refused(&self, fault: Fault) -> Option<Response<Bytes>> {
+        let problem = Problem::new(
+            Code::FramingInvalid,
+            format!(
+                "the request has {fault}, so that it is not clear where it ends; nothing was done, and the connection is closed; send it as \
+                 HTTP/1.1 says (RFC 9112)"
+            ),
+        );
+        let status = problem.code.status().as_u16();
+        let id = Uuid::now_v7().to_string();
+        metrics::counter!(REQUESTS, "method" => "other", "status" => status.to_string()).increment(1);
+        tracing::info!(status, request_id = id, "refused");
+        let mut response = Response::new(Bytes::from(problem.to_json().to_string()));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
+        Some(response)
     }
 
     fn stopping(&self) {

@@ -102,7 +102,22 @@ async fn two_lengths_are_refused_before_anything_is_read() {
     let mut client = Client::connect(server.address).await;
     let smuggled = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     client.write(smuggled).await;
-    assert_eq!(client.answer().await.status(), 400);
+    let answer = client.answer().await;
+    assert_eq!(problem(&answer), (400, "framing_invalid".to_owned()));
+    assert!(answer.json()["detail"].as_str().unwrap().contains("both Content-Length and Transfer-Encoding"));
+    assert!(answer.one("x-request-id").is_some() && answer.one("date").is_some(), "{answer:?}");
     assert!(client.reader.is_at_end().await);
+    // What came before it on the same connection is answered as ever.
+    let mut client = Client::connect(server.address).await;
+    client.write([Request::get("/livez").bytes(), smuggled.into()].concat()).await;
+    assert_eq!(client.answer().await.status(), 200);
+    assert_eq!(problem(&client.answer().await), (400, "framing_invalid".to_owned()));
+    for head in
+        ["Content-Length: 1, 1", "Transfer-Encoding: gzip", "X-A : b", "X-A: b\r\n c", "X-A: b\nX-B: c"]
+    {
+        let mut client = Client::connect(server.address).await;
+        client.write(format!("POST / HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n")).await;
+        assert_eq!(problem(&client.answer().await), (400, "framing_invalid".to_owned()), "{head:?}");
+    }
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
 }

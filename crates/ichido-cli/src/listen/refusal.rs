@@ -1,0 +1,134 @@
+//! What is said to bytes that were refused before they were a request.
+//!
+//! The parser answers them by itself, when it has said everything else: a status, and no body. What goes out in its place is the same
+//! answer with the words of the server.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Response;
+use tokio::io::AsyncWrite;
+
+/// The beginnings of the parser's answer, and the field that says that it has no body.
+const STATUS_LINES: [&[u8]; 2] = [b"HTTP/1.1 400 Bad Request\r\n", b"HTTP/1.0 400 Bad Request\r\n"];
+const NO_BODY: &[u8] = b"content-length: 0\r\n";
+
+/// The server's own words, on their way out.
+pub(super) struct Refusal {
+    words: Response<Bytes>,
+    /// The whole answer, once the parser has begun its own, and how much of it went out.
+    answer: Option<(Vec<u8>, usize)>,
+}
+
+impl Refusal {
+    pub(super) fn new(words: Response<Bytes>) -> Self {
+        Self { words, answer: None }
+    }
+
+    /// Writes what the parser wants to have written, and its own words for its answer.
+    pub(super) fn poll_write(
+        &mut self,
+        stream: &mut (impl AsyncWrite + Unpin),
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Some(begin) = own_answer(bytes) else { return Pin::new(stream).poll_write(cx, bytes) };
+        // What comes before it is an answer to another request.
+        if 0 < begin {
+            return Pin::new(stream).poll_write(cx, &bytes[..begin]);
+        }
+        let (answer, written) = self.answer.get_or_insert_with(|| (whole(bytes, &self.words), 0));
+        while *written < answer.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(cx, &answer[*written..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => *written += count,
+            }
+        }
+        Poll::Ready(Ok(bytes.len()))
+    }
+}
+
+/// Where the parser's own answer begins. It is the last thing that it ever writes, and is written at once; one that was cut apart is
+/// left as it is.
+fn own_answer(bytes: &[u8]) -> Option<usize> {
+    if !bytes.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let begin = bytes.windows(STATUS_LINES[0].len()).rposition(|part| STATUS_LINES.contains(&part))?;
+    no_body(&bytes[begin..]).map(|_| begin)
+}
+
+fn no_body(head: &[u8]) -> Option<usize> {
+    head.windows(NO_BODY.len()).position(|part| part == NO_BODY)
+}
+
+/// The parser's head with the fields and the body of the server.
+fn whole(head: &[u8], words: &Response<Bytes>) -> Vec<u8> {
+    let place = no_body(head).unwrap_or(head.len());
+    let mut answer = head[..place].to_vec();
+    for (name, value) in words.headers() {
+        answer.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    answer.extend(format!("content-length: {}\r\n", words.body().len()).bytes());
+    answer.extend(&head[(place + NO_BODY.len()).min(head.len())..]);
+    answer.extend(words.body());
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    const OWN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+    async fn written(parts: &[&[u8]], room: usize) -> Vec<u8> {
+        let words =
+            Response::builder().header("content-type", "text/plain").body(Bytes::from_static(b"two lengths"));
+        let mut refusal = Refusal::new(words.expect("a response"));
+        let (mut near, mut far) = tokio::io::duplex(room);
+        let reading = tokio::spawn(async move {
+            let mut read = Vec::new();
+            tokio::io::AsyncReadExt::read_to_end(&mut far, &mut read).await.expect("it is read");
+            read
+        });
+        for part in parts {
+            let mut left = *part;
+            while !left.is_empty() {
+                let count =
+                    poll_fn(|cx| refusal.poll_write(&mut near, cx, left)).await.expect("it is written");
+                left = &left[count..];
+            }
+        }
+        drop(near);
+        reading.await.expect("it is read")
+    }
+
+    #[tokio::test]
+    async fn the_answer_of_the_parser_has_the_words_of_the_server() {
+        let said = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 11\r\nconnection: close\r\n\r\ntwo lengths";
+        for room in [1, 10, 1_000] {
+            assert_eq!(written(&[OWN], room).await, said, "{room} at a time");
+        }
+        let before = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok".as_slice();
+        assert_eq!(
+            written(&[&[before, OWN].concat()], 1_000).await,
+            [before, said].concat(),
+            "after what was before"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_answers_of_the_server_are_left_as_they_are() {
+        for other in [
+            b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}".as_slice(),
+            b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n",
+            b"HTTP/1.1 400 Bad Request\r\ncontent-length: 4\r\n\r\n\r\n\r\n",
+        ] {
+            assert_eq!(written(&[other], 1_000).await, other);
+        }
+    }
+}
