@@ -26,6 +26,7 @@ mod schema;
 mod send;
 mod serve;
 mod signals;
+mod size;
 mod store;
 mod table;
 mod token;

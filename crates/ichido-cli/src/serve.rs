@@ -20,7 +20,7 @@ mod feed;
 mod field;
 mod health;
 mod inside;
-mod limits;
+pub(crate) mod limits;
 mod messages;
 mod openapi;
 mod operations;
@@ -97,7 +97,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let setup = Setup::find(&args).await?;
-    let ServeConfig { listen, limits } = setup.config.serve;
+    let ServeConfig { listen, limits, chosen } = setup.config.serve;
     let mut faults = Faults::default();
     let limits = args.bounds.resolve(limits, &mut faults);
     let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
@@ -123,13 +123,17 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let queues = Api::known(&setup.config);
     let api = Api {
         store: store.clone(),
+        chosen,
         admission: Admission::start(store.clone(), &queues).await,
         queues,
         destinations,
         policies,
-        waiting: Waiting::start(store.clone(), limits.connections_max / WAITERS_SHARE),
+        waiting: Waiting::start(
+            store.clone(),
+            chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE),
+        ),
         operations: Arc::clone(&operations),
-        feed: Feed::new(),
+        feed: Feed::new(chosen.listeners_max),
         batches: Places::new(limits::BATCHES_MAX, limits::BATCHES_OF_ONE_MAX),
         listings: Semaphore::new(limits::LISTINGS_MAX),
         metrics: measured,

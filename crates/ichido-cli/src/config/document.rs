@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::show::{Asked, Said};
 use crate::duration;
 use crate::faults::Faults;
+use crate::size;
 
 /// Two names that are less alike than this are not taken for a slip.
 const ALIKE_MIN: f64 = 0.8;
@@ -197,6 +198,31 @@ impl<'a> Section<'a> {
             let whole = value.as_integer()?;
             u32::from_str_radix(whole.as_str(), whole.radix()).ok().filter(|whole| range.contains(whole))
         })
+    }
+
+    /// A size in bytes: a text such as `"2 MiB"`, or a whole number.
+    pub(super) fn size(
+        &mut self,
+        name: &'static str,
+        range: RangeInclusive<usize>,
+        faults: &mut Faults,
+    ) -> Option<usize> {
+        let parsed = self.read(name, "a size, such as \"2 MiB\"", faults, |value| match value {
+            DeValue::String(text) => Some(size::parse(text)),
+            DeValue::Integer(whole) if whole.radix() == 10 => Some(size::parse(whole.as_str())),
+            _ => None,
+        })?;
+        let place = self.place(name);
+        let bytes = faults.check(&place, parsed)?;
+        if let Some(said) = self.source.asked.borrow_mut().last_mut().and_then(|asked| asked.said.as_mut()) {
+            said.value = Some(format!("{:?}", size::shown(bytes)));
+        }
+        let found = usize::try_from(bytes).ok().filter(|bytes| range.contains(bytes));
+        if found.is_none() {
+            let [first, last] = [range.start(), range.end()].map(|bytes| size::told(*bytes));
+            faults.add(place, format!("is {}; write a size from {first} to {last}", size::shown(bytes)));
+        }
+        found
     }
 
     pub(super) fn number(&mut self, name: &'static str, faults: &mut Faults) -> Option<f64> {

@@ -609,3 +609,38 @@ fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
         ],
     );
 }
+
+#[test]
+fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
+    let text = "[serve]\nbody_bytes_max = 65536\nbatch_bytes_max = \"3MiB\"\nhead_bytes_max = \"2000\"\nlisteners_max = 3\nwaiters_max = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nanswer_bytes_max = 2048\n";
+    let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__BATCH_LINES_MAX", "7".to_owned())]));
+    let traced = traced.unwrap_or_else(|faults| panic!("{faults}"));
+    let chosen = traced.config.serve.chosen;
+    assert_eq!(
+        (chosen.body_bytes_max, chosen.batch_bytes_max, chosen.head_bytes_max),
+        (65_536, 3 << 20, 2_000)
+    );
+    assert_eq!((chosen.batch_lines_max, chosen.listeners_max, chosen.waiters_max), (7, 3, 0));
+    let shown = show::text(&traced.asked, &traced.environment, None, true);
+    for line in [
+        "body_bytes_max = \"64 KiB\"  # ichido.toml:2:18\n",
+        "batch_bytes_max = \"3 MiB\"  # ichido.toml:3:19\n",
+        "head_bytes_max = \"2000\"  # ichido.toml:4:18\n",
+        "answer_bytes_max = \"2 KiB\"  # ichido.toml:10:20\n",
+        "batch_lines_max = 7  # the variable ICHIDO__SERVE__BATCH_LINES_MAX\n",
+        "headers_max = 64  # default\n",
+    ] {
+        assert!(shown.contains(line), "{line}\nin\n{shown}");
+    }
+    assert_eq!(resolved(&shown).serve.chosen.batch_bytes_max, 3 << 20, "what is shown can be given");
+    assert_problems(
+        "[serve]\nbody_bytes_max = \"5 MiB\"\nbatch_bytes_max = \"64 KB\"\nhead_bytes_max = \"1 kib\"\nheaders_max = 101\nlisteners_max = \"3\"\n",
+        &[
+            ("ichido.toml:4:18 serve.head_bytes_max", "\"1 kib\" is no size"),
+            ("ichido.toml:2:18 serve.body_bytes_max", "is 5 MiB; write a size from 1 byte to 4 MiB"),
+            ("ichido.toml:3:19 serve.batch_bytes_max", "is 64000 bytes to some and 65536 to others"),
+            ("ichido.toml:5:15 serve.headers_max", "a whole number from 8 to 100"),
+            ("ichido.toml:6:17 serve.listeners_max", "a whole number from 0 to 10000"),
+        ],
+    );
+}

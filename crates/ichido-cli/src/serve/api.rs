@@ -16,6 +16,7 @@ use super::admission::Admission;
 use super::caller::{Caller, no_queue};
 use super::destinations::KnownDestination;
 use super::feed::Feed;
+use super::limits::Chosen;
 use super::places::Places;
 use super::problem::{Code, Problem};
 use super::request::no_route;
@@ -30,6 +31,8 @@ use crate::config::{Config, Intake};
 /// What every handler may use.
 pub(super) struct Api {
     pub(super) store: Store,
+    /// How much is taken in.
+    pub(super) chosen: Chosen,
     /// The queues that this server takes messages in for.
     pub(super) queues: BTreeMap<String, Known>,
     /// Whether they take one more.

@@ -34,15 +34,15 @@ use super::answer::with_type;
 use super::api::{Api, Known};
 use super::caller::Caller;
 use super::limits::{
-    BATCH_BYTES_MAX, BATCH_LINES_MAX, BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX,
-    LINE_BYTES_MAX, LINES_A_TURN,
+    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
 };
 use super::messages::{stands, understood};
 use super::places::NoPlace;
 use super::problem::{Code, Problem};
-use super::request::{Segment, fault_of, not_encoded, parameters};
+use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
 use super::show::{ProblemDetails, href};
 use crate::accept::Offer;
+use crate::size;
 
 /// The names by which NDJSON goes.
 const TYPES: [&str; 4] =
@@ -152,7 +152,7 @@ pub(super) async fn accept_batch(
     is_ndjson(&head.headers)?;
     let _place = api.batches.take(&caller).map_err(no_place)?;
     let mut batch = Batch { api: &api, known, identity, chunk: Vec::new(), bytes: 0, results: Vec::new() };
-    let mut lines = Lines::of(body);
+    let mut lines = Lines::of(body, api.chosen);
     let broke = loop {
         match lines.next().await {
             Ok(Some(line)) => {
@@ -250,6 +250,9 @@ impl Batch<'_> {
             }
             (None, None) => return Err(shape()),
         };
+        if self.api.chosen.body_bytes_max < body.len() {
+            return Err(too_large(self.api.chosen.body_bytes_max));
+        }
         let content_type = text("content_type")?;
         let content_type = content_type.as_deref().or(type_default);
         let content_type = content_type.ok_or_else(|| {
@@ -307,6 +310,7 @@ impl Batch<'_> {
 /// The lines of a body, as they come.
 struct Lines {
     body: Body,
+    chosen: Chosen,
     buffer: BytesMut,
     /// How much of the buffer was looked at, and has no end of a line.
     looked_at: usize,
@@ -317,15 +321,15 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(body: Body) -> Self {
-        Self { body, buffer: BytesMut::new(), looked_at: 0, read_bytes: 0, is_over: false, number: 0 }
+    fn of(body: Body, chosen: Chosen) -> Self {
+        Self { body, chosen, buffer: BytesMut::new(), looked_at: 0, read_bytes: 0, is_over: false, number: 0 }
     }
 
     /// The next line that is not empty.
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             let Some(line) = self.next_of_all().await? else { return Ok(None) };
-            let most = BATCH_LINES_MAX;
+            let most = self.chosen.batch_lines_max;
             if most < self.number {
                 self.number = most;
                 return Err(Problem::new(
@@ -350,7 +354,8 @@ impl Lines {
             }
             self.looked_at = self.buffer.len();
             if LINE_BYTES_MAX < self.looked_at {
-                let detail = format!("a line has at most {LINE_BYTES_MAX} bytes; the rest was not read");
+                let detail =
+                    format!("a line has at most {}; the rest was not read", size::told(LINE_BYTES_MAX));
                 return Err(Problem::new(Code::BatchTooLarge, detail));
             }
             if self.is_over {
@@ -370,9 +375,9 @@ impl Lines {
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();
                 self.read_bytes += data.len();
-                if BATCH_BYTES_MAX < self.read_bytes {
-                    let detail =
-                        format!("a batch has at most {BATCH_BYTES_MAX} bytes; the rest was not read");
+                let most = self.chosen.batch_bytes_max;
+                if most < self.read_bytes {
+                    let detail = format!("a batch has at most {}; the rest was not read", size::told(most));
                     return Err(Problem::new(Code::BatchTooLarge, detail));
                 }
                 self.buffer.extend_from_slice(&data);

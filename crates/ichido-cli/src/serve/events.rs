@@ -20,7 +20,7 @@ use super::answer::with_type;
 use super::api::Api;
 use super::caller::Caller;
 use super::feed::NoSeat;
-use super::limits::{FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
+use super::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 use super::messages::{no_message, seen};
 use super::places::NoPlace;
 use super::problem::{Code, Problem};
@@ -60,7 +60,7 @@ pub(super) async fn listen(
     let told = api.feed.listen(caller, messages).map_err(|no_seat| match no_seat {
         NoSeat::No(NoPlace::Full) => Problem::new(
             Code::FeedFull,
-            format!("{FEED_LISTENERS_MAX} listen already, which is the most; ask again later"),
+            format!("{} listen already, which is the most; ask again later", api.chosen.listeners_max),
         )
         .after(FULL_RETRY_AFTER),
         NoSeat::No(NoPlace::OwnFull) => Problem::new(

@@ -17,9 +17,7 @@ use uuid::Uuid;
 use super::access::Access;
 use super::api::Api;
 use super::caller::Caller;
-use super::limits::{
-    FEED_BUFFERED_MAX, FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY,
-};
+use super::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
 use super::places::{NoPlace, Places};
 use look::{Looked, Looking};
 use subscriber::Subscriber;
@@ -44,12 +42,12 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(listeners_max: usize) -> Self {
         metrics::describe_gauge!(LISTENING, "Those who listen to the feed of events");
         Self {
             came: Mutex::default(),
             somebody_came: Notify::new(),
-            seats: Places::new(FEED_LISTENERS_MAX, FEED_LISTENERS_OF_ONE_MAX),
+            seats: Places::new(listeners_max, FEED_LISTENERS_OF_ONE_MAX),
             stop: watch::channel(false).0,
         }
     }

@@ -3,7 +3,7 @@
 use ichido_core::json::{Document, Form, Kind, Pointer, Value};
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
 
-use super::limits::HEAD_BYTES_MAX;
+use super::limits::FIELD_BYTES_MAX;
 use super::problem::{Code, Problem};
 
 /// What is looked for.
@@ -28,7 +28,7 @@ impl Field {
         if found.as_str().is_some_and(|text| text == self.value) {
             return true;
         }
-        Document::parse(self.value.as_bytes(), HEAD_BYTES_MAX)
+        Document::parse(self.value.as_bytes(), FIELD_BYTES_MAX)
             .is_ok_and(|wanted| are_same(found, wanted.root()))
     }
 }

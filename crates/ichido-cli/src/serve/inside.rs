@@ -37,7 +37,9 @@ pub(crate) struct Inside {
 impl Inside {
     /// On a store, with the queues of a configuration. Without one no queue is known, so that none allows a requeue.
     pub(crate) fn new(store: Store, config: Option<&Config>, by: String) -> Self {
+        let chosen = config.map(|config| config.serve.chosen).unwrap_or_default();
         let api = Api {
+            chosen,
             queues: config.map(Api::known).unwrap_or_default(),
             admission: Admission::none(),
             // What a destination promises is known here; how it is called is known to whoever calls it.
@@ -48,7 +50,7 @@ impl Inside {
             batches: Places::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
             listings: Semaphore::new(LISTINGS_MAX),
             operations: Arc::new(Running::default()),
-            feed: Feed::new(),
+            feed: Feed::new(chosen.listeners_max),
             // Nobody asks a command for its metrics.
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             worker_lives: watch::channel(false).1,

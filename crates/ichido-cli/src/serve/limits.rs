@@ -1,20 +1,61 @@
-//! How much the server takes in, and how long it waits. What an operator may choose is in [`crate::listen::bounds`].
+//! How much the server takes in, and how long it waits. What an operator may choose is [`Chosen`], and what every server that listens
+//! has to choose is in [`crate::listen::bounds`].
 
 use std::time::Duration;
 
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
 
-/// The most header fields of one request; one more is answered 431.
-pub(crate) const HEADERS_MAX: usize = 64;
-/// The most bytes of a request's target and header fields together; one more is answered 431.
-pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The largest body of a message.
-pub(crate) const BODY_BYTES_MAX: usize = REQUEST_BYTES_MAX;
+/// What an operator may choose, under `[serve]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    /// The most header fields of one request; one more is answered 431.
+    pub(crate) headers_max: usize,
+    /// The most bytes of a request's target and header fields together; one more is answered 431.
+    pub(crate) head_bytes_max: usize,
+    /// The largest body of a message.
+    pub(crate) body_bytes_max: usize,
+    /// The most lines of a batch.
+    pub(crate) batch_lines_max: usize,
+    /// The most bytes of a batch.
+    pub(crate) batch_bytes_max: usize,
+    /// The most requests that may wait for their message to end.
+    pub(crate) waiters_max: usize,
+    /// The most who listen to the feed of events at once.
+    pub(crate) listeners_max: usize,
+}
+
+impl Default for Chosen {
+    fn default() -> Self {
+        Self {
+            headers_max: 64,
+            head_bytes_max: 16 << 10,
+            body_bytes_max: BODY_BYTES_MOST,
+            batch_lines_max: 10_000,
+            batch_bytes_max: 64 << 20,
+            waiters_max: 512,
+            listeners_max: 64,
+        }
+    }
+}
+
+/// The least that may be chosen for a head: what a browser or a proxy adds must have room beside a key.
+pub(crate) const HEAD_BYTES_LEAST: usize = 1 << 10;
+pub(crate) const HEADERS_LEAST: u32 = 8;
+/// The most that may be chosen for a body: the store takes no larger one.
+pub(crate) const BODY_BYTES_MOST: usize = REQUEST_BYTES_MAX;
+/// The most that may be chosen for a batch, of which the results are kept in memory until it ends.
+pub(crate) const BATCH_LINES_MOST: u32 = 1_000_000;
+pub(crate) const BATCH_BYTES_MOST: usize = 1 << 30;
+/// The most that may be chosen for the feed: what one listener has not read takes memory.
+pub(crate) const LISTENERS_MOST: u32 = 10_000;
+/// The longest value of a field that is looked for.
+pub(crate) const FIELD_BYTES_MAX: usize = 16 << 10;
 /// The largest body that is understood where it is read; what is larger is handed to a thread that may take its time.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// The longest that a request may wait for its message to end.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
-/// One of so many requests at once may wait; more are told at once that theirs has not ended yet. So there is always room for others.
+/// One of so many requests at once may wait, whatever was chosen; more are told at once that theirs has not ended yet. So there is
+/// always room for others.
 pub(crate) const WAITERS_SHARE: usize = 2;
 /// How often those who wait are looked after, all by one statement.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -22,10 +63,6 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The longest line of a batch: a message in base64, its key, and a little more.
 pub(crate) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX / 3 * 4 + 16 * 1024;
-/// The most lines of a batch.
-pub(crate) const BATCH_LINES_MAX: usize = 10_000;
-/// The most bytes of a batch.
-pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
 /// The most batches at once: each holds a chunk and its results in memory.
 pub(crate) const BATCHES_MAX: usize = 16;
 /// The most of them with one token.
@@ -67,13 +104,11 @@ pub(crate) const OPERATIONS_STOP_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) const UNKNOWN_MAX: u32 = 100;
 /// The longest body of a kept response that is shown.
 pub(crate) const RECORD_BODY_BYTES_MAX: usize = 1 << 20;
-/// The most who listen to the feed of events at once.
-pub(crate) const FEED_LISTENERS_MAX: usize = 64;
-/// The most of them with one token.
+/// The most who listen to the feed with one token.
 pub(crate) const FEED_LISTENERS_OF_ONE_MAX: usize = 16;
-/// The most messages that one of them watches.
+/// The most messages that one listener of the feed watches.
 pub(crate) const FEED_MESSAGES_MAX: usize = 20;
-/// How often one task looks for all of them.
+/// How often one task looks for all listeners.
 pub(crate) const FEED_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How many of the watched messages are looked at whole at each look, in turn, whether they seem to have moved or not.
 pub(crate) const FEED_ROUND: usize = 10;

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
-use super::limits::{BODY_BYTES_MAX, INLINE_BYTES_MAX, WAIT_MAX};
+use super::limits::{INLINE_BYTES_MAX, WAIT_MAX};
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
@@ -82,7 +82,7 @@ pub(super) async fn accept(
     let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)?;
     not_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
-    let body = whole(&head.headers, body, BODY_BYTES_MAX).await?;
+    let body = whole(&head.headers, body, api.chosen.body_bytes_max).await?;
     let offer = Offer {
         queue: known.name.clone(),
         identity,

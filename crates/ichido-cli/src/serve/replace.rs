@@ -18,7 +18,6 @@ use uuid::Uuid;
 use super::answer::json;
 use super::api::Api;
 use super::caller::{Caller, no_queue};
-use super::limits::BODY_BYTES_MAX;
 use super::messages::{content_type, replay_marker, seen, understood};
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
@@ -65,7 +64,7 @@ pub(super) async fn replace(
         Some(_) => content_type(&head.headers)?,
         None => old.content_type.clone(),
     };
-    let body = whole(&head.headers, body, BODY_BYTES_MAX).await?;
+    let body = whole(&head.headers, body, api.chosen.body_bytes_max).await?;
     let new = made_from(&api, &old, key, content_type, Vec::from(body)).await?;
     if old.effect == Effect::Done && !although_done {
         return Err(refused(

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::problem::{Code, Problem};
 use crate::listen::body::{BodyFault, BoxError};
+use crate::size;
 
 /// The one variable segment of a path, decoded.
 pub(super) struct Segment(pub(super) String);
@@ -109,10 +110,9 @@ pub(super) async fn whole(headers: &HeaderMap, body: Body, bytes_max: usize) -> 
     }
 }
 
-fn too_large(bytes_max: usize) -> Problem {
-    let detail = format!(
-        "the body has more than {bytes_max} bytes; nothing was done; send less, or a reference to it"
-    );
+pub(super) fn too_large(bytes_max: usize) -> Problem {
+    let most = size::told(bytes_max);
+    let detail = format!("the body has more than {most}; nothing was done; send less, or a reference to it");
     Problem::new(Code::BodyTooLarge, detail)
 }
 

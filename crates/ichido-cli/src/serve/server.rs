@@ -23,13 +23,14 @@ use uuid::Uuid;
 use super::access::Access;
 use super::api::{Api, is_public, router};
 use super::feed;
-use super::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
+use super::limits::Chosen;
 use super::problem::{Code, Problem};
 use super::waiting::WAITING;
 use crate::listen::Answers;
 use crate::listen::body::{AnswerBody, Timed};
 use crate::listen::framing::Fault;
 use crate::listen::limits::Limits;
+use crate::size;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How many are being answered.
@@ -56,7 +57,7 @@ impl Server {
 
     async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
         let (mut head, body) = request.into_parts();
-        check_head(&head)?;
+        check_head(&head, self.api.chosen)?;
         if !is_public(head.uri.path()) {
             let caller = self.access.admit(&head.method, &head.uri, &head.headers).await?;
             head.extensions.insert(caller);
@@ -134,12 +135,14 @@ pub(super) fn describe_metrics() {
 }
 
 /// The listening has wider bounds of its own, whose answers have no body.
-fn check_head(head: &Parts) -> Result<(), Problem> {
+fn check_head(head: &Parts, chosen: Chosen) -> Result<(), Problem> {
     let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
-    if HEADERS_MAX < head.headers.len() || HEAD_BYTES_MAX < fields + target {
+    let Chosen { headers_max, head_bytes_max, .. } = chosen;
+    if headers_max < head.headers.len() || head_bytes_max < fields + target {
         let detail = format!(
-            "a request has at most {HEADERS_MAX} header fields and {HEAD_BYTES_MAX} bytes of them; send fewer"
+            "a request has at most {headers_max} header fields and {} of them; send fewer",
+            size::told(head_bytes_max)
         );
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }

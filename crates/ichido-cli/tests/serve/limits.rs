@@ -121,3 +121,51 @@ async fn two_lengths_are_refused_before_anything_is_read() {
     }
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
 }
+
+/// What an operator chose under `[serve]` is what holds, and its refusals say so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
+    let place = Place::new(On::Sqlite).await;
+    let chosen = "[serve]\nheaders_max = 8\nhead_bytes_max = \"2 KiB\"\nbody_bytes_max = \"1 KiB\"\nbatch_lines_max = 2\nbatch_bytes_max = \"8 KiB\"\nwaiters_max = 0\nlisteners_max = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"p\"\n";
+    std::fs::write(place.folder.path().join("ichido.toml"), chosen).unwrap();
+    let server = place.serve(&[]);
+    let many =
+        (0..8).fold(Request::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
+    assert_eq!(problem(&server.send(&many).await), (431, "head_too_large".to_owned()));
+    let large = Request::get("/livez").field("x-large", &"a".repeat(2 << 10));
+    assert_eq!(problem(&server.send(&large).await), (431, "head_too_large".to_owned()));
+    let put = |key: &str, bytes: usize| {
+        Request::post("/v1/queues/demo/messages?wait=30s").key(key).body("x".repeat(bytes))
+    };
+    let refused = server.send(&put("a", 1025)).await;
+    assert_eq!(problem(&refused), (413, "body_too_large".to_owned()));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("more than 1 KiB"), "{}", refused.json());
+    // There is no place to wait at, so that it is told at once that it has not ended.
+    assert_eq!(server.send(&put("a", 1024)).await.status(), 202);
+
+    let batch = |lines: &[String]| {
+        let batch = Request::post("/v1/queues/demo/messages:batch");
+        batch.field("Content-Type", "application/x-ndjson").body(lines.join("\n"))
+    };
+    let line = |key: &str, bytes: usize| format!("{{\"key\":\"{key}\",\"body\":\"{}\"}}", "x".repeat(bytes));
+    let statuses = |text: &str| -> Vec<(u64, String)> {
+        let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+        lines
+            .map(|line| {
+                (line["status"].as_u64().unwrap(), line["code"].as_str().unwrap_or_default().to_owned())
+            })
+            .collect()
+    };
+    let answer = server.send(&batch(&[line("b", 9), line("c", 1023), line("d", 9)])).await;
+    assert_eq!(
+        statuses(answer.text()),
+        [(201, String::new()), (413, "body_too_large".to_owned()), (413, "batch_too_large".to_owned())]
+    );
+    let answer = server.send(&batch(&[line("e", 9), line("f", 9 << 10)])).await;
+    assert!(answer.text().contains("a batch has at most 8 KiB"), "{}", answer.text());
+
+    let mut first = Client::connect(server.address).await;
+    first.write(Request::get("/v1/events").bytes()).await;
+    assert_eq!(first.reader.head().await.expect("an answer").expect("an answer").status(), 200);
+    assert_eq!(problem(&server.send(&Request::get("/v1/events")).await), (503, "feed_full".to_owned()));
+}

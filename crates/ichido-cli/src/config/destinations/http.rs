@@ -211,9 +211,7 @@ fn bounds(section: &mut Section<'_>, settings: &mut HttpSettings, faults: &mut F
             *part = total.min(*part);
         }
     }
-    let most = u32::try_from(ANSWER_BYTES_MAX).unwrap_or(u32::MAX);
-    let bytes =
-        section.count("answer_bytes_max", 1..=most, faults).and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = section.size("answer_bytes_max", 1..=ANSWER_BYTES_MAX, faults);
     settings.answer_bytes_max = bytes.unwrap_or(settings.answer_bytes_max);
 }
 
