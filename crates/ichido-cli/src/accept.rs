@@ -2,6 +2,7 @@
 //!
 //! Guarantee: two bodies under one key count as one request exactly when they mean the same: JSON by its canonical form, all else by
 //! its bytes. What is stored are the caller's bytes. JSON that two readers could understand in two ways is refused with the place.
+//! A queue's schema is for what is new: a request that was taken once is answered as it was then, whatever the schema says now.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,8 +10,10 @@ use std::sync::Arc;
 use ichido_core::digest::{BodyRules, Digest, is_json};
 use ichido_core::json::{JsonError, LineColumn};
 use ichido_core::key::IdempotencyKey;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
 use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX, REQUEST_BYTES_MAX};
-use ichido_store::message::{NewMessage, QueueName};
+use ichido_store::message::{Enqueued, MessageFilter, NewMessage, QueueName};
 
 use crate::body_key;
 use crate::schema::{Broken, Schema};
@@ -59,8 +62,15 @@ pub(crate) enum Refused {
     Schema(Broken),
 }
 
-/// The message, ready to be put in.
-pub(crate) fn message(offer: Offer) -> Result<NewMessage, Refused> {
+/// An offer that was understood.
+pub(crate) struct Understood {
+    pub(crate) message: NewMessage,
+    /// Why the queue's schema does not let it in as something new. What stands under its key is asked for first: [`standing`].
+    pub(crate) misfit: Option<Refused>,
+}
+
+/// The message, ready to be put in where it fits.
+pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
     let Offer { queue, identity, key, content_type, body, trace, tries, schema } = offer;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(Refused::Identity);
@@ -74,15 +84,28 @@ pub(crate) fn message(offer: Offer) -> Result<NewMessage, Refused> {
     body_key::agrees(&key, &body).map_err(|_| Refused::KeyDisagrees)?;
     let digest = digest(&content_type, &body)
         .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
-    if let Some(schema) = schema {
-        fits(&schema, &content_type, &body)?;
-    }
+    let misfit = schema.and_then(|schema| fits(&schema, &content_type, &body).err());
     let mut message = NewMessage::new(queue, &identity, key, body);
     message.digest = digest;
     message.content_type = content_type;
     message.trace = trace;
     message.tries_allowed = tries;
-    Ok(message)
+    Ok(Understood { message, misfit })
+}
+
+/// What putting a message in would say if its key was used before; `None` where it was not.
+pub(crate) async fn standing(store: &Store, message: &NewMessage) -> Result<Option<Enqueued>, StoreError> {
+    let filter = MessageFilter {
+        queue: Some(message.queue.clone()),
+        identity: Some(message.identity.clone()),
+        key: Some(message.key.clone()),
+        ..MessageFilter::default()
+    };
+    let found = store.message_list(&filter, 1).await?.pop();
+    Ok(found.map(|found| match found.request_digest == message.digest {
+        true => Enqueued::Same { id: found.id },
+        false => Enqueued::Different { id: found.id },
+    }))
 }
 
 /// The digest of a request (SPEC C9): canonical for JSON, by its bytes for all else. JSON of doubtful meaning is refused.
@@ -127,6 +150,7 @@ mod tests {
             tries: NonZeroU32::MIN,
             schema: None,
         })
+        .map(|understood| understood.message)
     }
 
     #[test]

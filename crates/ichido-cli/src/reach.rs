@@ -18,7 +18,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use address::Address;
-pub(crate) use end::gave_up;
+pub(crate) use end::{gave_up, redirected};
 
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;

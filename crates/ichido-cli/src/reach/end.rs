@@ -1,5 +1,6 @@
 //! What an answer means for the command that asked.
 
+use http::header::LOCATION;
 use ichido_client::next::Why;
 use ichido_client::{Answer, Last, Outcome};
 use ichido_core::boundary::report::visible;
@@ -15,7 +16,11 @@ pub(super) fn taken(command: &'static str, answer: Answer) -> Result<Answer, Exi
         return if answer.is_whole { Ok(answer) } else { Err(not_understood("it is longer than is read")) };
     }
     let problem = answer.problem();
-    let told = problem.detail.or(problem.title).unwrap_or_else(|| format!("the server answered {status}"));
+    let told = problem
+        .detail
+        .or(problem.title)
+        .or_else(|| redirected(&answer))
+        .unwrap_or_else(|| format!("the server answered {status}"));
     let told = visible(&told);
     Err(match status {
         400 | 422 => {
@@ -66,9 +71,82 @@ pub(crate) fn gave_up(why: Why, last: &Last) -> String {
     format!("{seen}; {why}")
 }
 
+/// What is said of a redirect: where it leads, and what to do. `None` where the answer is none.
+///
+/// None is followed: a request with a key and a token goes where it was sent to, and nowhere that an answer names.
+pub(crate) fn redirected(answer: &Answer) -> Option<String> {
+    if !(300..400).contains(&answer.status) {
+        return None;
+    }
+    let whereto = answer.headers.get(LOCATION).and_then(|place| place.to_str().ok());
+    let Some(place) = whereto.map(without_secrets) else {
+        return Some(format!(
+            "the server answered {}, a redirect that says not where to; it is not followed: give the server's own address by --server",
+            answer.status
+        ));
+    };
+    // What stands before our paths is where a server is.
+    let server = place.split_once("/v1/").map(|(server, _)| server).filter(|server| server.contains("://"));
+    let mend = match server {
+        Some(server) => format!("if that is the server, say --server {server}"),
+        None => "give the server's own address by --server; a proxy before it may ask for a login, or move http to https".to_owned(),
+    };
+    Some(format!(
+        "the server answered {}, a redirect to {place}, which is not followed; {mend}",
+        answer.status
+    ))
+}
+
+/// An address without its query and without a user's name and password.
+fn without_secrets(address: &str) -> String {
+    let plain = address.split(['?', '#']).next().unwrap_or_default();
+    match plain.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+            format!("{scheme}://{host}{path}")
+        }
+        None => plain.to_owned(),
+    }
+}
+
 /// The answer is none of an Ichido server, or of one that is much newer.
 pub(super) fn not_understood(why: impl std::fmt::Display) -> Exit {
     Exit::Failed(format!(
         "the answer is not understood: {why}; is it an Ichido server of this version that is at this address?"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    fn told(status: u16, location: Option<&'static str>) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        headers.extend(location.map(|place| (LOCATION, HeaderValue::from_static(place))));
+        redirected(&Answer { status, headers, body: Bytes::new(), is_whole: true })
+    }
+
+    #[test]
+    fn a_redirect_says_where_to_and_how_to_mend_it_and_no_secret() {
+        let moved =
+            told(308, Some("https://ann:s3cret@ichido.test/base/v1/queues/orders/messages?token=s3cret"));
+        assert_eq!(
+            moved.as_deref(),
+            Some(
+                "the server answered 308, a redirect to https://ichido.test/base/v1/queues/orders/messages, which is not followed; if \
+                 that is the server, say --server https://ichido.test/base"
+            )
+        );
+        let login = told(302, Some("/login?next=%2F")).unwrap();
+        assert!(
+            login.contains("a redirect to /login, which is not followed; give the server's own address"),
+            "{login}"
+        );
+        assert!(told(301, None).unwrap().contains("says not where to"));
+        assert_eq!((told(200, None), told(404, Some("/"))), (None, None));
+    }
 }

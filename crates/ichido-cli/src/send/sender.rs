@@ -15,8 +15,8 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, QueueName};
 
 use super::came::{About, Came, Refused};
-use crate::accept::{self, Offer};
-use crate::reach::gave_up;
+use crate::accept::{self, Offer, Understood};
+use crate::reach::{gave_up, redirected};
 use crate::schema::Schema;
 
 /// For whom, as a server is told.
@@ -70,7 +70,14 @@ impl Sender {
                     schema: schema.clone(),
                 };
                 match accept::message(offer) {
-                    Ok(message) => of_store(store.message_enqueue(message).await),
+                    Ok(Understood { message, misfit: None }) => {
+                        of_store(store.message_enqueue(message).await)
+                    }
+                    // What was taken before the schema was as it is now stands.
+                    Ok(Understood { message, misfit: Some(misfit) }) => {
+                        let found = accept::standing(store, &message).await.transpose();
+                        found.map_or_else(|| Came::Refused(not_taken(&misfit)), of_store)
+                    }
                     Err(refused) => Came::Refused(not_taken(&refused)),
                 }
             }
@@ -130,7 +137,7 @@ fn refusal(answer: &Answer) -> Refused {
         (300..=399 | 401 | 403 | 404 | 405 | 415, _) | (_, Some("identity_invalid")) => About::All,
         _ => About::Message,
     };
-    let detail = problem.detail.or(problem.title);
+    let detail = problem.detail.or(problem.title).or_else(|| redirected(answer));
     let detail = detail.unwrap_or_else(|| format!("the server answered {}", answer.status));
     Refused { code: problem.code, detail, about }
 }

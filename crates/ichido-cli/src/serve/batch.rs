@@ -36,12 +36,12 @@ use super::caller::Caller;
 use super::limits::{
     BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
 };
-use super::messages::{stands, understood};
+use super::messages::{stands, stood, understood};
 use super::places::NoPlace;
 use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
 use super::show::{ProblemDetails, href};
-use crate::accept::Offer;
+use crate::accept::{Offer, Understood};
 use crate::size;
 
 /// The names by which NDJSON goes.
@@ -204,22 +204,35 @@ struct Batch<'a> {
     known: &'a Known,
     identity: String,
     /// What was read and not put in yet, with the numbers of its lines.
-    chunk: Vec<(usize, Result<NewMessage, Problem>)>,
+    chunk: Vec<(usize, Taken)>,
     bytes: usize,
     results: Vec<u8>,
 }
 
+/// A line that was read.
+enum Taken {
+    /// It is put in with the others.
+    New(Box<NewMessage>),
+    /// What came of it is known.
+    Known(Result<(Uuid, bool), Problem>),
+}
+
 impl Batch<'_> {
     async fn take(&mut self, number: usize, line: &[u8]) {
-        let message = match self.offer(line) {
-            Ok(offer) => understood(offer).await,
-            Err(problem) => Err(problem),
-        };
+        let taken = self.taken(line).await.unwrap_or_else(|problem| Taken::Known(Err(problem)));
         self.bytes += line.len();
-        self.chunk.push((number, message));
+        self.chunk.push((number, taken));
         if CHUNK_LINES_MAX <= self.chunk.len() || CHUNK_BYTES_MAX <= self.bytes {
             self.put_in().await;
         }
+    }
+
+    async fn taken(&self, line: &[u8]) -> Result<Taken, Problem> {
+        let Understood { message, misfit } = understood(self.offer(line)?).await?;
+        Ok(match misfit {
+            Some(misfit) => Taken::Known(stood(self.api, &message, &misfit).await),
+            None => Taken::New(Box::new(message)),
+        })
     }
 
     fn offer(&self, line: &[u8]) -> Result<Offer, Problem> {
@@ -276,19 +289,25 @@ impl Batch<'_> {
         let mut messages = Vec::new();
         let mut kept = Vec::new();
         let mut rooms = Vec::new();
-        for (number, message) in std::mem::take(&mut self.chunk) {
-            let entered = message.and_then(|message| {
-                rooms.push(self.api.admission.enter(self.known.name.as_str())?);
-                messages.push(message);
-                Ok(())
-            });
-            kept.push((number, entered.err()));
+        for (number, taken) in std::mem::take(&mut self.chunk) {
+            let known = match taken {
+                Taken::Known(known) => Some(known),
+                Taken::New(message) => match self.api.admission.enter(self.known.name.as_str()) {
+                    Ok(room) => {
+                        rooms.push(room);
+                        messages.push(*message);
+                        None
+                    }
+                    Err(problem) => Some(Err(problem)),
+                },
+            };
+            kept.push((number, known));
         }
         let mut enqueued = self.api.store.messages_enqueue(messages).await.into_iter();
         drop(rooms);
-        for (number, problem) in kept {
-            let ended = match problem {
-                Some(problem) => Err(problem),
+        for (number, known) in kept {
+            let ended = match known {
+                Some(known) => known,
                 None => match enqueued.next() {
                     Some(Ok(enqueued)) => stands(enqueued),
                     Some(Err(error)) => Err(Problem::of_store(&error)),

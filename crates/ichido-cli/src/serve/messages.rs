@@ -29,7 +29,7 @@ use super::limits::{INLINE_BYTES_MAX, WAIT_MAX};
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
-use crate::accept::{Offer, message};
+use crate::accept::{Offer, Refused, Understood, message, standing};
 use crate::duration;
 
 /// The media type of a body that says none (RFC 9110).
@@ -93,12 +93,17 @@ pub(super) async fn accept(
         tries: known.tries,
         schema: known.intake.schema.clone(),
     };
-    let message = understood(offer).await?;
+    let Understood { message, misfit } = understood(offer).await?;
     let digest = message.digest.to_string();
-    let room = api.admission.enter(&queue)?;
-    let enqueued = api.store.message_enqueue(message).await.map_err(|error| Problem::of_store(&error))?;
-    drop(room);
-    let (id, is_replay) = stands(enqueued)?;
+    let (id, is_replay) = match misfit {
+        Some(misfit) => stood(&api, &message, &misfit).await?,
+        None => {
+            let room = api.admission.enter(&queue)?;
+            let enqueued = api.store.message_enqueue(message).await;
+            drop(room);
+            stands(enqueued.map_err(|error| Problem::of_store(&error))?)?
+        }
+    };
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match wait {
         None => json(StatusCode::CREATED, &accepted),
@@ -147,8 +152,20 @@ pub(super) fn stands(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
     }
 }
 
+/// The message under the key of one that does not fit the queue's schema: what was taken before the schema was as it is now stands.
+pub(super) async fn stood(
+    api: &Api,
+    message: &NewMessage,
+    misfit: &Refused,
+) -> Result<(Uuid, bool), Problem> {
+    match standing(&api.store, message).await.map_err(|error| Problem::of_store(&error))? {
+        Some(enqueued) => stands(enqueued),
+        None => Err(Problem::of_offer(misfit)),
+    }
+}
+
 /// The offer as a message; large ones are understood aside, so that nobody else waits for them.
-pub(super) async fn understood(offer: Offer) -> Result<NewMessage, Problem> {
+pub(super) async fn understood(offer: Offer) -> Result<Understood, Problem> {
     let understood = if offer.body.len() <= INLINE_BYTES_MAX {
         message(offer)
     } else {

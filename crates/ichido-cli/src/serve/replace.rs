@@ -23,7 +23,7 @@ use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, ProblemDetails, href};
 use super::steps::{note, of_store, refused, refused_for};
-use crate::accept::Offer;
+use crate::accept::{Offer, Understood};
 
 /// Makes a new message from a dead one, with another request and a new key.
 ///
@@ -65,7 +65,15 @@ pub(super) async fn replace(
         None => old.content_type.clone(),
     };
     let body = whole(&head.headers, body, api.chosen.body_bytes_max).await?;
-    let new = made_from(&api, &old, key, content_type, Vec::from(body)).await?;
+    let Understood { message: new, misfit } =
+        made_from(&api, &old, key, content_type, Vec::from(body)).await?;
+    if let Some(misfit) = misfit {
+        // One that was made before the schema was as it is now stands.
+        let found = under_key(&api, &new).await?;
+        if !found.is_some_and(|found| is_made(&found, &old, &new)) {
+            return Err(Problem::of_offer(&misfit));
+        }
+    }
     if old.effect == Effect::Done && !although_done {
         return Err(refused(
             "was_done",
@@ -81,9 +89,7 @@ pub(super) async fn replace(
     let (accepted, is_replay) = match replaced.map_err(|error| Problem::of_store(&error))? {
         Replaced::By { id, .. } => (accepted(id), false),
         refusal => match under_key(&api, &new).await? {
-            Some(found) if found.made_from == Some(old.id) && found.request_digest == new.digest => {
-                (accepted(found.id), true)
-            }
+            Some(found) if is_made(&found, &old, &new) => (accepted(found.id), true),
             found => return Err(why_not(refusal, found.as_ref())),
         },
     };
@@ -111,7 +117,7 @@ async fn made_from(
     key: IdempotencyKey,
     content_type: String,
     body: Vec<u8>,
-) -> Result<NewMessage, Problem> {
+) -> Result<Understood, Problem> {
     let offer = Offer {
         // A row's queue is a name, and it was allowed a try: it was put in.
         queue: QueueName::parse(&old.queue).ok_or_else(no_queue)?,
@@ -123,8 +129,13 @@ async fn made_from(
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         schema: api.queues.get(&old.queue).and_then(|known| known.intake.schema.clone()),
     };
-    let new = understood(offer).await?;
-    Ok(NewMessage { priority: old.priority, ..new })
+    let Understood { message, misfit } = understood(offer).await?;
+    Ok(Understood { message: NewMessage { priority: old.priority, ..message }, misfit })
+}
+
+/// Whether it is the one that was asked for, made from the old one.
+fn is_made(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
+    found.made_from == Some(old.id) && found.request_digest == new.digest
 }
 
 /// What stands under the new one's key.

@@ -154,3 +154,19 @@ fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
         assert_eq!(run(command, "{}").code, Some(2), "{flags:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_is_not_followed_and_says_where_to_and_how_to_mend_it() {
+    for status in [301, 302, 307, 308] {
+        let to = "https://ichido.test/v1/queues/orders/messages?token=s3cret";
+        let (folder, server) = (folder::fresh(), Server::start(move |_, _| Act::Redirect(status, to)).await);
+        let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+        let expected = format!(
+            "the server answered {status}, a redirect to https://ichido.test/v1/queues/orders/messages, which is not followed; if that is the \
+             server, say --server https://ichido.test"
+        );
+        assert!(refused.err.contains(&expected) && !refused.err.contains("s3cret"), "{refused:?}");
+        assert_eq!(server.seen().len(), 1, "it is not asked for again");
+    }
+}

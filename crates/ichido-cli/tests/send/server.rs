@@ -21,6 +21,8 @@ pub(crate) enum Act {
     AcceptAndReset,
     /// Does nothing, and answers with this status and a problem of this code.
     Refuse(u16, &'static str),
+    /// Does nothing, and says where else to go.
+    Redirect(u16, &'static str),
     /// Does nothing, and answers that a message stands under this key.
     About(&'static str),
     /// Does nothing, and says nothing for ever.
@@ -119,6 +121,11 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Book>
             let answer = match act {
                 Act::Accept | Act::AcceptAndReset => accept(&mut book, &request),
                 Act::Refuse(status, code) => problem(status, code),
+                Act::Redirect(status, location) => {
+                    format!(
+                        "HTTP/1.1 {status} Elsewhere\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+                    )
+                }
                 Act::About(key) => {
                     let body =
                         format!(r#"{{"id":"id-of-another","queue":"orders","idempotency_key":"{key}"}}"#);
@@ -136,7 +143,9 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Book>
                 return;
             }
             // Whoever asked may have gone.
-            Act::Accept | Act::Refuse(..) | Act::About(_) => drop(stream.write_all(answer.as_bytes()).await),
+            Act::Accept | Act::Refuse(..) | Act::Redirect(..) | Act::About(_) => {
+                drop(stream.write_all(answer.as_bytes()).await)
+            }
         }
     }
 }

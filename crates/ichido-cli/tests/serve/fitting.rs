@@ -14,14 +14,18 @@ const SCHEMA: &str = r#"{
 
 /// A queue with a schema, paused, so that what stands in it stays.
 async fn serve(place: &Place) -> Server {
-    place.folder.write("order.json", SCHEMA);
+    let server = serve_with(place, SCHEMA);
+    assert_eq!(server.post("/v1/queues/orders/pause").await.status(), 200);
+    server
+}
+
+fn serve_with(place: &Place, schema: &str) -> Server {
+    place.folder.write("order.json", schema);
     place.folder.write(
         "ichido.toml",
         "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\nschema = \"order.json\"\n",
     );
-    let server = place.serve(&[]);
-    assert_eq!(server.post("/v1/queues/orders/pause").await.status(), 200);
-    server
+    place.serve(&[])
 }
 
 fn put(key: &str, body: &str) -> Request {
@@ -80,5 +84,30 @@ on_both! {
         assert_eq!((code, err.contains("1 new, 0 same, 1 refused")), (Some(1), true), "{out}{err}");
         assert!(out.contains("refused line 2: schema_broken: the body does not fit") && out.contains("\"symbol\" is a required property"), "{out}");
         assert_eq!(queued(&server).await, 1);
+    }
+
+    async fn what_was_taken_before_the_schema_changed_gets_its_first_answer_again(place) {
+        let server = serve(&place).await;
+        let first = server.send(&put("k", r#"{"symbol":"ACME"}"#)).await;
+        assert_eq!(first.status(), 201);
+        drop(server);
+        // From now on it takes numbers alone.
+        let server = serve_with(&place, &SCHEMA.replace("\"string\" }", "\"number\" }"));
+        let again = server.send(&put("k", r#"{ "symbol" : "ACME" }"#)).await;
+        assert_eq!((again.status(), again.one("idempotency-replayed")), (201, Some("true")), "{again:?}");
+        assert_eq!(again.body, first.body);
+        // Another request under the key is that, and not a misfit; a key that nobody used is free for what fits.
+        assert_eq!(problem(&server.send(&put("k", r#"{"symbol":"B"}"#)).await), (409, "key_conflict".to_owned()));
+        assert_eq!(problem(&server.send(&put("k2", r#"{"symbol":"ACME"}"#)).await), (422, "schema_broken".to_owned()));
+        let lines = "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k2\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k3\",\"body\":{\"symbol\":3}}\n";
+        let batch = Request::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
+        let answer = server.send(&batch.body(lines)).await;
+        let results: Vec<Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&results[0]["status"], &results[0]["replayed"], &results[0]["id"]), (&json!(201), &json!(true), &first.json()["id"]));
+        assert_eq!((&results[1]["code"], &results[2]["replayed"]), (&json!("schema_broken"), &json!(false)));
+        place.folder.write("lines", lines);
+        let (code, out, err) = place.run(&["send", "orders", "--ndjson", "lines"]);
+        assert_eq!((code, err.contains("0 new, 2 same, 1 refused")), (Some(1), true), "{out}{err}");
+        assert_eq!(queued(&server).await, 2);
     }
 }
