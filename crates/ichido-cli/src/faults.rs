@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ichido_core::boundary::report::visible;
+use serde_json::{Value, json};
 
 /// What is wrong, one finding after another.
 #[derive(Debug, Default)]
@@ -33,6 +34,12 @@ impl Faults {
         for Fault { place, what } in others.0 {
             self.add(place, what);
         }
+    }
+
+    /// For programs: each with its place.
+    pub(crate) fn for_programs(&self) -> Value {
+        let problem = |Fault { place, what }: &Fault| json!({ "place": place, "what": what });
+        json!({ "problems": self.0.iter().map(problem).collect::<Vec<_>>() })
     }
 
     /// What was built, if nothing is wrong with it.

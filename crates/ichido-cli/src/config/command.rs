@@ -1,15 +1,23 @@
-//! `ichido config`: writes the commented file, and says what is wrong with one.
+//! `ichido config`: writes the commented file, shows what holds, and says what is wrong with one.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use ichido::worker::Queue;
 use ichido_core::retry::Guarantee;
+use serde_json::{Value, json};
 
-use super::{Config, DEFAULT_FILE, FILE_NAME, load, load_traced, show};
+use super::show::Over;
+use super::{Config, DEFAULT_FILE, Described, FILE_NAME, load, load_traced, show};
+use crate::duration;
 use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::listen::bounds::Bounds;
+use crate::listen::limits::Limits;
 use crate::out;
 use crate::store::sqlite_file;
 use crate::table::table;
@@ -22,6 +30,9 @@ const STORE: &str = "ICHIDO_STORE";
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
+    /// One JSON object, for programs
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,6 +56,13 @@ enum Command {
         )]
         store: Option<String>,
 
+        /// Where a server listens, as `ichido serve` takes it
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<SocketAddr>,
+
+        #[command(flatten)]
+        bounds: Box<Bounds>,
+
         /// Say beside each who said it: a line of the file, a variable, a flag, or nobody
         #[arg(long)]
         origin: bool,
@@ -59,27 +77,64 @@ enum Command {
 
 /// Does as it is told.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
-    let text = match &args.command {
-        Command::Init { file } if file.as_os_str() == "-" => DEFAULT_FILE.to_owned(),
-        Command::Init { file } => init(file)?,
-        Command::Show { file, store, origin } => {
-            let traced =
-                load_traced(file).map_err(|faults| Exit::Misconfigured { command: "config show", faults })?;
-            let by_variable = || std::env::var(STORE).ok().filter(|url| !url.is_empty());
-            let by_flag = store.clone().map(|url| (url, "the flag --store"));
-            let store = by_flag.or_else(|| by_variable().map(|url| (url, "the variable ICHIDO_STORE")));
-            show::text(&traced.asked, &traced.environment, store.as_ref(), *origin)
+    match &args.command {
+        // The file itself, for whoever reads it.
+        Command::Init { file } if file.as_os_str() == "-" => out::say(DEFAULT_FILE),
+        Command::Init { file } => {
+            init(file)?;
+            let shown = file.display();
+            if args.json {
+                return out::line(json!({ "written": shown.to_string() }));
+            }
+            out::line(format_args!(
+                "{shown} is written; `ichido config check {shown}` tells what it comes to"
+            ))
+        }
+        Command::Show { file, store, listen, bounds, origin } => {
+            let misconfigured = |faults| Exit::Misconfigured { command: "config show", faults };
+            let traced = load_traced(file).map_err(misconfigured)?;
+            let over = over(store.as_deref(), *listen, bounds).map_err(misconfigured)?;
+            let shown = show::shown(&traced.asked, &traced.environment, &over);
+            if args.json { out::line(show::json(&shown)) } else { out::say(&show::text(&shown, *origin)) }
         }
         Command::Check { file } => {
-            let config =
-                load(file).map_err(|faults| Exit::Misconfigured { command: "config check", faults })?;
-            told(&config)
+            let checked = load(file);
+            if args.json {
+                out::line(checked.as_ref().map_or_else(Faults::for_programs, as_json))?;
+            }
+            let config = checked.map_err(|faults| Exit::Misconfigured { command: "config check", faults })?;
+            if args.json { Ok(()) } else { out::say(&told(&config)) }
         }
-    };
-    out::say(&text)
+    }
 }
 
-fn init(file: &Path) -> Result<String, Exit> {
+/// What flags say over the file, and a variable that stands for one.
+fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
+    let mut faults = Faults::default();
+    let resolved = bounds.resolve(Limits::default(), &mut faults);
+    faults.or(resolved)?;
+    let by_variable = std::env::var(STORE).ok().filter(|url| !url.is_empty());
+    let store = match (store, &by_variable) {
+        (Some(url), _) => Some(Over::store(url, "the flag --store")),
+        (None, Some(url)) => Some(Over::store(url, "the variable ICHIDO_STORE")),
+        (None, None) => None,
+    };
+    let text =
+        |path, by, text: Option<String>| text.map(|text| Over { path, value: format!("{text:?}"), by });
+    let count = |path, by, text: Option<&String>| text.map(|text| Over { path, value: text.clone(), by });
+    let all = [
+        store,
+        text("serve.listen", "the flag --listen", listen.map(|address| address.to_string())),
+        count("serve.connections_max", "the flag --connections-max", bounds.connections_max.as_ref()),
+        text("serve.head_timeout", "the flag --head-timeout", bounds.head_timeout.clone()),
+        text("serve.body_idle_timeout", "the flag --body-idle-timeout", bounds.body_idle_timeout.clone()),
+        text("serve.body_timeout", "the flag --body-timeout", bounds.body_timeout.clone()),
+        text("serve.drain_timeout", "the flag --drain-timeout", bounds.drain_timeout.clone()),
+    ];
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn init(file: &Path) -> Result<(), Exit> {
     let shown = file.display();
     let made = OpenOptions::new().write(true).create_new(true).open(file);
     let written = made.and_then(|mut made| {
@@ -87,7 +142,7 @@ fn init(file: &Path) -> Result<String, Exit> {
         made.sync_all()
     });
     match written {
-        Ok(()) => Ok(format!("{shown} is written; `ichido config check {shown}` tells what it comes to\n")),
+        Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Exit::Failed(format!(
             "{shown} is there already, and stays as it is; name another file, or -"
         ))),
@@ -95,19 +150,70 @@ fn init(file: &Path) -> Result<String, Exit> {
     }
 }
 
-/// What a configuration comes to, without a secret.
-fn told(config: &Config) -> String {
-    let mut out = String::new();
-    let url = config.store.url.as_deref();
-    let store = match (url, url.and_then(sqlite_file)) {
-        (_, Some(file)) => {
+/// Where things are kept, without a secret.
+fn kept(config: &Config) -> Option<String> {
+    let url = config.store.url.as_deref()?;
+    Some(match sqlite_file(url) {
+        Some(file) => {
             let whole = std::path::absolute(file);
             format!("SQLite, {}", whole.as_deref().unwrap_or(file).display())
         }
         // The address may hold a password.
-        (Some(_), None) => "PostgreSQL".to_owned(),
-        (None, None) => "none; give one by --store or ICHIDO_STORE".to_owned(),
+        None => "PostgreSQL".to_owned(),
+    })
+}
+
+/// What a configuration comes to, for programs.
+fn as_json(config: &Config) -> Value {
+    let worker = &config.worker;
+    let queue = |queue: &Queue| {
+        json!({
+            "name": queue.name,
+            "destination": queue.destination,
+            "parallelism": queue.parallelism,
+            "batch_size": queue.batch_size,
+            "retries_max": queue.retry.tries.get() - 1,
+            "lease": duration::shown(queue.lease),
+            "requeue": queue.requeue,
+        })
     };
+    let destination = |described: &Described| {
+        let (honours_key, keeps_keys_for, repeatable) = match described.guarantee() {
+            Some(Guarantee::HonoursKeys { keeps_for }) => (Some(true), Some(keeps_for), Some(false)),
+            Some(Guarantee::Repeatable) => (Some(false), None, Some(true)),
+            Some(Guarantee::Nothing) => (Some(false), None, Some(false)),
+            // A stream honours keys for as long as it says itself.
+            None => (Some(true), None, None),
+        };
+        json!({
+            "name": described.name,
+            "kind": described.kind,
+            "where": described.whereto,
+            "honours_key": honours_key,
+            "keeps_keys_for": keeps_keys_for.map(duration::shown),
+            "repeatable": repeatable,
+            "time_out": duration::shown(described.time_out()),
+            "can_be_asked": described.can_be_asked(),
+        })
+    };
+    json!({
+        "store": kept(config),
+        "worker": {
+            "name": worker.name,
+            "idle_sleep": duration::shown(worker.idle_sleep),
+            "stop_within": duration::shown(worker.stop_within),
+            "keep_finished": duration::shown(worker.keep_finished),
+            "seals_under_a_key": worker.audit_key.is_some(),
+        },
+        "queues": config.queues.iter().map(queue).collect::<Vec<_>>(),
+        "destinations": config.destinations.iter().map(destination).collect::<Vec<_>>(),
+    })
+}
+
+/// What a configuration comes to, without a secret.
+fn told(config: &Config) -> String {
+    let mut out = String::new();
+    let store = kept(config).unwrap_or_else(|| "none; give one by --store or ICHIDO_STORE".to_owned());
     let worker = &config.worker;
     // A string takes all that is written to it.
     _ = writeln!(

@@ -1,6 +1,7 @@
 //! A TOML document, read member by member: what is asked for is known, and what was never asked for is a problem.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
@@ -106,13 +107,27 @@ impl<'a> Section<'a> {
         let found = self.table.get(name);
         let path = self.name_of(name);
         let said = found.map(|value| self.said(&path, value));
-        self.source.asked.borrow_mut().push(Asked { path, said });
+        self.source.asked.borrow_mut().push(Asked { path, said, holds: None });
         found.map(|value| Member { value })
     }
 
     fn said(&self, path: &str, value: &Spanned<DeValue<'_>>) -> Said {
         let start = value.span().start;
         Said::new(path, value.get_ref(), self.source.place(start), self.source.end() <= start)
+    }
+
+    /// Tells whoever looks what a setting is where nobody says it, as TOML. It was asked for before.
+    pub(super) fn holds(&self, name: &str, value: impl fmt::Display) {
+        let path = self.name_of(name);
+        let mut asked = self.source.asked.borrow_mut();
+        if let Some(asked) = asked.iter_mut().rev().find(|asked| asked.path == path) {
+            asked.holds = Some(value.to_string());
+        }
+    }
+
+    /// The same of a length of time.
+    pub(super) fn holds_time(&self, name: &str, value: Duration) {
+        self.holds(name, format_args!("{:?}", duration::shown(value)));
     }
 
     /// Whether a variable of the environment says it, and not the file.
@@ -299,7 +314,7 @@ impl<'a> Section<'a> {
         for (name, member) in &members {
             let path = self.name_of(name);
             let said = Some(self.said(&path, member.value));
-            asked.push(Asked { path, said });
+            asked.push(Asked { path, said, holds: None });
         }
         members
     }

@@ -1,16 +1,18 @@
 //! `ichido config show`: the configuration as it holds, setting by setting, and where each was said.
 //!
-//! Secrets are references, and are shown as such; an address with a password is not shown.
+//! Secrets are references, and are shown as such; an address with a password is not shown, nor is one of a receiver that a variable
+//! says.
 
 use std::fmt::Write as _;
 
+use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::environment::Environment;
 use super::{DEFAULT_FILE, holds_password};
 
 /// Settings that have no value of their own; what the commented file has there are examples.
-const UNSET: [&str; 6] = ["url", "audit_key", "marks", "schema", "drain_within", "waiting_max"];
+const UNSET: [&str; 7] = ["url", "audit_key", "marks", "schema", "drain_within", "waiting_max", "endpoint"];
 /// What a queue has from `[queue_defaults]` where it says nothing itself.
 const FROM_DEFAULTS: [&str; 4] = ["parallelism", "batch_size", "retries_max", "lease"];
 /// What stands in place of a text that may be secret.
@@ -23,6 +25,8 @@ pub(super) struct Asked {
     pub(super) path: String,
     /// What was said of it, and where; `None` where nothing was.
     pub(super) said: Option<Said>,
+    /// What it is then, as TOML, where whoever read it told.
+    pub(super) holds: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,10 +39,12 @@ pub(super) struct Said {
 
 impl Said {
     pub(super) fn new(path: &str, value: &DeValue<'_>, origin: String, by_variable: bool) -> Self {
+        let is_receiver =
+            path.starts_with("destinations.") && (path.ends_with(".url") || path.ends_with(".urls"));
         let hides = match value {
             DeValue::String(text) if path == "store.url" => holds_password(text),
-            // A header field that a variable sets may be anything.
-            _ => by_variable && path.contains(".headers"),
+            // A header field that a variable sets may be anything, and an address may have a secret in its path.
+            _ => by_variable && (path.contains(".headers") || is_receiver),
         };
         let value = match value {
             DeValue::Table(_) => None,
@@ -47,6 +53,33 @@ impl Said {
         };
         Self { value, origin }
     }
+}
+
+/// What was said over the file and its variables: by a flag, mostly.
+pub(super) struct Over {
+    pub(super) path: &'static str,
+    /// As TOML.
+    pub(super) value: String,
+    /// Who says it.
+    pub(super) by: &'static str,
+}
+
+impl Over {
+    /// The store's address, which may hold a password.
+    pub(super) fn store(url: &str, by: &'static str) -> Self {
+        let path = "store.url";
+        let said = Said::new(path, &DeValue::String(url.into()), String::new(), true);
+        Self { path, value: said.value.unwrap_or_default(), by }
+    }
+}
+
+/// One setting as it is shown.
+pub(super) struct Shown {
+    /// The table that it stands in, and its name there.
+    table: String,
+    name: String,
+    /// As TOML, and who said it; `None` where it is not set.
+    held: Option<(String, String)>,
 }
 
 /// A value as TOML has it, in one line.
@@ -70,43 +103,38 @@ fn written(value: &DeValue<'_>) -> String {
     }
 }
 
-/// Everything that was asked for, a line each, under the tables that it stands in.
-pub(super) fn text(
-    asked: &[Asked],
-    environment: &Environment,
-    store: Option<&(String, &str)>,
-    with_origin: bool,
-) -> String {
+/// Everything that was asked for, in the order in which it was.
+pub(super) fn shown(asked: &[Asked], environment: &Environment, over: &[Over]) -> Vec<Shown> {
     let defaults = uncommented();
     let defaults = DeTable::parse(&defaults).map(toml::Spanned::into_inner).unwrap_or_default();
-    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut all: Vec<Shown> = Vec::new();
     let mut told: Vec<&str> = Vec::new();
     for Asked { path, .. } in asked {
         let Some((table, name)) = path.rsplit_once('.') else { continue };
-        if told.contains(&path.as_str()) {
+        // What stands in a list is shown with the list.
+        if told.contains(&path.as_str()) || table.ends_with(']') {
             continue;
         }
         told.push(path);
-        let found = match store {
-            Some((url, by)) if path == "store.url" => {
-                let said = Said::new(path, &DeValue::String(url.as_str().into()), (*by).to_owned(), true);
-                Some((said.value, said.origin))
-            }
-            _ => value(path, asked, environment, &defaults),
+        let held = match over.iter().find(|over| over.path == path) {
+            Some(Over { value, by, .. }) => Some((value.clone(), (*by).to_owned())),
+            None => match value(path, asked, environment, &defaults) {
+                // A table's members are shown themselves.
+                Some((None, _)) => continue,
+                Some((Some(value), origin)) => Some((value, origin)),
+                None => None,
+            },
         };
-        let line = match found {
-            Some((None, _)) => continue,
-            Some((Some(value), origin)) if with_origin => format!("{name} = {value}  # {origin}"),
-            Some((Some(value), _)) => format!("{name} = {value}"),
-            // Of destinations what was said is enough.
-            None if path.starts_with("destinations.") => continue,
-            None => format!("# {name} is not set"),
-        };
-        lines.push((table.to_owned(), line));
+        all.push(Shown { table: table.to_owned(), name: name.to_owned(), held });
     }
+    all
+}
+
+/// As a file would have it, a line each under the tables that they stand in.
+pub(super) fn text(shown: &[Shown], with_origin: bool) -> String {
     let mut out = String::new();
     let mut tables: Vec<&str> = Vec::new();
-    for (table, _) in &lines {
+    for Shown { table, .. } in shown {
         if !tables.contains(&table.as_str()) {
             tables.push(table);
         }
@@ -114,11 +142,44 @@ pub(super) fn text(
     for table in tables {
         // A string takes all that is written to it.
         _ = writeln!(out, "{}[{table}]", if out.is_empty() { "" } else { "\n" });
-        for (_, line) in lines.iter().filter(|(of, _)| of == table) {
-            _ = writeln!(out, "{line}");
+        for Shown { name, held, .. } in shown.iter().filter(|shown| shown.table == table) {
+            _ = match held {
+                Some((value, origin)) if with_origin => writeln!(out, "{name} = {value}  # {origin}"),
+                Some((value, _)) => writeln!(out, "{name} = {value}"),
+                None => writeln!(out, "# {name} is not set"),
+            };
         }
     }
     out
+}
+
+/// The same for programs: each setting by its whole name, with who said it.
+pub(super) fn json(shown: &[Shown]) -> Value {
+    let setting = |Shown { table, name, held }: &Shown| {
+        let value = held.as_ref().and_then(|(value, _)| DeValue::parse(value).ok());
+        json!({
+            "name": format!("{table}.{name}"),
+            "value": value.map(|value| as_json(value.get_ref())),
+            "origin": held.as_ref().map(|(_, origin)| origin),
+        })
+    };
+    json!({ "settings": shown.iter().map(setting).collect::<Vec<_>>() })
+}
+
+fn as_json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => json!(text),
+        DeValue::Boolean(flag) => json!(flag),
+        DeValue::Integer(whole) => json!(i64::from_str_radix(whole.as_str(), whole.radix()).ok()),
+        DeValue::Float(float) => json!(float.as_str().parse::<f64>().ok()),
+        DeValue::Datetime(date) => json!(date.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| as_json(item.get_ref())).collect(),
+        DeValue::Table(members) => {
+            let members =
+                members.iter().map(|(key, value)| (key.get_ref().to_string(), as_json(value.get_ref())));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+    }
 }
 
 /// What holds, and who said so.
@@ -139,7 +200,11 @@ fn value(
         let common = format!("queue_defaults.{name}");
         return own.or_else(|| value(&common, asked, environment, defaults));
     }
+    let holds = asked.iter().find_map(|asked| asked.holds.clone().filter(|_| asked.path == path));
     by_variable(path).or(own).or_else(|| {
+        if let Some(holds) = holds {
+            return Some((Some(holds), "default".to_owned()));
+        }
         if UNSET.contains(&name) || path.starts_with("destinations.") {
             return None;
         }

@@ -50,6 +50,10 @@ fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced,
     traced("ichido.toml", text, &outside)
 }
 
+fn shown(traced: &Traced, over: &[show::Over], with_origin: bool) -> String {
+    show::text(&show::shown(&traced.asked, &traced.environment, over), with_origin)
+}
+
 fn resolved(text: &str) -> Config {
     resolved_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"))
 }
@@ -563,7 +567,7 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
         ("OUTBOX_IDLE_SLEEP_MS", "50".to_owned()),
     ]);
     let traced = traced_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
-    let text = show::text(&traced.asked, &traced.environment, None, true);
+    let text = shown(&traced, &[], true);
     for line in [
         "[store]\nurl = \"…\"  # the variable ICHIDO__STORE__URL\nconnections_max = 16  # default\n",
         "idle_sleep = \"50ms\"  # the variable OUTBOX_IDLE_SLEEP_MS\n",
@@ -578,15 +582,10 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
         assert!(text.contains(line), "{line}\nin\n{text}");
     }
     assert!(!text.contains("s3cret"), "{text}");
-    let flagged = show::text(
-        &traced.asked,
-        &traced.environment,
-        Some(&("sqlite:b.db".to_owned(), "the flag --store")),
-        true,
-    );
+    let flagged = shown(&traced, &[show::Over::store("sqlite:b.db", "the flag --store")], true);
     assert!(flagged.contains("url = \"sqlite:b.db\"  # the flag --store\n"), "{flagged}");
     // Without who said it, it is TOML, and says the same.
-    let plain = show::text(&traced.asked, &traced.environment, None, false);
+    let plain = shown(&traced, &[], false);
     assert!(!plain.contains("# the") && DeTable::parse(&plain).is_ok(), "{plain}");
 }
 
@@ -621,7 +620,7 @@ fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
         (65_536, 3 << 20, 2_000)
     );
     assert_eq!((chosen.batch_lines_max, chosen.listeners_max, chosen.waiters_max), (7, 3, 0));
-    let shown = show::text(&traced.asked, &traced.environment, None, true);
+    let shown = shown(&traced, &[], true);
     for line in [
         "body_bytes_max = \"64 KiB\"  # ichido.toml:2:18\n",
         "batch_bytes_max = \"3 MiB\"  # ichido.toml:3:19\n",
@@ -643,4 +642,55 @@ fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
             ("ichido.toml:6:17 serve.listeners_max", "a whole number from 0 to 10000"),
         ],
     );
+}
+
+#[test]
+fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
+    let whole = uncommented();
+    let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_time_out = \"2s\"\ncircuit = { rest = \"9m\" }\n";
+    for text in [DEFAULT_FILE, &whole, short, NAMED] {
+        let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+        let plain = shown(&traced, &[], false);
+        let again = resolved_with(&plain, &variables()).unwrap_or_else(|faults| panic!("{faults}\n{plain}"));
+        assert_eq!(
+            format!("{:?}", again.destinations),
+            format!("{:?}", traced.config.destinations),
+            "{plain}"
+        );
+        assert_eq!(format!("{:?}", again.queues), format!("{:?}", traced.config.queues), "{plain}");
+        assert_eq!(format!("{:?}", again.serve), format!("{:?}", traced.config.serve), "{plain}");
+    }
+    let traced = traced_with(short, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    let text = shown(&traced, &[], true);
+    for line in [
+        "url = \"http://a.test/\"  # ichido.toml:3:7\n",
+        "# signing_secrets is not set\n",
+        "connect_time_out = \"2s\"  # default\n",
+        "honours_key = false  # default\n",
+        "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:5:20\nrest_max = \"9m\"  # default\n",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+}
+
+#[test]
+fn what_may_be_secret_in_a_destination_is_not_shown() {
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"env:URL\"\nsigning_secrets = [\"env:SIGNING\"]\nheaders = { Accept = \"*/*\" }\n[destinations.b]\nkind = \"http\"\nurl = \"http://b.test/\"\n[destinations.c]\nkind = \"nats\"\nurls = [\"nats://c\"]\nsubject = \"x\"\ncredentials = { user = \"ann\", password = \"env:NATS_PASSWORD\" }\n";
+    let mut variables = variables();
+    variables.extend([
+        ("URL", "https://a.test/s3cret".to_owned()),
+        ("SIGNING", SECRET.to_owned()),
+        ("ICHIDO__DESTINATIONS__A__HEADERS", "{ Accept = \"s3cret\" }".to_owned()),
+        ("ICHIDO__DESTINATIONS__B__URL", "https://b.test/s3cret".to_owned()),
+    ]);
+    let traced = traced_with(text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+    let all = show::shown(&traced.asked, &traced.environment, &[]);
+    for text in [show::text(&all, true), show::json(&all).to_string()] {
+        assert!(!text.contains("s3cret") && !text.contains(SECRET), "{text}");
+        assert!(
+            text.contains("env:URL") && text.contains("env:SIGNING") && text.contains("env:NATS_PASSWORD"),
+            "{text}"
+        );
+        assert!(text.contains("the variable ICHIDO__DESTINATIONS__B__URL"), "{text}");
+    }
 }

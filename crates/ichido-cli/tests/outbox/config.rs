@@ -82,3 +82,59 @@ fn what_a_secret_refers_to_is_a_file_of_bounded_length() {
     assert_eq!(endless.code, Some(2), "{endless:?}");
     assert!(endless.err.contains("is larger than 4194304 bytes"), "{}", endless.err);
 }
+
+#[test]
+fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
+    let folder = folder::fresh();
+    assert_eq!(run(folder.path(), &["config", "init"], "").code, Some(0));
+    let flags =
+        ["--listen", "[::1]:80", "--connections-max", "9", "--drain-timeout", "5s", "--store", "sqlite:b.db"];
+    let shown = run(folder.path(), &[&["config", "show", "--origin"][..], &flags].concat(), "");
+    for line in [
+        "url = \"sqlite:b.db\"  # the flag --store\n",
+        "listen = \"[::1]:80\"  # the flag --listen\n",
+        "connections_max = 9  # the flag --connections-max\n",
+        "drain_timeout = \"5s\"  # the flag --drain-timeout\n",
+        "head_timeout = \"15s\"  # default\n",
+        "[destinations.paper]\nkind = \"paper\"  # ichido.toml:",
+        "receipt_pointer = \"/broker_order_id\"  # default\n",
+    ] {
+        assert!(shown.out.contains(line), "{line} in {}", shown.out);
+    }
+    let wrong = run(folder.path(), &["config", "show", "--head-timeout", "soon"], "");
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("--head-timeout: \"soon\" is no length of time"),
+        "{wrong:?}"
+    );
+
+    let object = |arguments: &[&str]| {
+        let told = run(folder.path(), &[&["config", "--json"], arguments].concat(), "");
+        let lines: Vec<serde_json::Value> =
+            told.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), 1, "{told:?}");
+        (told.code, lines[0].clone())
+    };
+    let (code, shown) = object(&[&["show"][..], &flags].concat());
+    let of = |name: &str| {
+        let settings = shown["settings"].as_array().expect("a list");
+        settings.iter().find(|setting| setting["name"] == name).unwrap_or_else(|| panic!("{name} in {shown}"))
+    };
+    assert_eq!((code, &of("serve.connections_max")["value"]), (Some(0), &9.into()));
+    assert_eq!(of("serve.connections_max")["origin"], "the flag --connections-max");
+    assert_eq!(
+        (&of("worker.audit_key")["value"], &of("worker.audit_key")["origin"]),
+        (&().into(), &().into())
+    );
+    assert_eq!(of("destinations.paper.circuit")["value"]["rest"], "5s");
+    let (code, checked) = object(&["check"]);
+    assert_eq!(
+        (code, &checked["queues"][0]["name"], &checked["destinations"][0]["honours_key"]),
+        (Some(0), &"orders".into(), &true.into())
+    );
+    folder.write("mine.toml", "[queues.orders]\nparalel = 1\n");
+    let (code, checked) = object(&["check", "mine.toml"]);
+    assert_eq!((code, checked["problems"].as_array().map(Vec::len)), (Some(2), Some(2)), "{checked}");
+    assert_eq!(checked["problems"][1]["place"], "mine.toml:2:1 queues.orders.paralel");
+    let (code, made) = object(&["init", "new.toml"]);
+    assert_eq!((code, &made["written"]), (Some(0), &"new.toml".into()));
+}

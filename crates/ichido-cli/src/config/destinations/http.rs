@@ -11,6 +11,7 @@ use ichido_core::retry::Guarantee;
 use super::super::document::Section;
 use super::super::outside::Outside;
 use crate::faults::Faults;
+use crate::size;
 
 /// Where `ichido paper` listens by itself.
 const PAPER_URL: &str = "http://127.0.0.1:8090/orders";
@@ -53,6 +54,7 @@ pub(super) fn read(
     guarantee(section, &mut settings, faults);
     answers(section, &mut settings, faults);
     reconcile(section, &mut settings, outside, faults);
+    hold(section, &settings, is_paper);
     match settings.resolve() {
         _ if url.is_none() => (String::new(), None),
         Ok(http) => (origin(&settings.url).to_owned(), Some(http.into())),
@@ -96,6 +98,64 @@ fn paper(url: &str) -> HttpSettings {
         }),
         ..HttpSettings::new(url)
     }
+}
+
+/// Tells what holds where the file says nothing.
+fn hold(section: &Section<'_>, settings: &HttpSettings, is_paper: bool) {
+    for (name, time) in [
+        ("connect_time_out", settings.connect_time_out),
+        ("answer_time_out", settings.answer_time_out),
+        ("total_time_out", settings.total_time_out),
+        ("settles_within", settings.settles_within),
+    ] {
+        section.holds_time(name, time);
+    }
+    section.holds("answer_bytes_max", format_args!("{:?}", size::shown(settings.answer_bytes_max as u64)));
+    let keeps_for = match settings.guarantee {
+        Guarantee::HonoursKeys { keeps_for } => Some(keeps_for),
+        Guarantee::Repeatable | Guarantee::Nothing => None,
+    };
+    section.holds("honours_key", keeps_for.is_some());
+    if let Some(keeps_for) = keeps_for {
+        section.holds_time("keeps_keys_for", keeps_for);
+    }
+    section.holds("repeatable", settings.guarantee == Guarantee::Repeatable);
+    section.holds("echoes_key", settings.echoes_key);
+    section.holds("key_pointer", format_args!("{:?}", settings.key_pointer));
+    section.holds("allow_link_local", "[]");
+    if is_paper {
+        // What somebody says is shown in its place; what is known of a broker of paper is no secret.
+        section.holds("url", format_args!("{PAPER_URL:?}"));
+        section.holds(
+            "receipt_pointer",
+            format_args!("{:?}", settings.receipt_pointer.as_deref().unwrap_or_default()),
+        );
+        section.holds(
+            "rules",
+            written(settings.rules.iter().map(|rule| (&rule.status, &rule.at, word(&MEANINGS, rule.means)))),
+        );
+        if let Some(ReconcileSettings { url, rules }) = &settings.reconcile {
+            let rules =
+                written(rules.iter().map(|rule| (&rule.status, &rule.at, word(&FINDINGS, rule.means))));
+            section.holds("reconcile", format_args!("{{ url = {url:?}, rules = {rules} }}"));
+        }
+    }
+}
+
+/// What a meaning is called in the file.
+fn word<M: Copy + PartialEq, const N: usize>(words: &[(&'static str, M); N], means: M) -> &'static str {
+    words.iter().find(|(_, known)| *known == means).map_or("", |(word, _)| *word)
+}
+
+/// Rules as TOML.
+fn written<'a>(
+    rules: impl Iterator<Item = (&'a String, &'a Option<(String, String)>, &'static str)>,
+) -> String {
+    let rules = rules.map(|(status, at, means)| {
+        let at = at.as_ref().map(|(at, is)| format!("at = {at:?}, is = {is:?}, ")).unwrap_or_default();
+        format!("{{ status = {status:?}, {at}means = {means:?} }}")
+    });
+    format!("[{}]", rules.collect::<Vec<_>>().join(", "))
 }
 
 /// Scheme, host and port of a URL: no path and no query, which may hold a secret.

@@ -101,4 +101,7 @@ fn bounds(section: &mut Section<'_>, settings: &mut NatsSettings, faults: &mut F
     if !section.has("connect_time_out") {
         settings.connect_time_out = settings.time_out.min(settings.connect_time_out);
     }
+    section.holds_time("connect_time_out", settings.connect_time_out);
+    section.holds_time("time_out", settings.time_out);
+    section.holds_time("settles_within", settings.settles_within);
 }

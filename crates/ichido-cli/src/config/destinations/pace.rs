@@ -8,6 +8,7 @@ use ichido_core::pace::{CircuitSettings, PerSecond, Settings};
 use ichido_core::retry::WAIT_MAX;
 
 use super::super::document::Section;
+use crate::duration;
 use crate::faults::Faults;
 
 /// The most failures or probes that may be asked for.
@@ -31,13 +32,26 @@ pub(super) fn read(section: &mut Section<'_>, faults: &mut Faults) -> Paced {
     }
     let pause_max = bounded(section, "pause_max", faults).unwrap_or(standard.pause_max);
     let circuit = circuit(section, faults);
+    section.holds_time("interval", interval);
+    section.holds("rate_floor", format_args!("{:?}", rate_floor.get()));
+    section.holds_time("pause_max", pause_max);
     let settings = Settings { rate_max, rate_floor, pause_max, circuit, ..standard };
     Paced { settings, max_parallel, interval }
 }
 
 fn circuit(section: &mut Section<'_>, faults: &mut Faults) -> CircuitSettings {
     let standard = CircuitSettings::DEFAULT;
-    let Some(mut inside) = section.section("circuit", faults) else { return standard };
+    let Some(mut inside) = section.section("circuit", faults) else {
+        let CircuitSettings { failures, rest, rest_max, probes } = standard;
+        let [rest, rest_max] = [rest, rest_max].map(duration::shown);
+        section.holds(
+            "circuit",
+            format_args!(
+                "{{ failures = {failures}, rest = {rest:?}, rest_max = {rest_max:?}, probes = {probes} }}"
+            ),
+        );
+        return standard;
+    };
     let failures = inside.count("failures", 1..=COUNT_MAX, faults).and_then(NonZeroU32::new);
     let rest = bounded(&mut inside, "rest", faults).unwrap_or(standard.rest);
     let rest_max = bounded(&mut inside, "rest_max", faults).unwrap_or(standard.rest_max.max(rest));
@@ -45,6 +59,10 @@ fn circuit(section: &mut Section<'_>, faults: &mut Faults) -> CircuitSettings {
     if rest_max < rest {
         faults.add(inside.place("rest_max"), "is shorter than rest; lengthen it, or shorten rest");
     }
+    inside.holds("failures", standard.failures);
+    inside.holds_time("rest", rest);
+    inside.holds_time("rest_max", rest_max);
+    inside.holds("probes", standard.probes);
     inside.finish(faults);
     let (failures, probes) = (failures.unwrap_or(standard.failures), probes.unwrap_or(standard.probes));
     CircuitSettings { failures, rest, rest_max, probes }
