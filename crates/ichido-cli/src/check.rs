@@ -15,7 +15,8 @@ mod report;
 mod starting;
 
 use ichido_core::boundary::report::Findings;
-use ichido_core::boundary::{Finding, check, rules};
+use ichido_core::boundary::{Finding, Rule, check, rules};
+use serde_json::{Value, json};
 
 pub(crate) use args::Args;
 pub(crate) use reading::read_file;
@@ -31,9 +32,16 @@ use report::{Report, say};
 /// Does as it is told.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match args.task() {
+        Task::List if args.json => {
+            let rules: Vec<Value> = rules().map(for_programs).collect();
+            say(&format!("{}\n", json!({ "rules": rules })))
+        }
         Task::List => say(&list()),
-        Task::Explain(id) => explain(id),
-        Task::Init => starting::write(),
+        Task::Explain(id) => {
+            let rule = naming::find(id).map_err(|what| misused("--explain", what))?;
+            say(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page() })
+        }
+        Task::Init => starting::write(args.json),
         Task::Diff => diff::run(args),
         Task::Check => {
             let mut allowed = Allowed::parse(&args.allow, Judged::Files)?;
@@ -51,9 +59,9 @@ fn list() -> String {
     table(["RULE", "SEVERITY", "SPEC", "WHAT MUST HOLD"], rows)
 }
 
-fn explain(id: &str) -> Result<(), Exit> {
-    let rule = naming::find(id).map_err(|what| misused("--explain", what))?;
-    say(&rule.page())
+fn for_programs(rule: &Rule) -> Value {
+    let Rule { id, severity, spec, title, why, mend, .. } = rule;
+    json!({ "id": id, "severity": severity.as_str(), "spec": spec, "title": title, "why": why, "mend": mend })
 }
 
 fn ended(findings: &[Finding]) -> Result<(), Exit> {

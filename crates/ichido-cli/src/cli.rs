@@ -147,4 +147,26 @@ mod tests {
         let commands = check(&documented(Cli::command(), exit::HELP), "ichido");
         assert!(30 < commands, "{commands} commands are too few to be all");
     }
+
+    /// Those that run until they are told to stop, and the one that writes for a shell.
+    const NOT_FOR_PROGRAMS: [&str; 5] = ["serve", "proxy", "worker", "paper", "completions"];
+
+    #[test]
+    fn every_command_that_ends_with_an_answer_has_it_for_programs() {
+        fn check(command: &clap::Command, path: &str) -> usize {
+            let below: Vec<_> = command.get_subcommands().collect();
+            if below.is_empty() {
+                let has = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+                assert!(has, "{path} has no --json");
+                return 1;
+            }
+            below.iter().map(|below| check(below, &format!("{path} {}", below.get_name()))).sum()
+        }
+        let mut all = documented(Cli::command(), exit::HELP);
+        all.build();
+        let commands =
+            all.get_subcommands().filter(|command| !NOT_FOR_PROGRAMS.contains(&command.get_name()));
+        let leaves: usize = commands.map(|command| check(command, command.get_name())).sum();
+        assert!(25 < leaves, "{leaves} commands are too few to be all");
+    }
 }

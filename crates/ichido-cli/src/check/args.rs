@@ -27,9 +27,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// The same as --format json
+    /// The same as --format json; with --list, --explain and --init it is for programs as well
     #[arg(long, conflicts_with = "format")]
-    json: bool,
+    pub(super) json: bool,
 
     /// Compare two versions: the first half of the files is old, the second new, each with its other version at the
     /// same position; two folders are compared whole. Where there is no old version yet, nothing is found
@@ -41,16 +41,16 @@ pub(crate) struct Args {
     pub(super) allow: Vec<String>,
 
     /// Say what a rule asks for, why, and how to mend what it finds; ICH-B020 may be cut to b020 or 20
-    #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format", "json", "diff", "allow", "list", "init"])]
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format", "diff", "allow", "list", "init"])]
     explain: Option<String>,
 
     /// List the rules
-    #[arg(long, conflicts_with_all = ["files", "format", "json", "diff", "allow", "init"])]
+    #[arg(long, conflicts_with_all = ["files", "format", "diff", "allow", "init"])]
     list: bool,
 
     /// Write a set of files that keeps every rule into the current folder, with a README if there is none; overwrites
     /// nothing
-    #[arg(long, conflicts_with_all = ["files", "format", "json", "diff", "allow"])]
+    #[arg(long, conflicts_with_all = ["files", "format", "diff", "allow"])]
     init: bool,
 }
 

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 
 use ichido_core::boundary::{STARTING, STARTING_README};
+use serde_json::json;
 
 use super::report::say;
 use super::{misconfigured, misused};
@@ -13,7 +14,7 @@ use crate::faults::Faults;
 const README: &str = "README.md";
 
 /// Writes the starting set into the current folder. A README that is there already stays as it is.
-pub(super) fn write() -> Result<(), Exit> {
+pub(super) fn write(json: bool) -> Result<(), Exit> {
     // A link to nowhere counts as well: to write through it would make a file somewhere else.
     let is_there = |name: &str| fs::symlink_metadata(name).is_ok();
     let mut faults = Faults::default();
@@ -35,6 +36,9 @@ pub(super) fn write() -> Result<(), Exit> {
         }
     }
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
+    if json {
+        return say(&format!("{}\n", json!({ "written": names })));
+    }
     let kept = if readme.is_none() { "kept README.md, which was there already\n" } else { "" };
     say(&format!("wrote {}\n{kept}next: ichido check .\n", names.join(", ")))
 }

@@ -22,6 +22,7 @@ mod completing;
 mod ends;
 mod ledger;
 mod looking;
+mod plain;
 mod programs;
 mod queues;
 mod stepping;

@@ -41,4 +41,8 @@ async fn check_tells_programs_what_it_finds() {
     assert!(serde_json::from_str::<Value>(&short.out).unwrap().is_object(), "{short:?}");
     assert_eq!((short.code, short.out), (long.code, long.out));
     assert_eq!(check(&["--json", "--format", "sarif", "."]).code, Some(2));
+    let object = |flags: &[&str]| serde_json::from_str::<Value>(&check(flags).out).unwrap();
+    let rules = object(&["--list", "--json"]);
+    assert!(rules["rules"].as_array().unwrap().iter().any(|rule| rule["id"] == "ICH-B020"), "{rules}");
+    assert_eq!(object(&["--explain", "b020", "--json"])["id"], "ICH-B020");
 }
