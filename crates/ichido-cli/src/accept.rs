@@ -28,6 +28,8 @@ pub(crate) struct Offer {
     pub(crate) key: IdempotencyKey,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
+    /// The way it came, as its header says.
+    pub(crate) hops: Option<String>,
     pub(crate) trace: Option<String>,
     /// Tries allowed, as the queue says.
     pub(crate) tries: NonZeroU32,
@@ -71,7 +73,7 @@ pub(crate) struct Understood {
 
 /// The message, ready to be put in where it fits.
 pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
-    let Offer { queue, identity, key, content_type, body, trace, tries, schema } = offer;
+    let Offer { queue, identity, key, content_type, body, hops, trace, tries, schema } = offer;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(Refused::Identity);
     }
@@ -88,6 +90,7 @@ pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
     let mut message = NewMessage::new(queue, &identity, key, body);
     message.digest = digest;
     message.content_type = content_type;
+    message.hops = hops;
     message.trace = trace;
     message.tries_allowed = tries;
     Ok(Understood { message, misfit })
@@ -146,6 +149,7 @@ mod tests {
             key: IdempotencyKey::parse("k-1").expect("a key"),
             content_type: content_type.to_owned(),
             body: body.as_bytes().to_vec(),
+            hops: None,
             trace: None,
             tries: NonZeroU32::MIN,
             schema: None,

@@ -19,6 +19,7 @@ mod events;
 mod feed;
 mod field;
 mod health;
+mod hops;
 mod inside;
 pub(crate) mod limits;
 mod messages;

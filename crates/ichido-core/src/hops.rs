@@ -29,6 +29,9 @@ use crate::time::Timestamp;
 /// The header's name, as we spell it.
 pub const NAME: &str = "Ichido-Hops";
 
+/// The name under which a message's way out of a queue is one of the hops; its request id is the message's id.
+pub const OUTBOX: &str = "outbox";
+
 /// The most entries that are kept.
 pub const HOPS_MAX: usize = 8;
 
@@ -141,6 +144,16 @@ impl Hops {
             self.0.push(hop);
         }
         self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether no more are kept: [`Hops::and`] leaves it as it is.
+    pub fn is_full(&self) -> bool {
+        self.0.len() == HOPS_MAX
     }
 
     /// The hops, the first one first.

@@ -136,6 +136,8 @@ pub mod limits {
     pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
     /// The longest trace, in bytes: a `traceparent` with a long `tracestate`.
     pub const TRACE_BYTES_MAX: usize = 1024;
+    /// The longest list of hops: as long as the header may be.
+    pub const HOPS_BYTES_MAX: usize = ichido_core::hops::FIELD_BYTES_MAX;
     /// The largest request, in bytes.
     pub const REQUEST_BYTES_MAX: usize = 4 << 20;
     /// The most tries that a message may be allowed. Both databases count further than this, so that no count ever overflows.
@@ -188,6 +190,8 @@ pub struct NewMessage {
     pub request: Vec<u8>,
     /// Their digest.
     pub digest: Digest,
+    /// The way it came (SPEC F1), as the header `Ichido-Hops` has it.
+    pub hops: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,
     /// 0 is most urgent, 255 least; [`NewMessage::new`] says 2.
@@ -223,6 +227,7 @@ impl NewMessage {
             content_type: "application/octet-stream".to_owned(),
             request,
             digest,
+            hops: None,
             trace: None,
             priority: 2,
             tries_allowed: Retry::OUTBOX.tries,
@@ -242,6 +247,7 @@ impl NewMessage {
     fn check(&self) -> Result<(), StoreError> {
         check::text("the identity", &self.identity, limits::IDENTITY_BYTES_MAX)?;
         check::text("the content type", &self.content_type, limits::CONTENT_TYPE_BYTES_MAX)?;
+        check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)?;
         check::bytes("the request", self.request.len(), limits::REQUEST_BYTES_MAX)?;
         check::number("the number of tries allowed", self.tries_allowed.get(), 1..=limits::TRIES_MAX)
@@ -339,6 +345,8 @@ pub struct Work {
     pub request: Vec<u8>,
     /// Their digest.
     pub digest: Digest,
+    /// The way it came (SPEC F1), as the header `Ichido-Hops` has it.
+    pub hops: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,
     /// 0 is most urgent.
@@ -512,6 +520,8 @@ pub struct MessageRow {
     pub effect: Effect,
     /// 0 is most urgent.
     pub priority: u8,
+    /// The way it came (SPEC F1), as the header `Ichido-Hops` has it.
+    pub hops: Option<String>,
     /// The trace it belongs to.
     pub trace: Option<String>,
     /// The message that it was made from.

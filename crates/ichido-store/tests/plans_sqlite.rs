@@ -72,7 +72,7 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
     let statements = [
         format!(
             "INSERT INTO ichido_messages {numbers} SELECT {id}, 'orders', 'alice', 'h' || n, zeroblob(32), 'text/plain', x'01', NULL, 2, 9, \
-             NULL, NULL, {moment} FROM i"
+             NULL, NULL, {moment}, NULL FROM i"
         ),
         // The trigger made them claimable.
         "DELETE FROM ichido_ready".to_owned(),

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ichido_core::fence::Fence;
+use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Verdict;
@@ -150,6 +151,8 @@ pub struct Call {
     pub fence: Fence,
     /// Which try this is, from 1.
     pub attempt: u32,
+    /// The way it came, the outbox as its last hop (SPEC F1).
+    pub hops: Hops,
     /// The trace it belongs to, as `traceparent` has it.
     pub trace: Option<String>,
     /// The media type of the body.

@@ -178,6 +178,7 @@ fn made_from(old: &MessageRow, key: IdempotencyKey, request: Vec<u8>) -> Option<
     let queue = QueueName::parse(&old.queue)?;
     Some(NewMessage {
         content_type: old.content_type.clone(),
+        hops: old.hops.clone(),
         trace: old.trace.clone(),
         priority: old.priority,
         tries_allowed: std::num::NonZeroU32::new(old.tries_allowed)?,

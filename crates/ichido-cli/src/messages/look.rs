@@ -34,6 +34,8 @@ pub(super) struct Message {
     /// Not in lists.
     result: Option<Outcome>,
     priority: u8,
+    /// Not in lists.
+    hops: Option<String>,
     trace: Option<String>,
     made_from: Option<Uuid>,
     pub(super) created_at: String,
@@ -148,6 +150,9 @@ fn whole(message: &Message) -> String {
     say("priority", &message.priority.to_string());
     say("request", &format!("{} bytes, {}", message.request_bytes, message.content_type));
     say("digest", &message.request_digest);
+    if let Some(hops) = &message.hops {
+        say("hops", hops);
+    }
     if let Some(trace) = &message.trace {
         say("trace", trace);
     }

@@ -65,6 +65,7 @@ impl Sender {
                     key,
                     content_type: self.content_type.clone(),
                     body,
+                    hops: None,
                     trace: None,
                     tries: *tries_allowed,
                     schema: schema.clone(),

@@ -33,6 +33,7 @@ use uuid::Uuid;
 use super::answer::with_type;
 use super::api::{Api, Known};
 use super::caller::Caller;
+use super::hops;
 use super::limits::{
     BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
 };
@@ -151,7 +152,9 @@ pub(super) async fn accept_batch(
     not_encoded(&head.headers)?;
     is_ndjson(&head.headers)?;
     let _place = api.batches.take(&caller).map_err(no_place)?;
-    let mut batch = Batch { api: &api, known, identity, chunk: Vec::new(), bytes: 0, results: Vec::new() };
+    let hops = hops::came(&api, &known.name, &head.headers).await?;
+    let mut batch =
+        Batch { api: &api, known, identity, hops, chunk: Vec::new(), bytes: 0, results: Vec::new() };
     let mut lines = Lines::of(body, api.chosen);
     let broke = loop {
         match lines.next().await {
@@ -203,6 +206,8 @@ struct Batch<'a> {
     api: &'a Api,
     known: &'a Known,
     identity: String,
+    /// The way the whole batch came.
+    hops: Option<String>,
     /// What was read and not put in yet, with the numbers of its lines.
     chunk: Vec<(usize, Taken)>,
     bytes: usize,
@@ -277,6 +282,7 @@ impl Batch<'_> {
             key,
             content_type: content_type.to_owned(),
             body,
+            hops: self.hops.clone(),
             trace: None,
             tries: self.known.tries,
             schema: self.known.intake.schema.clone(),

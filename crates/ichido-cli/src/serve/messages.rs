@@ -25,6 +25,7 @@ use uuid::Uuid;
 use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
+use super::hops;
 use super::limits::{INLINE_BYTES_MAX, WAIT_MAX};
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
@@ -55,6 +56,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
         ("queue" = String, Path, description = "The queue", example = "demo"),
         ("Idempotency-Key" = String, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
         ("Ichido-Identity" = Option<String>, Header, description = "For whom it is, where the token does not say it; `local` if left out"),
+        ("Ichido-Hops" = Option<String>, Header, description = "The way it came; kept, and sent on with the outbox as its last hop"),
         ("wait" = Option<String>, Query, description = "How long to wait for its end, such as `5s`; at most 30s"),
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The request, of any content type"),
@@ -82,6 +84,7 @@ pub(super) async fn accept(
     let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)?;
     not_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
+    let hops = hops::came(&api, &known.name, &head.headers).await?;
     let body = whole(&head.headers, body, api.chosen.body_bytes_max).await?;
     let offer = Offer {
         queue: known.name.clone(),
@@ -89,6 +92,7 @@ pub(super) async fn accept(
         key: key.clone(),
         content_type,
         body: Vec::from(body),
+        hops,
         trace: trace(&head.headers),
         tries: known.tries,
         schema: known.intake.schema.clone(),

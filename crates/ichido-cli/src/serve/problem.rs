@@ -75,6 +75,8 @@ codes! {
     MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "The body's type is not taken here";
     /// The identity is none.
     IdentityInvalid = "identity_invalid", BAD_REQUEST, "The identity is not valid";
+    /// It came out of the queue that it is for, again and again (SPEC F1).
+    LoopDetected = "loop_detected", UNPROCESSABLE_ENTITY, "The message goes round in circles";
     /// A parameter of the query is unknown, or its value is.
     ParameterInvalid = "parameter_invalid", BAD_REQUEST, "A parameter is not valid";
     /// A line of a batch is no message.

@@ -125,6 +125,7 @@ async fn made_from(
         key,
         content_type,
         body,
+        hops: old.hops.clone(),
         trace: old.trace.clone(),
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         schema: api.queues.get(&old.queue).and_then(|known| known.intake.schema.clone()),

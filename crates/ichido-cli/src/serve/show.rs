@@ -71,6 +71,8 @@ pub(super) struct Message {
     result: Option<Outcome>,
     /// 0 is most urgent.
     priority: u8,
+    /// The way it came, as the header `Ichido-Hops` has it.
+    hops: Option<String>,
     /// The trace it belongs to.
     trace: Option<String>,
     /// The dead message that it was made from.
@@ -129,6 +131,7 @@ impl Message {
             last_error: row.last_error.map(|code| LastError::new(code, row.last_error_text)),
             result,
             priority: row.priority,
+            hops: row.hops,
             trace: row.trace,
             made_from: row.made_from,
             created_at: row.created_at.to_string(),

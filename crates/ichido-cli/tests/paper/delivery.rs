@@ -8,6 +8,7 @@ use ichido::destination::http::{
 };
 use ichido::destination::{Asked, Call, Came};
 use ichido_core::fence::Fence;
+use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
@@ -63,6 +64,7 @@ async fn tried(http: &Http, text: &str, fence: u64) -> (Verdict, Note) {
         key: key(text),
         fence: Fence::new(fence).expect("a fence"),
         attempt: 1,
+        hops: Hops::default(),
         trace: None,
         content_type: "application/json".to_owned(),
         body: Bytes::from(order(text).body),

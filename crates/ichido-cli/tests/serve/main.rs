@@ -20,6 +20,7 @@ mod client;
 mod destinations;
 mod feed;
 mod fitting;
+mod hops;
 mod ledger;
 mod limits;
 mod many;

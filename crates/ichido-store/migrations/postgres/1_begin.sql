@@ -78,6 +78,7 @@ CREATE TABLE ichido.messages (
     due           timestamptz,           -- Not before this moment; NULL is at once.
     made_from     uuid,                  -- The dead message that this one was made from (SPEC D17).
     created_at    timestamptz NOT NULL,
+    hops          text,                  -- The way the request came (SPEC F1), as its header says; bounded.
     CONSTRAINT messages_once UNIQUE (queue, identity, key),
     CONSTRAINT messages_digest CHECK (octet_length(digest) = 32),
     CONSTRAINT messages_tries CHECK (tries_allowed > 0)
@@ -367,7 +368,7 @@ SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.re
        f.code AS last_error,
        f.excerpt AS last_error_text,
        coalesce(e.effect, 'not_done') AS effect,
-       m.priority, m.trace, m.made_from,
+       m.priority, m.hops, m.trace, m.made_from,
        m.created_at,
        coalesce(e.at, m.created_at) AS updated_at
 FROM ichido.messages m

@@ -67,11 +67,12 @@ CREATE TABLE ichido_messages (
     due           INTEGER,                      -- Not before this moment; NULL is at once.
     made_from     BLOB,                         -- The dead message that this one was made from (SPEC D17).
     created_at    INTEGER NOT NULL,
+    hops          TEXT,                         -- The way the request came (SPEC F1), as its header says; bounded.
     CONSTRAINT messages_once UNIQUE (queue, identity, key),
     CONSTRAINT messages_id CHECK (length(id) = 16),
     CONSTRAINT messages_digest CHECK (length(digest) = 32),
     CONSTRAINT messages_tries CHECK (tries_allowed > 0),
-    CONSTRAINT messages_text CHECK (instr(identity, char(0)) = 0 AND instr(content_type, char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
+    CONSTRAINT messages_text CHECK (instr(identity, char(0)) = 0 AND instr(content_type, char(0)) = 0 AND instr(coalesce(hops, ''), char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
 ) STRICT;
 
 -- What can be claimed now. A row is inserted and deleted, never updated.
@@ -346,7 +347,7 @@ SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.re
        f.code AS last_error,
        f.excerpt AS last_error_text,
        coalesce(e.effect, 'not_done') AS effect,
-       m.priority, m.trace, m.made_from,
+       m.priority, m.hops, m.trace, m.made_from,
        m.created_at,
        coalesce(e.at, m.created_at) AS updated_at
 FROM ichido_messages m

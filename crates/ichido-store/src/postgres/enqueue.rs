@@ -188,6 +188,7 @@ fn insertion<'q>(
         .bind(new().map(|new| Some(micros(new.delay)).filter(|delay| 0 < *delay)).collect::<Vec<_>>())
         .bind(new().map(|new| new.made_from).collect::<Vec<_>>())
         .bind(skew)
+        .bind(new().map(|new| new.hops.as_deref()).collect::<Vec<_>>())
 }
 
 /// The first messages under these keys, by position.

@@ -124,7 +124,8 @@ async fn insert(
                 .bind(new.tries_allowed.get())
                 .bind((!new.delay.is_zero()).then(|| now.plus(new.delay).as_micros()))
                 .bind(new.made_from)
-                .bind(now.as_micros());
+                .bind(now.as_micros())
+                .bind(new.hops.as_deref());
         }
         inserted += query.execute(&mut *connection).await?.rows_affected();
     }

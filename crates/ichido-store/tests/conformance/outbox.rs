@@ -200,8 +200,9 @@ both_databases! {
             NewMessage { identity: "x".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("identity") };
         let content_type =
             NewMessage { content_type: "x".repeat(limits::CONTENT_TYPE_BYTES_MAX + 1), ..message("type") };
+        let hops = NewMessage { hops: Some("x".repeat(limits::HOPS_BYTES_MAX + 1)), ..message("hops") };
         let trace = NewMessage { trace: Some("x".repeat(limits::TRACE_BYTES_MAX + 1)), ..message("trace") };
-        for over in [request, identity, content_type, trace] {
+        for over in [request, identity, content_type, hops, trace] {
             let answer = fixture.store.message_enqueue(over).await;
             assert!(matches!(answer, Err(StoreError::TooLarge { .. })), "{answer:?}");
         }

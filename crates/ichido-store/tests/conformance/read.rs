@@ -35,14 +35,15 @@ impl Fixture {
 both_databases! {
     #[test]
     async fn a_message_is_one_row(fixture: Fixture) {
-        let new = NewMessage { priority: 7, trace: Some("trace".to_owned()), ..message("k1") };
+        let new = NewMessage { priority: 7, trace: Some("trace".to_owned()), hops: Some("bff".to_owned()), ..message("k1") };
         let id = new_id(fixture.put(new.clone()).await);
         let row = fixture.row(id).await;
         assert_eq!((row.id, row.queue.as_str(), row.identity.as_str()), (id, "orders", "alice"));
         assert_eq!((row.key, row.request_digest), (key("k1"), new.digest));
         assert_eq!((row.status.as_str(), row.tries, row.tries_allowed), ("queued", 0, 3));
         assert_eq!((row.last_error, row.effect, row.priority), (None, Effect::NotDone, 7));
-        assert_eq!((row.trace.as_deref(), row.made_from), (Some("trace"), None));
+        assert_eq!((row.hops.as_deref(), row.trace.as_deref(), row.made_from), (Some("bff"), Some("trace"), None));
+        assert_eq!(fixture.claim_one().await.hops.as_deref(), Some("bff"), "whoever delivers it gets them");
         assert_eq!((row.next_attempt, row.updated_at), (Some(row.created_at), row.created_at));
     }
 

@@ -208,6 +208,7 @@ both_databases! {
             NewMessage { identity: "a\0".to_owned(), ..message("m2") },
             NewMessage { content_type: "a\0".to_owned(), ..message("m3") },
             NewMessage { trace: Some("a\0".to_owned()), ..message("m4") },
+            NewMessage { hops: Some("a\0".to_owned()), ..message("m5") },
         ] {
             let refused = open.enqueue(&fixture.store, nul).await;
             assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");

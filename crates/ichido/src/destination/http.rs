@@ -16,6 +16,7 @@
 //! | `Ichido-Fence` | the number of the claim: a receiver that remembers the highest may refuse a lower one |
 //! | `Ichido-Attempt` | which try this is, from 1 |
 //! | `Ichido-Message-Id` | the message's id |
+//! | `Ichido-Hops` | the way it came, the outbox last, at most 8 entries |
 //! | `traceparent` | the trace it belongs to, if it has one |
 //! | `webhook-id`, `webhook-timestamp`, `webhook-signature` | as [Standard Webhooks](https://www.standardwebhooks.com) has them, where there are signing secrets; the id is the message's |
 //!
@@ -62,6 +63,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const FENCE: HeaderName = HeaderName::from_static("ichido-fence");
 const ATTEMPT: HeaderName = HeaderName::from_static("ichido-attempt");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("ichido-message-id");
+const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// How we call ourselves.
@@ -137,6 +139,9 @@ impl Http {
         fields.insert(ATTEMPT, HeaderValue::from(call.attempt));
         let id = call.message.to_string();
         fields.insert(MESSAGE_ID, HeaderValue::from_str(&id).ok()?);
+        if !call.hops.is_empty() {
+            fields.insert(HOPS, HeaderValue::from_str(&call.hops.to_string()).ok()?);
+        }
         // A trace that no header can carry is no reason not to send.
         if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
             fields.insert(TRACEPARENT, trace);

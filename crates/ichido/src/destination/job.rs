@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
+use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::{Note, QueueName};
@@ -29,6 +30,8 @@ pub struct Job<T> {
     pub fence: Fence,
     /// Which try this is, from 1.
     pub attempt: u32,
+    /// The way it came (SPEC F1). What is called on the way should get it as `Ichido-Hops`.
+    pub hops: Hops,
     /// The trace it belongs to, as `traceparent` has it.
     pub trace: Option<String>,
     /// Tells when the work is no longer wanted.
@@ -37,8 +40,8 @@ pub struct Job<T> {
 
 impl<T> Job<T> {
     pub(super) fn of(call: Call, payload: T, cancel: Cancel) -> Self {
-        let Call { message, queue, identity, key, fence, attempt, trace, .. } = call;
-        Self { payload, message, queue, identity, key, fence, attempt, trace, cancel }
+        let Call { message, queue, identity, key, fence, attempt, hops, trace, .. } = call;
+        Self { payload, message, queue, identity, key, fence, attempt, hops, trace, cancel }
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `Ichido-Attempt` | which try this is, from 1 |
 //! | `Ichido-Message-Id` | the message's id |
 //! | `Content-Type` | the media type of the body |
+//! | `Ichido-Hops` | the way it came, the outbox last, at most 8 entries |
 //! | `traceparent` | the trace it belongs to, if it has one |
 //!
 //! # How long keys are honoured
@@ -107,6 +108,9 @@ impl Nats {
         headers.insert("Ichido-Attempt", HeaderValue::from(call.attempt));
         headers.insert("Ichido-Message-Id", HeaderValue::from_str(&call.message.to_string())?);
         headers.insert("Content-Type", HeaderValue::from_str(&call.content_type)?);
+        if !call.hops.is_empty() {
+            headers.insert("Ichido-Hops", HeaderValue::from_str(&call.hops.to_string())?);
+        }
         // A trace that no header can carry is no reason not to send.
         if let Some(trace) = call.trace.as_deref().and_then(|trace| HeaderValue::from_str(trace).ok()) {
             headers.insert("traceparent", trace);

@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::hops::{self, Hop, HopName, Hops, RequestId};
 use ichido_core::lifecycle::{Event, Failure, Tried};
 use ichido_core::pace::{Hold, first_call_at};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
-use ichido_store::message::{Note, Settlement};
+use ichido_store::message::{Note, Settlement, Work};
 use tokio::sync::SemaphorePermit;
 
 use super::claim::Held;
@@ -224,6 +225,7 @@ impl Attempt {
             key: self.served.outbound(&work.identity, &work.key),
             fence: work.fence,
             attempt: work.history.tries,
+            hops: passed(work),
             trace: work.trace.clone(),
             content_type: work.content_type.clone(),
             body: self.held.body.clone(),
@@ -284,6 +286,16 @@ impl Attempt {
                 End { event, note: Note { excerpt: Some(why.to_owned()), ..Note::default() } }
             }
         }
+    }
+}
+
+/// The way a message came, the outbox as its last hop: when it was put in, and under its id, so that every try says the same.
+fn passed(work: &Work) -> Hops {
+    let before = Hops::read(work.hops.as_deref());
+    match (HopName::parse(hops::OUTBOX), RequestId::parse(&work.id.to_string())) {
+        (Ok(name), Ok(request_id)) => before.and(Hop { name, at: work.created_at, request_id }),
+        // Both are what they must be; a story that could not be told stops no message.
+        _ => before,
     }
 }
 

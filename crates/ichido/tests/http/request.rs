@@ -34,6 +34,7 @@ async fn key_fence_attempt_message_and_trace_go_with_the_callers_bytes() {
         ("Ichido-Attempt", "3"),
         ("Ichido-Message-Id", "01900000-0000-7000-8000-000000000007"),
         ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        ("Ichido-Hops", r#"bff;t=1800000000000;r="7f1c""#),
         ("Content-Type", "application/json"),
         ("Authorization", "Bearer t0ken"),
     ] {

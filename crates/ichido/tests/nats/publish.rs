@@ -28,12 +28,13 @@ async fn a_message_is_published_with_its_key_and_acknowledged() {
         ("Ichido-Attempt", "3"),
         ("Ichido-Message-Id", "01900000-0000-7000-8000-000000000007"),
         ("Content-Type", "application/json"),
+        ("Ichido-Hops", r#"bff;t=1800000000000;r="7f1c""#),
         ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
     ] {
         let found = stored[0].headers.get(name).map(HeaderValue::as_str);
         assert_eq!(found, Some(value), "{name}");
     }
-    assert_eq!(stored[0].headers.len(), 8);
+    assert_eq!(stored[0].headers.len(), 9);
 }
 
 #[tokio::test]

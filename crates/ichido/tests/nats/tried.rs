@@ -6,6 +6,7 @@ use bytes::Bytes;
 use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, StartError, TIME_OUT_MAX};
 use ichido::destination::{Call, Came};
 use ichido_core::fence::Fence;
+use ichido_core::hops::Hops;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
@@ -71,6 +72,7 @@ pub(crate) fn order(key_text: &str) -> Call {
         key: key(key_text),
         fence: Fence::new(42).expect("a fence"),
         attempt: 3,
+        hops: Hops::read([r#"bff;t=1800000000000;r="7f1c""#]),
         trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
         content_type: "application/json".to_owned(),
         body: Bytes::from_static(br#"{"symbol":"ACME","qty":"10"}"#),

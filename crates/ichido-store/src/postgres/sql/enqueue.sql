@@ -2,12 +2,12 @@
 WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
 added AS (
     INSERT INTO ichido.messages
-        (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at)
+        (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at, hops)
     SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, i.trace, i.priority, i.tries_allowed,
-           now.at + i.delay * interval '1 microsecond', i.made_from, now.at
+           now.at + i.delay * interval '1 microsecond', i.made_from, now.at, i.hops
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::text[],
-                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[])
-             AS i (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, delay, made_from),
+                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[], $14::text[])
+             AS i (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, delay, made_from, hops),
          now
     ON CONFLICT (queue, identity, key) DO NOTHING
     RETURNING id, queue, priority, due

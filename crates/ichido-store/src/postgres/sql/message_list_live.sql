@@ -1,7 +1,7 @@
 -- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
 -- a rare state among millions of finished messages is not looked for among those.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
-       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.trace, m.made_from,
+       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
        m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (
@@ -16,7 +16,7 @@ FROM (
     ORDER BY message_id DESC) AS live
 CROSS JOIN LATERAL (
     SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, tries, tries_allowed,
-           next_attempt, last_error, last_error_text, effect, priority, trace, made_from, created_at, updated_at
+           next_attempt, last_error, last_error_text, effect, priority, hops, trace, made_from, created_at, updated_at
     FROM ichido.message
     WHERE id = live.message_id
       AND status = $2

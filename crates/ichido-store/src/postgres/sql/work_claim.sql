@@ -32,6 +32,6 @@ counted AS (
     FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
     WHERE EXISTS (SELECT 1 FROM picked)
 )
-SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.trace, m.priority, m.tries_allowed, m.created_at,
+SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.priority, m.tries_allowed, m.created_at,
        p.suspect, p.tries, p.deaths, p.doubt_since, p.travels_until, p.last_fence, l.fence, l.claimed_at
 FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

@@ -1,6 +1,6 @@
 -- Messages; a trigger makes them claimable in the same statement. The row is repeated for each of them.
 INSERT INTO ichido_messages
-    (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at)
+    (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at, hops)
 VALUES
-(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (queue, identity, key) DO NOTHING

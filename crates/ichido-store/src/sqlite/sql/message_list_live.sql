@@ -2,7 +2,7 @@
 -- a rare state among millions of finished messages is not looked for among those. CROSS JOIN fixes that order on SQLite, which would
 -- still read them all to sort them: ?10 is the page's size where nothing more is asked of them, else -1.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
-       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.trace, m.made_from,
+       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
        m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (
