@@ -8,6 +8,7 @@ mod bulks;
 mod filter;
 mod look;
 mod one;
+mod served;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,8 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::reach::Address;
 pub(crate) use bulks::{ToldBulk, bulk as told_bulk, bulks as told_bulks};
 use filter::Filter;
 pub(crate) use filter::moment;
@@ -30,7 +33,8 @@ A dead letter was given up: its error cannot be mended by trying again, or its t
 and nobody knows: find out, then `decide`. Both are kept until a person is done with them.
 
 Exit code: 0 when all was done, 1 when something was refused or a canary halted, 2 when nothing was tried, 3 when it was stopped
-or the store was not reached, and 4 when another one moves letters of the same queue.
+or the server or store was not reached, and 4 when another one moves letters of the same queue, or it stands against how things are at a
+server.
 
 Examples:
   ichido dead list --queue orders --from 2h
@@ -40,6 +44,7 @@ Examples:
   ichido dead discard 01995b1c-… --reason \"test data\"
   ichido dead show 01995b1c-… --request > request.json
   ichido dead edit 01995b1c-… --request request.json
+  ichido dead list --server http://127.0.0.1:4180
   ichido dead decide not-done 01995b1c-… --reason \"no such order at the broker\"";
 
 /// What `ichido dead` is told.
@@ -48,13 +53,24 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Where messages are kept: sqlite:FILE or postgres://…; wins over the configuration
-    #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help = "A running server to ask, its token from ICHIDO_TOKEN [env: ICHIDO_SERVER]"
+    )]
+    server: Option<String>,
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help = "Where messages are kept: sqlite:FILE or postgres://…; wins over the configuration [env: ICHIDO_STORE]"
+    )]
     store: Option<String>,
     /// The configuration, which says which queues allow a requeue and what their destinations promise
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
-    /// Who you are, for the audit
+    /// Who you are, for the audit; a server goes by the token
     #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "unknown")]
     by: String,
     /// JSON for programs, one object a line
@@ -142,8 +158,16 @@ impl Command {
 
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, store, config, by, json } = args;
+    let Args { command, server, store, config, by, json } = args;
     let name = command.name();
+    let mut faults = Faults::default();
+    let address = Address::given(server.as_deref(), store.as_deref(), &mut faults);
+    let address = faults.or(Some(address)).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
+    let store = match address {
+        Address::Server(url) => return served::run(url, by, json, command).await,
+        Address::Store(url) => Some(url),
+        Address::None => None,
+    };
     let settings = Settings::read(name, store, config, by, json)?;
     match command {
         Command::List { filter, limit, after } => {

@@ -63,6 +63,13 @@ pub(crate) struct Whom {
     json: bool,
 }
 
+impl Whom {
+    /// A server, asked by a command that has flags of its own.
+    pub(crate) fn server(url: String, by: String, json: bool) -> Self {
+        Self { server: Some(url), store: None, config: None, by, json }
+    }
+}
+
 /// The API, ready to be asked.
 pub(crate) struct Reach {
     command: &'static str,
@@ -124,6 +131,28 @@ impl Reach {
             }
             Way::Store(inside) => {
                 inside.ask(Method::GET, uri(target)?, String::new()).await.map_err(Exit::Failed)?
+            }
+        };
+        end::taken(self.command, answer)
+    }
+
+    /// Puts a body in as it is, under a key.
+    pub(crate) async fn put_in(
+        &self,
+        target: &str,
+        key: IdempotencyKey,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Answer, Exit> {
+        let failed = |error: &dyn std::fmt::Display| Exit::Failed(error.to_string());
+        let answer = match &self.way {
+            Way::Server { changes, .. } => {
+                let action = Action::new(Method::POST, target, key, content_type, body);
+                end::of_change(changes.send(&action.map_err(|error| failed(&error))?).await)?
+            }
+            Way::Store(inside) => {
+                let put = inside.put_in(uri(target)?, &key, content_type, body).await;
+                put.map_err(Exit::Failed)?
             }
         };
         end::taken(self.command, answer)

@@ -21,6 +21,7 @@ mod field;
 mod health;
 mod hops;
 mod inside;
+mod letters;
 pub(crate) mod limits;
 mod messages;
 mod openapi;

@@ -29,24 +29,24 @@ use crate::table::table;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Their ids; or name many by a filter
-    ids: Vec<Uuid>,
+    pub(super) ids: Vec<Uuid>,
     #[command(flatten)]
-    filter: Filter,
+    pub(super) filter: Filter,
     /// All of them, where no filter is given
     #[arg(long)]
-    all: bool,
+    pub(super) all: bool,
     /// Say what would happen, and do nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Do not ask
     #[arg(long)]
-    yes: bool,
+    pub(super) yes: bool,
     /// For a requeue: 1 % first, then 5 %, 25 % and the rest, each when those before were sent; halts when more than one in ten fail
     #[arg(long)]
-    canary: bool,
+    pub(super) canary: bool,
     /// Why, for the audit
     #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 pub(super) async fn requeue(settings: &Settings, args: Args) -> Result<(), Exit> {
@@ -148,20 +148,23 @@ const fn done(work: Work) -> &'static str {
     }
 }
 
-/// Asks who sits before it; nobody does where standard input is no terminal.
 fn confirm(settings: &Settings, count: u64, work: Work) -> Result<(), Exit> {
+    asked_to_go_on(count, done(work)).map_err(|what| match what {
+        Some(what) => settings.wrong("--yes", what),
+        None => Exit::Failed("nothing was done".to_owned()),
+    })
+}
+
+/// Asks who sits before it; nobody does where standard input is no terminal, and then this says what to do.
+pub(super) fn asked_to_go_on(count: u64, done: &str) -> Result<(), Option<String>> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let what = format!("{count} letters would be {}; say so by --yes", done(work));
-        return Err(settings.wrong("--yes", what));
+        return Err(Some(format!("{count} letters would be {done}; say so by --yes")));
     }
     out::aside(&format!("type {count} to go on: "));
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
-    if read.is_err() || answer.trim() != count.to_string() {
-        return Err(Exit::Failed("nothing was done".to_owned()));
-    }
-    Ok(())
+    if read.is_err() || answer.trim() != count.to_string() { Err(None) } else { Ok(()) }
 }
 
 async fn go(settings: &Settings, bulk: &Bulk<'_>, found: &Preflight) -> Result<(), Exit> {

@@ -5,9 +5,10 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::letter::{LetterFilter, Standing};
 use ichido_store::message::{LetterState, QueueName};
+use serde_json::Value;
 
-use crate::duration;
 use crate::faults::Faults;
+use crate::{clock, duration};
 
 /// Which letters; all flags together must fit.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
@@ -55,6 +56,17 @@ enum Known {
     Unknown,
 }
 
+impl Known {
+    /// As the API names it.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::NotDone => "not_done",
+            Self::Done => "done",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 impl Filter {
     /// Whether it narrows nothing.
     pub(super) fn is_all(&self) -> bool {
@@ -63,6 +75,62 @@ impl Filter {
 
     pub(super) const fn is_of_parked(&self) -> bool {
         self.parked
+    }
+
+    /// What a server is asked for, as a query.
+    pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
+        let standing = match (self.discarded, self.replaced) {
+            (true, _) => "discarded",
+            (_, true) => "replaced",
+            _ => "open",
+        };
+        let [from, before] = self.moments()?;
+        let all = [
+            ("state", Some(if self.parked { "parked" } else { "dead" }.to_owned())),
+            ("standing", Some(standing.to_owned())),
+            ("queue", self.queue.clone()),
+            ("code", self.error.clone()),
+            ("effect", self.effect.map(|known| known.word().to_owned())),
+            ("identity", self.identity.clone()),
+            ("since_from", from),
+            ("since_before", before),
+            ("text", self.text.clone()),
+        ];
+        Ok(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+    }
+
+    /// The same as JSON, for what is done to many.
+    pub(super) fn told(&self) -> Result<Value, Faults> {
+        let mut faults = Faults::default();
+        if self.replaced {
+            faults.add("--replaced", "is for a list: what a new message was made from is not sent again, and needs no more attention");
+        }
+        faults.or(Some(()))?;
+        let [from, before] = self.moments()?;
+        let all = [
+            ("queue", self.queue.clone().map(Value::from)),
+            ("code", self.error.clone().map(Value::from)),
+            ("effect", self.effect.map(|known| known.word().into())),
+            ("identity", self.identity.clone().map(Value::from)),
+            ("since_from", from.map(Value::from)),
+            ("since_before", before.map(Value::from)),
+            ("text", self.text.clone().map(Value::from)),
+            ("discarded", self.discarded.then_some(Value::Bool(true))),
+        ];
+        let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Ok(Value::Object(given.collect()))
+    }
+
+    /// From when on and before when, by this machine's clock.
+    fn moments(&self) -> Result<[Option<String>; 2], Faults> {
+        let now = clock::now();
+        let mut faults = Faults::default();
+        let mut read = |flag, text: &Option<String>| {
+            let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));
+            moment.map(|moment| moment.to_string())
+        };
+        let moments = [read("--from", &self.from), read("--before", &self.before)];
+        faults.or(Some(moments))
     }
 
     /// What the store is asked for, or everything that is wrong with it.

@@ -179,7 +179,7 @@ pub(super) async fn bulks(settings: &Settings) -> Result<(), Exit> {
 }
 
 /// `BAD_REQUEST: no such symbol`, cut where it is long.
-fn error(code: Option<&str>, text: Option<&str>) -> String {
+pub(super) fn error(code: Option<&str>, text: Option<&str>) -> String {
     let text = text.unwrap_or_default();
     let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
     let cut = if cut.len() < text.len() { format!("{cut}…") } else { cut };

@@ -186,7 +186,7 @@ fn made_from(old: &MessageRow, key: IdempotencyKey, request: Vec<u8>) -> Option<
     })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     // One more than may be, to tell that there are more.
     let most = REQUEST_BYTES_MAX as u64 + 1;
     let mut request = Vec::new();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post, put};
 use ichido::letters::Policies;
+use ichido::worker::OutboundKey;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -23,8 +24,8 @@ use super::request::no_route;
 use super::running::Running;
 use super::waiting::Waiting;
 use super::{
-    batch, destinations, events, health, messages, openapi, operations, queues, records, replace, search,
-    steps,
+    batch, destinations, events, health, letters, messages, openapi, operations, queues, records, replace,
+    search, steps,
 };
 use crate::config::{Config, Intake};
 
@@ -61,6 +62,8 @@ pub(super) struct Known {
     /// Tries allowed, the first one included.
     pub(super) tries: NonZeroU32,
     pub(super) intake: Intake,
+    /// The key that its calls carry.
+    pub(super) key: OutboundKey,
 }
 
 impl Api {
@@ -70,7 +73,7 @@ impl Api {
             let name = QueueName::parse(&queue.name)?;
             Some((
                 queue.name.clone(),
-                Known { name, tries: queue.retry.tries, intake: config.intake(&queue.name) },
+                Known { name, tries: queue.retry.tries, intake: config.intake(&queue.name), key: queue.key },
             ))
         });
         known.collect()
@@ -108,6 +111,8 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/messages/{id}/replace", post(replace::replace))
         .route("/v1/messages/{id}/events", get(messages::events))
         .route("/v1/messages/{id}/request", get(messages::request_bytes))
+        .route("/v1/letters", get(letters::list))
+        .route("/v1/letters/{id}", get(letters::show))
         .route("/v1/operations", get(operations::list).post(operations::begin))
         .route("/v1/operations/{id}", get(operations::show))
         .route("/v1/operations/{id}/stop", post(operations::stop))

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt as _;
 use ichido_client::Answer;
+use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::token::Role;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -27,6 +28,8 @@ use super::running::Running;
 use super::waiting::Waiting;
 use crate::config::Config;
 use crate::dead;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The API of one command.
 pub(crate) struct Inside {
@@ -65,6 +68,28 @@ impl Inside {
         *request.method_mut() = method;
         *request.uri_mut() = target;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.answer(request).await
+    }
+
+    /// Puts a body in as it is, under a key.
+    pub(crate) async fn put_in(
+        &self,
+        target: Uri,
+        key: &IdempotencyKey,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Answer, String> {
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target;
+        let value =
+            |text: &str| HeaderValue::from_str(text).map_err(|_| format!("{text:?} is no header's value"));
+        request.headers_mut().insert(CONTENT_TYPE, value(content_type)?);
+        request.headers_mut().insert(IDEMPOTENCY_KEY, value(&key.to_field_value())?);
+        self.answer(request).await
+    }
+
+    async fn answer(&self, mut request: Request<Body>) -> Result<Answer, String> {
         request.extensions_mut().insert(self.caller.clone());
         let answered = self.router.clone().call(request).await;
         let (head, body) = answered.unwrap_or_else(|never| match never {}).into_parts();

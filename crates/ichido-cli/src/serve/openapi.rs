@@ -7,7 +7,8 @@ use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
 use super::{
-    batch, destinations, events, health, messages, operations, queues, records, replace, search, steps,
+    batch, destinations, events, health, letters, messages, operations, queues, records, replace, search,
+    steps,
 };
 
 #[derive(OpenApi)]
@@ -29,6 +30,8 @@ use super::{
         steps::discard,
         steps::decide,
         replace::replace,
+        letters::list,
+        letters::show,
         operations::begin,
         operations::list,
         operations::show,

@@ -36,6 +36,7 @@ use crate::accept::{Offer, Understood};
     params(
         ("id" = Uuid, Path, description = "The dead message's id"),
         ("Idempotency-Key" = String, Header, description = "The new message's key: 1 to 255 visible ASCII characters, never used before"),
+        ("reason" = Option<String>, Query, description = "Why; kept in the dead message's history"),
         ("although_done" = Option<bool>, Query, description = "Whether to make it though the dead one took effect, so that it is done once more"),
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The new request; without a content type it has the old one's"),
@@ -55,7 +56,7 @@ pub(super) async fn replace(
 ) -> Result<Response, Problem> {
     caller.operates()?;
     let (head, body) = request.into_parts();
-    let although_done = although_done(&head.uri)?;
+    let Asked { although_done, reason } = asked(&head.uri)?;
     let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)?;
     not_encoded(&head.headers)?;
@@ -85,7 +86,7 @@ pub(super) async fn replace(
         let digest = new.digest.to_string();
         Accepted::new(id, old.queue.clone(), new.key.as_str().to_owned(), digest)
     };
-    let replaced = api.store.letter_replace(old.id, new.clone(), &note(&caller, None)).await;
+    let replaced = api.store.letter_replace(old.id, new.clone(), &note(&caller, reason)).await;
     let (accepted, is_replay) = match replaced.map_err(|error| Problem::of_store(&error))? {
         Replaced::By { id, .. } => (accepted(id), false),
         refusal => match under_key(&api, &new).await? {
@@ -102,12 +103,26 @@ pub(super) async fn replace(
     Ok(response)
 }
 
-fn although_done(uri: &Uri) -> Result<bool, Problem> {
-    match parameters(uri, &["although_done"])?.pop().as_ref().map(|(_, text)| text.as_str()) {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(_) => Err(Problem::new(Code::ParameterInvalid, "although_done is true or false")),
+/// What the query asks for.
+#[derive(Default)]
+struct Asked {
+    although_done: bool,
+    reason: Option<String>,
+}
+
+fn asked(uri: &Uri) -> Result<Asked, Problem> {
+    let mut asked = Asked::default();
+    for (name, text) in parameters(uri, &["although_done", "reason"])? {
+        match (name.as_str(), text.as_str()) {
+            ("although_done", "false") => asked.although_done = false,
+            ("although_done", "true") => asked.although_done = true,
+            ("although_done", _) => {
+                return Err(Problem::new(Code::ParameterInvalid, "although_done is true or false"));
+            }
+            _ => asked.reason = Some(text),
+        }
     }
+    Ok(asked)
 }
 
 /// The old one with another request and key.

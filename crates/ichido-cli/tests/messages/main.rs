@@ -19,6 +19,7 @@ mod message;
 mod program;
 
 mod completing;
+mod dead;
 mod ends;
 mod ledger;
 mod looking;
