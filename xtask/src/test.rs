@@ -45,6 +45,11 @@ fn steps(root: &Path, tools: &Tools) -> Vec<(&'static str, Line)> {
         ("shipped", Line::cargo(&["check", "--package", "ichido-cli"])),
         // Unit, integration and doc tests; the rules of `tidy` are tests of this crate and run here too.
         ("tests", Line::cargo(&["test", "--workspace"])),
+        // What is behind a feature: spans as a collector gets them. The whole workspace, so that nothing but the command is built anew.
+        (
+            "traces",
+            Line::cargo(&["test", "--workspace", "--features", "ichido-cli/otlp", "--test", "traces"]),
+        ),
         ("docs", Line::cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")),
         ("deny", tools.deny(&["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])),
     ];

@@ -105,9 +105,9 @@ pub(crate) async fn standing(store: &Store, message: &NewMessage) -> Result<Opti
         ..MessageFilter::default()
     };
     let found = store.message_list(&filter, 1).await?.pop();
-    Ok(found.map(|found| match found.request_digest == message.digest {
-        true => Enqueued::Same { id: found.id },
-        false => Enqueued::Different { id: found.id },
+    Ok(found.map(|found| {
+        let is_same = found.request_digest == message.digest;
+        if is_same { Enqueued::Same { id: found.id } } else { Enqueued::Different { id: found.id } }
     }))
 }
 

@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
@@ -66,15 +69,7 @@ enum Log {
 pub(crate) fn run() -> ExitCode {
     let matches = documented(Cli::command(), exit::HELP).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(match cli.log {
-            Log::Error => LevelFilter::ERROR,
-            Log::Warn => LevelFilter::WARN,
-            Log::Info => LevelFilter::INFO,
-            Log::Debug => LevelFilter::DEBUG,
-        })
-        .init();
+    log(cli.log);
     let ended = match cli.command {
         Command::Serve(args) => on_runtime(serve::run(args)),
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
@@ -95,6 +90,21 @@ pub(crate) fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => exit.report(),
     }
+}
+
+/// What is said on standard error, and, where traces are exported, what is told of them.
+fn log(log: Log) {
+    let level = match log {
+        Log::Error => LevelFilter::ERROR,
+        Log::Warn => LevelFilter::WARN,
+        Log::Info => LevelFilter::INFO,
+        Log::Debug => LevelFilter::DEBUG,
+    };
+    let said = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
+    let all = tracing_subscriber::registry().with(said);
+    #[cfg(feature = "otlp")]
+    let all = all.with(crate::traces::layer());
+    all.init();
 }
 
 /// Says in the help of every command how it ends: in its own words, or in those of the command that it belongs to.

@@ -60,6 +60,7 @@ pub(crate) struct Config {
     pub(crate) store: StoreConfig,
     pub(crate) serve: ServeConfig,
     pub(crate) worker: WorkerConfig,
+    pub(crate) traces: TracesConfig,
     pub(crate) destinations: Vec<Described>,
     pub(crate) queues: Vec<Queue>,
     /// What each of the queues takes in, by its name.
@@ -97,8 +98,15 @@ pub(crate) struct WorkerConfig {
     pub(crate) audit_key: Option<AuditKey>,
 }
 
+/// Where spans go.
+#[derive(Debug, Default)]
+pub(crate) struct TracesConfig {
+    /// A collector that speaks OTLP over HTTP, without `/v1/traces`.
+    pub(crate) endpoint: Option<String>,
+}
+
 /// Tables that are there whether or not the file has them.
-const ALWAYS: [&str; 4] = ["store", "serve", "worker", "queue_defaults"];
+const ALWAYS: [&str; 5] = ["store", "serve", "worker", "traces", "queue_defaults"];
 
 /// Reads a configuration and what it refers to.
 pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
@@ -163,6 +171,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     let store = store(root.section("store", &mut faults), outside, &mut faults);
     let serve = serve::read(root.section("serve", &mut faults), &mut faults);
     let worker = worker(root.section("worker", &mut faults), &environment, outside, &mut faults);
+    let traces = traces(root.section("traces", &mut faults), outside, &mut faults);
     let sections = root.sections("destinations", &mut faults);
     let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
     let destinations: Vec<Described> = sections
@@ -179,7 +188,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     root.finish(&mut faults);
     let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
     let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    let config = faults.or(Some(Config { store, serve, worker, destinations, queues, intakes }))?;
+    let config = faults.or(Some(Config { store, serve, worker, traces, destinations, queues, intakes }))?;
     Ok(Traced { config, asked: source.asked.take(), environment })
 }
 
@@ -256,6 +265,16 @@ fn worker(
     }
     worker.idle_sleep = environment.idle_sleep.unwrap_or(worker.idle_sleep);
     worker
+}
+
+fn traces(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> TracesConfig {
+    let mut traces = TracesConfig::default();
+    let Some(mut section) = section else { return traces };
+    if let Some(text) = section.text("endpoint", faults) {
+        traces.endpoint = faults.check(&section.place("endpoint"), outside.resolve(text));
+    }
+    section.finish(faults);
+    traces
 }
 
 /// What contradicts itself between queues and destinations, each at its place.

@@ -30,6 +30,11 @@ mod size;
 mod store;
 mod table;
 mod token;
+#[cfg(feature = "otlp")]
+mod traces;
+#[cfg(not(feature = "otlp"))]
+#[path = "no_traces.rs"]
+mod traces;
 mod worker;
 
 use std::process::ExitCode;

@@ -62,6 +62,7 @@ use crate::listen::{self, Ended};
 use crate::out;
 use crate::signals::Signals;
 use crate::store::{open_with, sqlite_file};
+use crate::traces;
 use crate::worker::{self, metrics};
 use access::{Access, Tokens};
 use admission::Admission;
@@ -103,6 +104,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = Faults::default();
     let limits = args.bounds.resolve(limits, &mut faults);
     let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
+    let exporting = traces::start(&setup.config.traces)
+        .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
         targets = worker::connect(&setup.config) => targets?,
@@ -149,6 +152,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
     let stopped = stop(&worker, &setup, ended, &mut signals).await;
     folding.abort();
+    exporting.end().await;
     stopped
 }
 

@@ -24,6 +24,7 @@ use crate::faults::Faults;
 use crate::out;
 use crate::signals::Signals;
 use crate::store::open_with;
+use crate::traces;
 use metrics::Metrics;
 
 /// How long the servers of destinations may take to say what they keep, when a worker starts.
@@ -57,6 +58,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Some(address) => Some(Metrics::listen(address).await?),
         None => None,
     };
+    let exporting = traces::start(&config.traces).map_err(misconfigured)?;
     let targets = tokio::select! {
         targets = connect(&config) => targets?,
         // Nothing was begun.
@@ -86,6 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if let Some(serving) = serving {
         serving.abort();
     }
+    exporting.end().await;
     ended
 }
 

@@ -56,6 +56,10 @@ mod settle;
 mod stop;
 mod upkeep;
 
+/// The target of the event of `tracing` that is told after each call, at the level TRACE: `message_id`, `queue`, `attempt`, `trace` (the
+/// message's `traceparent`), `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` where it failed.
+pub const DELIVERY: &str = "ichido::delivery";
+
 pub use draft::{BuildError, BuildErrors, Worker, problems};
 pub use meter::describe_metrics;
 pub use pacer::{Paces, SharedRate};

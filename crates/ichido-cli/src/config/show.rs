@@ -40,7 +40,7 @@ pub(super) struct Said {
 impl Said {
     pub(super) fn new(path: &str, value: &DeValue<'_>, origin: String, by_variable: bool) -> Self {
         let is_receiver =
-            path.starts_with("destinations.") && (path.ends_with(".url") || path.ends_with(".urls"));
+            path.starts_with("destinations.") && matches!(path.rsplit('.').next(), Some("url" | "urls"));
         let hides = match value {
             DeValue::String(text) if path == "store.url" => holds_password(text),
             // A header field that a variable sets may be anything, and an address may have a secret in its path.

@@ -113,6 +113,7 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
         ("store", ""),
         ("serve", ""),
         ("worker", ""),
+        ("traces", ""),
         ("queue_defaults", ""),
         ("queues.orders", ""),
         ("queues.mail.retry", ""),

@@ -79,6 +79,12 @@ struct Message {
     trace: Option<String>,
 }
 
+/// A message that was made.
+#[derive(Deserialize)]
+struct New {
+    id: Uuid,
+}
+
 #[derive(Deserialize)]
 struct Events {
     events: Vec<Event>,
@@ -257,12 +263,8 @@ impl Served {
         let answer = answer.map_err(|exit| match exit {
             // The server's words name its parameter, and not our flag.
             Exit::Conflict(why) if why.contains("although_done") => self.wrong("--yes", why),
-            exit => exit,
+            other => other,
         })?;
-        #[derive(Deserialize)]
-        struct New {
-            id: Uuid,
-        }
         let New { id: new } = reach::read(&answer)?;
         let warning = format!(
             "this is a new action under a new key: whoever receives it cannot tell that it replaces {id}"

@@ -185,16 +185,14 @@ pub(super) async fn show(
     let message = seen(&api, &caller, &id).await?;
     let now = api.store.now().await.map_err(|error| Problem::of_store(&error))?;
     let found = api.store.letter_find(&[message.id]).await.map_err(|error| Problem::of_store(&error))?;
-    match found.first() {
-        Some(row) => Ok(json(StatusCode::OK, &Letter::new(&api, row, now))),
-        None => {
-            let is = message.status.as_str();
-            Err(refused(
-                "no_letter",
-                format!("only dead and parked messages are letters, and this one is {is}"),
-            ))
-        }
-    }
+    let Some(row) = found.first() else {
+        let is = message.status.as_str();
+        return Err(refused(
+            "no_letter",
+            format!("only dead and parked messages are letters, and this one is {is}"),
+        ));
+    };
+    Ok(json(StatusCode::OK, &Letter::new(&api, row, now)))
 }
 
 type Asked = (LetterFilter, Option<(Timestamp, Uuid)>, u32);

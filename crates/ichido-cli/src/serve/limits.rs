@@ -7,6 +7,7 @@ use ichido_store::message::limits::REQUEST_BYTES_MAX;
 
 /// What an operator may choose, under `[serve]`.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "each is the most of something, and is called as in the file")]
 pub(crate) struct Chosen {
     /// The most header fields of one request; one more is answered 431.
     pub(crate) headers_max: usize,

@@ -32,6 +32,7 @@ use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
 use crate::accept::{Offer, Refused, Understood, message, standing};
 use crate::duration;
+use crate::traces::{self, Accepting};
 
 /// The media type of a body that says none (RFC 9110).
 const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
@@ -77,6 +78,7 @@ pub(super) async fn accept(
     request: Request,
 ) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
+    let span = traces::accept(&head.headers);
     let known = api.queue(&queue, &caller)?;
     let identity = caller.identity(&known.name, &head.headers)?;
     let wait = wait_of(&head.uri)?;
@@ -93,21 +95,23 @@ pub(super) async fn accept(
         content_type,
         body: Vec::from(body),
         hops,
-        trace: trace(&head.headers),
+        trace: span.as_ref().map(Accepting::traceparent).or_else(|| trace(&head.headers)),
         tries: known.tries,
         schema: known.intake.schema.clone(),
     };
     let Understood { message, misfit } = understood(offer).await?;
     let digest = message.digest.to_string();
-    let (id, is_replay) = match misfit {
-        Some(misfit) => stood(&api, &message, &misfit).await?,
-        None => {
-            let room = api.admission.enter(&queue)?;
-            let enqueued = api.store.message_enqueue(message).await;
-            drop(room);
-            stands(enqueued.map_err(|error| Problem::of_store(&error))?)?
-        }
+    let (id, is_replay) = if let Some(misfit) = misfit {
+        stood(&api, &message, &misfit).await?
+    } else {
+        let room = api.admission.enter(&queue)?;
+        let enqueued = api.store.message_enqueue(message).await;
+        drop(room);
+        stands(enqueued.map_err(|error| Problem::of_store(&error))?)?
     };
+    if let Some(span) = span {
+        span.end(&queue, id, is_replay);
+    }
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match wait {
         None => json(StatusCode::CREATED, &accepted),

@@ -144,7 +144,7 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>, book: Arc<Mutex<Book>
             }
             // Whoever asked may have gone.
             Act::Accept | Act::Refuse(..) | Act::Redirect(..) | Act::About(_) => {
-                drop(stream.write_all(answer.as_bytes()).await)
+                drop(stream.write_all(answer.as_bytes()).await);
             }
         }
     }

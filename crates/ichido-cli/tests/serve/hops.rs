@@ -52,7 +52,7 @@ on_both! {
             assert_eq!(message["hops"], way, "message {index}");
             let hop = format!("r=\"{}\"", message["id"].as_str().unwrap());
             if let Some(next) = all.get(index + 1) {
-                way = next["hops"].as_str().unwrap().to_owned();
+                next["hops"].as_str().unwrap().clone_into(&mut way);
                 assert!(way.contains(&hop) && way.split(", ").count() == index + 2, "{way}");
             }
         }

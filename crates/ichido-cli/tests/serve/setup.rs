@@ -148,3 +148,19 @@ async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
         assert_eq!(server.send(&put).await.status(), status);
     }
 }
+
+/// What was asked for in vain would be missed when it is needed.
+#[cfg(not(feature = "otlp"))]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn traces_that_the_program_was_built_without_are_refused() {
+    let place = Place::new(On::Sqlite).await;
+    place.folder.write(
+        "ichido.toml",
+        "[traces]\nendpoint = \"http://127.0.0.1:4318\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n",
+    );
+    let (code, _, told) = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        code == Some(2) && told.contains("traces.endpoint: this program was built without traces"),
+        "{told}"
+    );
+}

@@ -13,6 +13,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{Note, Settlement, Work};
 use tokio::sync::SemaphorePermit;
 
+use super::DELIVERY;
 use super::claim::Held;
 use super::meter;
 use super::node::{Node, Served};
@@ -197,6 +198,7 @@ impl Attempt {
             }
         };
         cancel.cancel_clones();
+        self.tell(began, &came);
         match came {
             Came::Judged { verdict, note } => {
                 aim.pacer.hear(&verdict, ready.sent, self.caller()).await;
@@ -214,6 +216,25 @@ impl Attempt {
         }
         cancel.cancel();
         self.node.stop.reached(Stage::GivingUp).await;
+    }
+
+    /// Tells whoever traces deliveries; nobody does unless a subscriber asks for [`DELIVERY`].
+    fn tell(&self, began: Timestamp, came: &Came) {
+        let code = match came {
+            Came::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
+            Came::Snoozed { .. } => None,
+        };
+        let work = &self.held.work;
+        tracing::trace!(
+            target: DELIVERY,
+            message_id = %work.id,
+            queue = work.queue.as_str(),
+            trace = work.trace.as_deref(),
+            attempt = u64::from(work.history.tries),
+            began_at = began.as_micros(),
+            ended_at = self.now().as_micros(),
+            code,
+        );
     }
 
     fn outgoing(&self) -> Call {

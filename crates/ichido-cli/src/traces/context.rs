@@ -1,0 +1,111 @@
+//! `traceparent` (W3C Trace Context, level 1), read and written.
+
+use std::fmt;
+
+use http::HeaderMap;
+
+/// The header.
+const NAME: &str = "traceparent";
+/// The bit of its flags that says that somebody records it.
+const SAMPLED: u8 = 1;
+
+/// A place in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Context {
+    pub(super) trace: [u8; 16],
+    pub(super) span: [u8; 8],
+    flags: u8,
+}
+
+impl Context {
+    /// As a request says it; `None` where it says nothing, or nothing clear.
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut lines = headers.get_all(NAME).iter();
+        let (line, None) = (lines.next()?, lines.next()) else { return None };
+        Self::parse(line.to_str().ok()?)
+    }
+
+    /// `00-<trace>-<span>-<flags>` in lower-case hexadecimal digits; a later version may have more behind it.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let version = hex::<1>(parts.next()?)?[0];
+        let (trace, span, flags) = (hex(parts.next()?)?, hex(parts.next()?)?, hex::<1>(parts.next()?)?[0]);
+        let ends = parts.next().is_none();
+        let is_clear = version != 0xff && (ends || version != 0) && trace != [0; 16] && span != [0; 8];
+        is_clear.then_some(Self { trace, span, flags })
+    }
+
+    /// The beginning of a trace.
+    pub(super) fn begin() -> Self {
+        Self { trace: fastrand::u128(1..).to_be_bytes(), span: span(), flags: SAMPLED }
+    }
+
+    /// A span further down in the same trace.
+    pub(super) fn child(self) -> Self {
+        Self { span: span(), ..self }
+    }
+
+    pub(super) const fn is_sampled(self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+}
+
+/// The header's value.
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (trace, span) = (u128::from_be_bytes(self.trace), u64::from_be_bytes(self.span));
+        write!(f, "00-{trace:032x}-{span:016x}-{:02x}", self.flags)
+    }
+}
+
+fn span() -> [u8; 8] {
+    fastrand::u64(1..).to_be_bytes()
+}
+
+fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != 2 * N || !text.bytes().all(plain) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn a_place_reads_back_and_a_child_stays_in_its_trace() {
+        let context = Context::parse(TEXT).expect("it is one");
+        assert_eq!(context.to_string(), TEXT);
+        let child = context.child();
+        assert_eq!((child.trace, child.is_sampled()), (context.trace, true));
+        assert_ne!(child.span, context.span);
+        assert!(!Context::parse(&TEXT.replace("-01", "-00")).expect("it is one").is_sampled());
+        assert_eq!(Context::parse(&Context::begin().to_string()).map(Context::is_sampled), Some(true));
+    }
+
+    #[test]
+    fn what_is_not_clear_is_none() {
+        let later = TEXT.replacen("00", "01", 1) + "-more";
+        assert!(Context::parse(&later).is_some());
+        for wrong in [
+            "",
+            "00",
+            &TEXT.to_uppercase(),
+            &TEXT.replacen("00", "ff", 1),
+            &format!("{TEXT}-more"),
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0af7651916cd43dd8448eb211c80319-b7ad6b7169203331-01",
+        ] {
+            assert_eq!(Context::parse(wrong), None, "{wrong}");
+        }
+    }
+}
