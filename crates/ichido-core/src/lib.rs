@@ -95,6 +95,7 @@
 //! # }
 //! ```
 
+pub mod alert;
 pub mod audit;
 pub mod boundary;
 pub mod digest;

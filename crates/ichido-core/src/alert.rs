@@ -1,0 +1,38 @@
+//! Alerts: what is measured, when it is too much, and when it is well again (SPEC A15, D8, D19, E5).
+//!
+//! Guarantee: [`judge`] opens an incident only for a measure that has at least as many samples as its terms ask for, once however often
+//! it is asked while the incident is open; and it resolves it only after the measure stayed clear of its bound, by a margin, for
+//! [`CLEAR_FOR`]. Nothing here reads a clock or a store: readings come in with their time.
+//!
+//! Start at [`Rule`], the alerts there are; [`Rules`] says on which terms, [`measure`] makes readings of counts, [`words`] says it to
+//! people.
+//!
+//! ```
+//! use ichido_core::alert::{CLEAR_FOR, Reading, Rule, Standing, Step, judge};
+//! use ichido_core::time::Timestamp;
+//!
+//! let terms = Rule::DeadLetters.terms();
+//! let now = Timestamp::from_secs(1_800_000_000);
+//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(10), now), Step::Stay);
+//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(11), now), Step::Open);
+//!
+//! let firing = Standing::Firing { clear_since: None };
+//! assert_eq!(judge(terms, firing, Reading::of_count(12), now), Step::Stay);
+//! assert_eq!(judge(terms, firing, Reading::of_count(0), now), Step::Clear);
+//! let clear = Standing::Firing { clear_since: Some(now) };
+//! assert_eq!(judge(terms, clear, Reading::of_count(0), now.plus(CLEAR_FOR)), Step::Resolve);
+//! ```
+
+mod about;
+mod incident;
+pub mod measure;
+mod rule;
+mod rules;
+#[cfg(test)]
+mod tests;
+pub mod words;
+
+pub use about::About;
+pub use incident::{CLEAR_FOR, CLEAR_SHARE, Reading, Standing, Step, judge};
+pub use rule::{Rule, Terms, Unit, WINDOW_MAX, WINDOW_MIN};
+pub use rules::{Rules, TermsChange};

@@ -1,0 +1,132 @@
+//! The alerts that are built in, and on which terms when nobody says otherwise.
+
+use std::time::Duration;
+
+/// The longest window: what is counted is kept for so long.
+pub const WINDOW_MAX: Duration = Duration::from_hours(2);
+/// The shortest window: counts are kept by the minute.
+pub const WINDOW_MIN: Duration = Duration::from_mins(2);
+
+/// An alert that is built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// Messages were moved to the dead letters (SPEC E5).
+    DeadLetter,
+    /// Many were, in an hour (SPEC A15).
+    DeadLetters,
+    /// Many more were than is usual (SPEC D19).
+    DeadSurge,
+    /// Retries fail (SPEC A15).
+    FailedRetries,
+    /// Most of what arrives has arrived before (SPEC A15).
+    Duplicates,
+    /// Messages take long from being put in to their end, on average (SPEC A15).
+    ProcessingDelay,
+    /// The slowest of twenty messages takes long (SPEC D19).
+    LagP95,
+    /// A message that could be sent waits long.
+    OldestWaiting,
+    /// Of messages nobody knows whether they took effect, and a person must decide (SPEC D8).
+    Parked,
+    /// A destination counts as down, and is left alone.
+    CircuitOpen,
+    /// The audit trail is not as it was sealed (SPEC F5).
+    AuditBroken,
+}
+
+/// On which terms an alert fires.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// How far back it looks; `None` where it looks at how things stand.
+    pub window: Option<Duration>,
+    /// The least samples by which it fires.
+    pub least: u64,
+    /// It fires above this, in the rule's [`Unit`].
+    pub above: f64,
+}
+
+/// What a rule measures in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// How many.
+    Count,
+    /// A share, from 0 to 1.
+    Share,
+    /// Seconds.
+    Seconds,
+    /// How many times the usual.
+    Times,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::DeadLetter,
+        Self::DeadLetters,
+        Self::DeadSurge,
+        Self::FailedRetries,
+        Self::Duplicates,
+        Self::ProcessingDelay,
+        Self::LagP95,
+        Self::OldestWaiting,
+        Self::Parked,
+        Self::CircuitOpen,
+        Self::AuditBroken,
+    ];
+
+    /// Its name, in the store, the API and the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DeadLetter => "dead_letter",
+            Self::DeadLetters => "dead_letters",
+            Self::DeadSurge => "dead_surge",
+            Self::FailedRetries => "failed_retries",
+            Self::Duplicates => "duplicates",
+            Self::ProcessingDelay => "processing_delay",
+            Self::LagP95 => "lag_p95",
+            Self::OldestWaiting => "oldest_waiting",
+            Self::Parked => "parked",
+            Self::CircuitOpen => "circuit_open",
+            Self::AuditBroken => "audit_broken",
+        }
+    }
+
+    /// The rule of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.as_str() == name)
+    }
+
+    /// What it measures in.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Self::DeadLetter | Self::DeadLetters | Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
+                Unit::Count
+            }
+            Self::FailedRetries | Self::Duplicates => Unit::Share,
+            Self::ProcessingDelay | Self::LagP95 | Self::OldestWaiting => Unit::Seconds,
+            Self::DeadSurge => Unit::Times,
+        }
+    }
+
+    /// Whether it is about queues, each of which may have terms of its own.
+    pub const fn is_of_queues(self) -> bool {
+        !matches!(self, Self::CircuitOpen | Self::AuditBroken)
+    }
+
+    /// The terms that hold when nobody says otherwise.
+    pub const fn terms(self) -> Terms {
+        match self {
+            Self::DeadLetter => Terms { window: Some(Duration::from_mins(15)), least: 1, above: 0.0 },
+            Self::DeadLetters => Terms { window: Some(Duration::from_hours(1)), least: 1, above: 10.0 },
+            Self::DeadSurge => Terms { window: Some(Duration::from_mins(5)), least: 10, above: 5.0 },
+            Self::FailedRetries => Terms { window: Some(Duration::from_mins(15)), least: 20, above: 0.05 },
+            Self::Duplicates => Terms { window: Some(Duration::from_mins(15)), least: 100, above: 0.5 },
+            Self::ProcessingDelay => Terms { window: Some(Duration::from_mins(5)), least: 5, above: 300.0 },
+            Self::LagP95 => Terms { window: Some(Duration::from_mins(5)), least: 20, above: 120.0 },
+            Self::OldestWaiting => Terms { window: None, least: 1, above: 600.0 },
+            Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
+                Terms { window: None, least: 1, above: 0.0 }
+            }
+        }
+    }
+}

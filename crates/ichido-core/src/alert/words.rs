@@ -1,0 +1,95 @@
+//! What an alert says to people: one sentence for its opening, one for its end.
+//!
+//! Guarantee: a sentence names what it is about, what was measured and the bound, and no key, payload or identity.
+
+use std::time::Duration;
+
+use super::{About, Reading, Rule, Terms, Unit};
+
+/// That an incident has opened.
+pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> String {
+    let value = amount(rule, reading.value);
+    let above = amount(rule, terms.above);
+    let window = terms.window.map(shown).unwrap_or_default();
+    let what = match rule {
+        Rule::DeadLetter => format!("{value} moved to the dead letters within {window}"),
+        Rule::DeadLetters => format!("{value} moved to the dead letters within {window}, more than {above}"),
+        Rule::DeadSurge => format!(
+            "{} moved to the dead letters within {window}, {value} times the usual, more than {above} times",
+            reading.samples
+        ),
+        Rule::FailedRetries => {
+            format!("{value} of {} retries within {window} failed, more than {above}", reading.samples)
+        }
+        Rule::Duplicates => format!(
+            "{value} of {} requests within {window} had come before, more than {above}",
+            reading.samples
+        ),
+        Rule::ProcessingDelay => format!(
+            "the {} messages that left within {window} took {value} on average, more than {above}",
+            reading.samples
+        ),
+        Rule::LagP95 => format!(
+            "one of twenty of the {} messages that left within {window} took {value} or longer, more than {above}",
+            reading.samples
+        ),
+        Rule::OldestWaiting => {
+            format!("the oldest message that could be sent has waited for {value}, more than {above}")
+        }
+        Rule::Parked => {
+            format!(
+                "of {value} nobody knows whether they took effect; they are parked, and a person must decide"
+            )
+        }
+        Rule::CircuitOpen => "it counts as down, and is left alone and probed".to_owned(),
+        Rule::AuditBroken => {
+            format!(
+                "{value} of its entries or seals are not as they were sealed; `ichido audit verify` names them"
+            )
+        }
+    };
+    format!("{about}: {what}")
+}
+
+/// That it is over.
+pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
+    let what = match rule {
+        Rule::DeadLetter => "no more messages are moved to the dead letters; those there wait for a person",
+        Rule::DeadLetters => {
+            "few messages are moved to the dead letters again; those there wait for a person"
+        }
+        Rule::DeadSurge => "no more messages than usual are moved to the dead letters",
+        Rule::FailedRetries => "retries succeed again, or there are few",
+        Rule::Duplicates => "most of what arrives is new again",
+        Rule::ProcessingDelay | Rule::LagP95 => "messages leave in time again, or there are few",
+        Rule::OldestWaiting => "no message has waited for long",
+        Rule::Parked => "no message is parked",
+        Rule::CircuitOpen => "it is up again",
+        Rule::AuditBroken => "the trail is as it was sealed",
+    };
+    format!("{about}: resolved after {}: {what}", shown(lasted))
+}
+
+/// A value in its unit.
+fn amount(rule: Rule, value: f64) -> String {
+    match rule.unit() {
+        Unit::Count => plain(value, 0),
+        Unit::Share => format!("{} %", plain(value * 100.0, 1)),
+        Unit::Seconds => shown(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
+        Unit::Times => plain(value, 1),
+    }
+}
+
+fn plain(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// A length of time in whole seconds, minutes and hours.
+fn shown(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let parts = [(seconds / 3_600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| 0 < *count).map(|(count, unit)| format!("{count}{unit}")).collect();
+    if parts.is_empty() { format!("{}ms", time.as_millis()) } else { parts.join(" ") }
+}
