@@ -22,6 +22,7 @@ pub(crate) trait Columns {
     fn moment(&self, column: &str) -> Result<Timestamp, sqlx::Error>;
     fn moment_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error>;
     fn truth(&self, column: &str) -> Result<bool, sqlx::Error>;
+    fn real(&self, column: &str) -> Result<f64, sqlx::Error>;
     fn small(&self, column: &str) -> Result<i16, sqlx::Error>;
     fn small_or_none(&self, column: &str) -> Result<Option<i16>, sqlx::Error>;
     fn count(&self, column: &str) -> Result<i32, sqlx::Error>;
@@ -100,6 +101,9 @@ macro_rules! columns {
             }
             fn moment_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
                 Ok(self.try_get::<Option<$moment>, _>(column)?.map($timestamp))
+            }
+            fn real(&self, column: &str) -> Result<f64, sqlx::Error> {
+                self.try_get(column)
             }
             fn truth(&self, column: &str) -> Result<bool, sqlx::Error> {
                 self.try_get(column)

@@ -17,6 +17,7 @@
 //! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
 
 pub mod action;
+pub mod alert;
 mod alone;
 pub mod audit;
 mod batch;
@@ -40,6 +41,7 @@ pub mod rescue;
 mod rows;
 mod sqlite;
 mod store;
+pub mod tally;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
 pub mod token;

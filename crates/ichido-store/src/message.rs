@@ -291,6 +291,16 @@ pub enum Enqueued {
     },
 }
 
+impl Enqueued {
+    /// Whether the same was put in before.
+    pub(crate) const fn is_repeated(self) -> bool {
+        match self {
+            Self::Same { .. } | Self::SameContent { .. } => true,
+            Self::New { .. } | Self::Different { .. } => false,
+        }
+    }
+}
+
 /// A message with the id it gets if it is new.
 pub(crate) type Numbered = (Uuid, NewMessage);
 

@@ -57,6 +57,8 @@ pub enum Duty<'a> {
     Outbox,
     /// Sealing the audit trail, forgetting finished messages with their entries, and pruning the seals.
     Trail,
+    /// Measuring what alerts are about, and opening and ending their incidents.
+    Alerts,
     /// Asking after the messages of a queue that are parked, or dead without it being known whether they were done.
     Parked(&'a QueueName),
     /// Moving many letters of a queue, or of all queues. Who has it is not a node but the bulk that moves them.
@@ -69,6 +71,7 @@ impl Duty<'_> {
             Self::Ledger => Cow::Borrowed("ledger"),
             Self::Outbox => Cow::Borrowed("outbox"),
             Self::Trail => Cow::Borrowed("trail"),
+            Self::Alerts => Cow::Borrowed("alerts"),
             Self::Parked(queue) => Cow::Owned(format!("parked:{}", queue.as_str())),
             Self::Letters(None) => Cow::Borrowed(LETTERS),
             Self::Letters(Some(queue)) => Cow::Owned(format!("{LETTERS}:{}", queue.as_str())),

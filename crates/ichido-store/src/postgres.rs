@@ -1,6 +1,7 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
 
 mod actions;
+mod alerts;
 mod audit;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
@@ -177,11 +178,10 @@ fn migrator() -> Migrator {
     let migration = |version, name: &'static str, sql: &'static str| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let mut migrator = Migrator::with_migrations(vec![migration(
-        1,
-        "begin",
-        include_str!("../migrations/postgres/1_begin.sql"),
-    )]);
+    let mut migrator = Migrator::with_migrations(vec![
+        migration(1, "begin", include_str!("../migrations/postgres/1_begin.sql")),
+        migration(2, "alerts", include_str!("../migrations/postgres/2_alerts.sql")),
+    ]);
     migrator.dangerous_set_table_name("ichido.migrations");
     migrator.create_schema("ichido");
     migrator

@@ -5,6 +5,7 @@
 //! statement of up to 64 (`values`); lists of names go in as one JSON parameter for `json_each`.
 
 mod actions;
+mod alerts;
 mod audit;
 mod enqueue;
 mod group;
@@ -263,11 +264,10 @@ fn migrator() -> Migrator {
     let migration = |version, name: &'static str, sql: &'static str| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    let mut migrator = Migrator::with_migrations(vec![migration(
-        1,
-        "begin",
-        include_str!("../migrations/sqlite/1_begin.sql"),
-    )]);
+    let mut migrator = Migrator::with_migrations(vec![
+        migration(1, "begin", include_str!("../migrations/sqlite/1_begin.sql")),
+        migration(2, "alerts", include_str!("../migrations/sqlite/2_alerts.sql")),
+    ]);
     migrator.dangerous_set_table_name("ichido_migrations");
     migrator
 }

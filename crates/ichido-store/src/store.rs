@@ -1,6 +1,7 @@
 //! The one interface over the databases.
 
 mod actions;
+mod alerts;
 mod audit;
 mod keys;
 mod letters;
@@ -20,6 +21,7 @@ use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::micros;
 use crate::postgres::Postgres;
+use crate::tally::Tally;
 use crate::wake::Wakes;
 
 /// The ledger and the outbox of one database. Cheap to clone; all clones are the same store, and it closes with the last.
@@ -32,6 +34,7 @@ pub struct Store {
     skew: Arc<AtomicI64>,
     batches: Arc<Batches>,
     wakes: Arc<Wakes>,
+    tally: Arc<Tally>,
 }
 
 impl Store {
@@ -67,7 +70,7 @@ impl Store {
         let skew = Arc::new(AtomicI64::new(0));
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
         let wakes = Arc::new(driver.wakes().await);
-        Ok(Self { batches: Arc::new(Batches::start(&driver)), driver, skew, wakes })
+        Ok(Self { batches: Arc::new(Batches::start(&driver)), driver, skew, wakes, tally: Arc::default() })
     }
 
     /// Ends the use of the database: what is under way is waited for, at most so long, and what comes after is refused. An SQLite file

@@ -233,6 +233,11 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
         assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
         letters.goes_by(index);
     }
+    let sql = include_str!("../src/postgres/sql/letter_counts.sql");
+    let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
+    let counts = plan(&mut connection, sql, span).await;
+    counts.goes_by("letters_newest");
+    assert!(counts.buffers < 200, "{} pages for deaths of an hour: {}", counts.buffers, counts.text);
     let promote = plan(&mut connection, include_str!("../src/postgres/sql/promote.sql"), "100, 0").await;
     assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
     spans_are_found(&mut connection).await;

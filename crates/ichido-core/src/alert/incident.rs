@@ -62,11 +62,10 @@ pub fn judge(terms: Terms, standing: Standing, reading: Reading, now: Timestamp)
         Standing::Quiet if fires(terms, reading) => Step::Open,
         Standing::Quiet => Step::Stay,
         Standing::Firing { clear_since } => match (clear_since, is_clear(terms, reading)) {
-            (None, false) => Step::Stay,
             (None, true) => Step::Clear,
             (Some(_), false) => Step::Relapse,
             (Some(since), true) if since.plus(CLEAR_FOR) <= now => Step::Resolve,
-            (Some(_), true) => Step::Stay,
+            (None, false) | (Some(_), true) => Step::Stay,
         },
     }
 }

@@ -34,7 +34,7 @@ impl Store {
     /// [`Store::message_enqueue_in_sqlite`].
     pub async fn message_enqueue(&self, message: NewMessage) -> Result<Enqueued, StoreError> {
         let message = message.checked()?;
-        let claimable = message.delay.is_zero().then(|| message.queue.clone());
+        let (queue, is_claimable) = (message.queue.clone(), message.delay.is_zero());
         let enqueued = if message.same_content.is_some() {
             let numbered = (Uuid::now_v7(), message);
             on!(&*self.driver, driver => driver.enqueue_same_content(numbered).await)?
@@ -42,7 +42,8 @@ impl Store {
             let bytes = message.request.len() + 500;
             self.batches.message((Uuid::now_v7(), message), bytes).await?
         };
-        if let (Some(queue), Enqueued::New { .. }) = (claimable, enqueued) {
+        self.tally.message_arrived(queue.as_str(), enqueued.is_repeated());
+        if is_claimable && matches!(enqueued, Enqueued::New { .. }) {
             self.queue_wake(&queue);
         }
         Ok(enqueued)
@@ -71,6 +72,11 @@ impl Store {
         }
         for queue in queues {
             self.queue_wake(queue);
+        }
+        for ((_, new), answer) in plain.iter().zip(&written) {
+            if let Ok(enqueued) = answer {
+                self.tally.message_arrived(new.queue.as_str(), enqueued.is_repeated());
+            }
         }
         let mut written = written.into_iter();
         answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
@@ -377,7 +383,7 @@ impl Store {
     }
 }
 
-fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
+pub(super) fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
     let number = |message: NewMessage| Ok((Uuid::now_v7(), message.checked()?));
     messages.into_iter().map(number).collect()
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
 mod actions;
+mod alerts;
 mod audit;
 mod bounds;
 mod evidence;

@@ -1,0 +1,120 @@
+//! Incidents of alerts, kept with what is sent about them (SPEC A15).
+//!
+//! Guarantee: of one rule and one subject there is one open incident at a time, whoever opens it. An incident and the messages that
+//! tell of its opening or its end are one transaction: neither is there without the other, and they are put in once.
+//!
+//! ```
+//! use ichido_core::alert::{About, Reading, Rule};
+//! use ichido_core::key::IdempotencyKey;
+//! use ichido_store::Store;
+//! use ichido_store::alert::NewAlert;
+//! use ichido_store::message::{NewMessage, QueueName};
+//! use uuid::Uuid;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = ichido_store::testing::sqlite::fresh_file();
+//! # let store = Store::open(&file.url, 4).await?;
+//! let at = store.now().await?;
+//! let (rule, about) = (Rule::DeadLetters, About::Queue("orders".to_owned()));
+//! let (reading, terms) = (Reading::of_count(11), rule.terms());
+//! let alert = NewAlert { id: Uuid::now_v7(), rule, about, at, reading, terms };
+//! let queue = QueueName::parse("alerts").ok_or("a name")?;
+//! let key = IdempotencyKey::derived("alert", &[alert.id.as_bytes(), b"opened"]);
+//! let message = NewMessage::new(queue, "ichido", key, b"too many dead letters".to_vec());
+//! assert!(store.alert_open(&alert, vec![message.clone()]).await?);
+//! let another = NewAlert { id: Uuid::now_v7(), ..alert.clone() };
+//! assert!(!store.alert_open(&another, vec![message]).await?, "there is one already");
+//! assert_eq!(store.alert_firing().await?[0].id, alert.id);
+//!
+//! store.alert_clear(alert.id, Some(at)).await?;
+//! assert!(store.alert_resolve(alert.id, at, store.now().await?, Vec::new()).await?);
+//! assert!(store.alert_firing().await?.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+
+use std::time::Duration;
+
+use ichido_core::alert::{About, Reading, Rule, Terms};
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::check;
+use crate::columns::Columns;
+use crate::error::StoreError;
+
+/// The bounds of alerts.
+pub mod limits {
+    /// The longest text that says what an alert is about, in bytes.
+    pub const ABOUT_BYTES_MAX: usize = 512;
+    /// The most open incidents that are read at once.
+    pub const FIRING_MAX: u32 = 10_000;
+    /// The most destinations whose paces are read at once.
+    pub const PACES_MAX: u32 = 10_000;
+    /// The most dead letters of a queue that are counted, of each kind: beyond it an alert has long fired.
+    pub const LETTERS_COUNTED_MAX: u32 = 10_000;
+}
+
+/// An incident to be opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewAlert {
+    /// Its id.
+    pub id: Uuid,
+    /// Which alert it is.
+    pub rule: Rule,
+    /// What it is about.
+    pub about: About,
+    /// When it opens, by the store's clock.
+    pub at: Timestamp,
+    /// What was measured.
+    pub reading: Reading,
+    /// The terms that it broke.
+    pub terms: Terms,
+}
+
+impl NewAlert {
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        check::text("what the alert is about", &self.about.to_string(), limits::ABOUT_BYTES_MAX)
+    }
+}
+
+/// An incident as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alert {
+    /// Its id.
+    pub id: Uuid,
+    /// Which alert it is.
+    pub rule: Rule,
+    /// What it is about.
+    pub about: About,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// What was measured then.
+    pub reading: Reading,
+    /// The terms that it broke.
+    pub terms: Terms,
+    /// Since when it is clear.
+    pub clear_since: Option<Timestamp>,
+    /// When it was over.
+    pub resolved_at: Option<Timestamp>,
+}
+
+pub(crate) fn alert(row: &impl Columns) -> Result<Alert, StoreError> {
+    let corrupt = |detail: &str| StoreError::Corrupt { table: "alerts", detail: detail.to_owned() };
+    let samples = u64::try_from(row.number("samples")?).map_err(|_| corrupt("a count is negative"))?;
+    let window = row.number_or_none("window_for")?.map(u64::try_from).transpose();
+    let window = window.map_err(|_| corrupt("a window is negative"))?.map(Duration::from_micros);
+    // How many were asked for is not kept: an incident that is open had enough.
+    let terms = Terms { window, least: 0, above: row.real("above")? };
+    Ok(Alert {
+        id: row.uuid("id")?,
+        rule: Rule::parse(row.text("rule")?).ok_or_else(|| corrupt("a rule is not known"))?,
+        about: About::parse(row.text("about")?).ok_or_else(|| corrupt("a subject is none"))?,
+        opened_at: row.moment("opened_at")?,
+        reading: Reading { value: row.real("value")?, samples },
+        terms,
+        clear_since: row.moment_or_none("clear_since")?,
+        resolved_at: row.moment_or_none("resolved_at")?,
+    })
+}

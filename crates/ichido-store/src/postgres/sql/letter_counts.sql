@@ -1,0 +1,13 @@
+-- How many messages of each queue died within a span and are dead still, whether or not a person is done with them. No more than the
+-- limit are counted of each kind.
+SELECT q.queue, sum(found.count)::bigint AS count
+FROM unnest($1::text[]) AS q (queue)
+CROSS JOIN (VALUES ('open'), ('discarded'), ('replaced')) AS c (closed)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS count FROM (
+        SELECT FROM ichido.letters l
+        WHERE l.state = 'dead' AND l.closed = c.closed AND l.queue = q.queue AND l.since >= $2 AND l.since < $3
+        LIMIT $4
+    ) AS counted
+) AS found
+GROUP BY q.queue

@@ -1,0 +1,5 @@
+SELECT about, kind, slot, sum(count)::bigint AS count, sum(micros)::bigint AS micros
+FROM ichido.tallies
+WHERE minute >= clock_timestamp() + ($2 - $1) * interval '1 microsecond'
+GROUP BY about, kind, slot
+LIMIT $3

@@ -1,0 +1,1 @@
+DELETE FROM ichido_alerts WHERE id IN (SELECT id FROM ichido_alerts WHERE resolved_at < ?1 ORDER BY resolved_at LIMIT ?2)

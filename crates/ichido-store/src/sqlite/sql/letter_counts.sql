@@ -1,0 +1,13 @@
+-- How many messages of each queue died within a span and are dead still, whether or not a person is done with them. No more than the
+-- limit are counted of each kind. SQLite has no LATERAL, so that the kinds are written out.
+SELECT q.value AS queue,
+    (SELECT count(*) FROM (
+        SELECT 1 FROM ichido_letters l
+        WHERE l.state = 'dead' AND l.closed = 'open' AND l.queue = q.value AND l.since >= ?2 AND l.since < ?3 LIMIT ?4))
+    + (SELECT count(*) FROM (
+        SELECT 1 FROM ichido_letters l
+        WHERE l.state = 'dead' AND l.closed = 'discarded' AND l.queue = q.value AND l.since >= ?2 AND l.since < ?3 LIMIT ?4))
+    + (SELECT count(*) FROM (
+        SELECT 1 FROM ichido_letters l
+        WHERE l.state = 'dead' AND l.closed = 'replaced' AND l.queue = q.value AND l.since >= ?2 AND l.since < ?3 LIMIT ?4)) AS count
+FROM json_each(?1) AS q

@@ -1,0 +1,5 @@
+SELECT about, kind, slot, sum(count) AS count, sum(micros) AS micros
+FROM ichido_tallies
+WHERE minute >= ?1
+GROUP BY about, kind, slot
+LIMIT ?2

@@ -1,0 +1,271 @@
+//! What is counted for alerts, by the minute, over all nodes (SPEC A14, A15).
+//!
+//! Guarantee: counting takes no round trip and never fails what is counted. What a process has counted is added to the store by
+//! [`Store::tally_flush`], all of it or nothing; a process that dies loses what it had not added yet, and nothing else: alerts about
+//! what is there (dead and parked messages, what waits) are not made of these counts.
+//!
+//! Counted are, by [`Tally`], arrivals and repetitions of a queue's messages and of an operation's requests, retries and those that
+//! failed, and how long messages took from being put in to their end. The store counts what is put in by itself; a worker and the
+//! tower layer count the rest, and a worker flushes.
+//!
+//! [`Store::tally_flush`]: crate::Store::tally_flush
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ichido_core::alert::About;
+use ichido_core::alert::measure::{Took, slot};
+
+use crate::columns::Columns;
+use crate::error::StoreError;
+use crate::held::lock;
+
+/// The most subjects that a process counts between two flushes: queues and operations are few.
+pub const SUBJECTS_MAX: usize = 1_000;
+/// The most counts that are read at once.
+pub(crate) const SUMS_MAX: i64 = 200_000;
+
+/// What was counted of one queue or operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Messages or requests that arrived.
+    pub arrived: u64,
+    /// Those among them that had arrived before.
+    pub repeated: u64,
+    /// Retries that have ended.
+    pub retried: u64,
+    /// Those among them that failed.
+    pub retry_failed: u64,
+    /// Messages that were sent or dead, and how long that took from when they were put in.
+    pub left: Took,
+}
+
+/// The counts of this process that are not in the store yet.
+#[derive(Debug, Default)]
+pub struct Tally {
+    queues: Mutex<HashMap<String, Counted>>,
+    operations: Mutex<HashMap<String, Counted>>,
+    is_full: AtomicBool,
+}
+
+impl Tally {
+    /// A message came for a queue, or came again.
+    pub fn message_arrived(&self, queue: &str, is_repeated: bool) {
+        self.count(&self.queues, queue, |counted| counted.arrive(is_repeated));
+    }
+
+    /// A request with a key came for an operation, or came again.
+    pub fn request_arrived(&self, operation: &str, is_repeated: bool) {
+        self.count(&self.operations, operation, |counted| counted.arrive(is_repeated));
+    }
+
+    /// A retry of a message has ended.
+    pub fn retried(&self, queue: &str, has_failed: bool) {
+        self.count(&self.queues, queue, |counted| {
+            counted.retried += 1;
+            counted.retry_failed += u64::from(has_failed);
+        });
+    }
+
+    /// A message was sent or is dead, so long after it was put in.
+    pub fn left(&self, queue: &str, took: Duration) {
+        self.count(&self.queues, queue, |counted| {
+            *counted.left.slots.entry(slot(took)).or_default() += 1;
+            counted.left.micros = counted.left.micros.saturating_add(micros(took));
+        });
+    }
+
+    fn count(
+        &self,
+        subjects: &Mutex<HashMap<String, Counted>>,
+        name: &str,
+        change: impl FnOnce(&mut Counted),
+    ) {
+        let mut subjects = lock(subjects);
+        if let Some(counted) = subjects.get_mut(name) {
+            return change(counted);
+        }
+        if SUBJECTS_MAX <= subjects.len() {
+            if !self.is_full.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    SUBJECTS_MAX,
+                    "more queues or operations are in use than are counted for alerts"
+                );
+            }
+            return;
+        }
+        change(subjects.entry(name.to_owned()).or_default());
+    }
+
+    /// Takes what was counted, in the order of its key in the store.
+    pub(crate) fn take(&self) -> BTreeMap<String, Counted> {
+        let queues = std::mem::take(&mut *lock(&self.queues)).into_iter();
+        let operations = std::mem::take(&mut *lock(&self.operations)).into_iter();
+        let queues = queues.map(|(name, counted)| (About::Queue(name).to_string(), counted));
+        let operations = operations.map(|(name, counted)| (About::Operation(name).to_string(), counted));
+        queues.chain(operations).collect()
+    }
+
+    /// Counts again what could not be added.
+    pub(crate) fn give_back(&self, taken: BTreeMap<String, Counted>) {
+        for (about, counted) in taken {
+            match About::parse(&about) {
+                Some(About::Queue(name)) => self.count(&self.queues, &name, |to| to.add(&counted)),
+                Some(About::Operation(name)) => self.count(&self.operations, &name, |to| to.add(&counted)),
+                Some(About::Destination(_) | About::Trail) | None => (),
+            }
+        }
+    }
+}
+
+impl Counted {
+    fn arrive(&mut self, is_repeated: bool) {
+        self.arrived += 1;
+        self.repeated += u64::from(is_repeated);
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.arrived += other.arrived;
+        self.repeated += other.repeated;
+        self.retried += other.retried;
+        self.retry_failed += other.retry_failed;
+        for (slot, count) in &other.left.slots {
+            *self.left.slots.entry(*slot).or_default() += count;
+        }
+        self.left.micros = self.left.micros.saturating_add(other.left.micros);
+    }
+
+    /// What a row of the store adds.
+    fn add_row(&mut self, row: &impl Columns) -> Result<(), StoreError> {
+        let corrupt = |detail: &str| StoreError::Corrupt { table: "tallies", detail: detail.to_owned() };
+        let positive =
+            |column| u64::try_from(row.number(column)?).map_err(|_| corrupt("a count is negative"));
+        let (count, micros) = (positive("count")?, positive("micros")?);
+        match row.text("kind")? {
+            ARRIVED => self.arrived += count,
+            REPEATED => self.repeated += count,
+            RETRIED => self.retried += count,
+            RETRY_FAILED => self.retry_failed += count,
+            LEFT => {
+                let slot =
+                    u8::try_from(u64::try_from(row.small("slot")?).map_err(|_| corrupt("a slot is none"))?)
+                        .map_err(|_| corrupt("a slot is none"))?;
+                *self.left.slots.entry(slot).or_default() += count;
+                self.left.micros = self.left.micros.saturating_add(micros);
+            }
+            // A later release counts more.
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+const ARRIVED: &str = "arrived";
+const LEFT: &str = "left";
+const REPEATED: &str = "repeated";
+const RETRIED: &str = "retried";
+const RETRY_FAILED: &str = "retry_failed";
+
+/// One row of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TallyRow<'a> {
+    pub(crate) about: &'a str,
+    pub(crate) kind: &'static str,
+    pub(crate) slot: i16,
+    pub(crate) count: i64,
+    pub(crate) micros: i64,
+}
+
+/// What was counted, as rows in the order of their key.
+pub(crate) fn rows(taken: &BTreeMap<String, Counted>) -> Vec<TallyRow<'_>> {
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let mut rows = Vec::new();
+    for (about, counted) in taken {
+        let mut add = |kind, slot, count: u64, micros: u64| {
+            if 0 < count {
+                rows.push(TallyRow { about, kind, slot, count: number(count), micros: number(micros) });
+            }
+        };
+        add(ARRIVED, 0, counted.arrived, 0);
+        // The sum stands with the first slot: it is read together with the others.
+        let mut micros = counted.left.micros;
+        for (slot, count) in &counted.left.slots {
+            add(LEFT, i16::from(*slot), *count, std::mem::take(&mut micros));
+        }
+        add(REPEATED, 0, counted.repeated, 0);
+        add(RETRIED, 0, counted.retried, 0);
+        add(RETRY_FAILED, 0, counted.retry_failed, 0);
+    }
+    rows
+}
+
+/// The sums of a window, by what they are about.
+pub(crate) fn sums<R: Columns>(rows: &[R]) -> Result<BTreeMap<About, Counted>, StoreError> {
+    let mut sums: BTreeMap<About, Counted> = BTreeMap::new();
+    for row in rows {
+        let about = About::parse(row.text("about")?);
+        let corrupt = || StoreError::Corrupt { table: "tallies", detail: "a subject is none".to_owned() };
+        sums.entry(about.ok_or_else(corrupt)?).or_default().add_row(row)?;
+    }
+    Ok(sums)
+}
+
+fn micros(took: Duration) -> u64 {
+    u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted_twice(tally: &Tally) {
+        tally.message_arrived("orders", false);
+        tally.message_arrived("orders", true);
+        tally.request_arrived("orders", true);
+        tally.retried("orders", true);
+        tally.left("orders", Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_could_not_be_added_is_counted_again() {
+        let (tally, once) = (Tally::default(), Tally::default());
+        counted_twice(&tally);
+        let taken = tally.take();
+        counted_twice(&tally);
+        tally.give_back(taken);
+        for _ in 0..2 {
+            counted_twice(&once);
+        }
+        assert_eq!(tally.take(), once.take());
+        assert_eq!(tally.take(), BTreeMap::new());
+    }
+
+    #[test]
+    fn rows_come_in_the_order_of_their_key() {
+        let tally = Tally::default();
+        counted_twice(&tally);
+        tally.left("orders", Duration::from_mins(3));
+        tally.left("mail", Duration::ZERO);
+        let taken = tally.take();
+        let rows = rows(&taken);
+        let keys: Vec<_> = rows.iter().map(|row| (row.about, row.kind, row.slot)).collect();
+        let mut sorted = keys.clone();
+        sorted.sort_unstable();
+        assert_eq!(keys, sorted);
+        assert_eq!(rows.iter().map(|row| row.micros).sum::<i64>(), 183_000_000);
+    }
+
+    #[test]
+    fn more_subjects_than_the_bound_are_not_counted() {
+        let tally = Tally::default();
+        for number in 0..=SUBJECTS_MAX {
+            tally.message_arrived(&format!("q{number}"), false);
+        }
+        tally.message_arrived("q0", false);
+        let taken = tally.take();
+        assert_eq!(taken.len(), SUBJECTS_MAX);
+        assert_eq!(taken["queue q0"].arrived, 2);
+    }
+}

@@ -1,0 +1,279 @@
+//! Alerts: what is counted over all nodes, and incidents with what tells of them (SPEC A15).
+
+use std::time::Duration;
+
+use ichido_core::alert::{About, Reading, Rule, WINDOW_MAX};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
+use ichido_core::verdict::Effect;
+use ichido_store::alert::NewAlert;
+use ichido_store::error::StoreError;
+use ichido_store::message::{MessageFilter, NewMessage, limits};
+use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::{Fixture, message, queue, queue_named};
+
+const QUARTER: Duration = Duration::from_mins(15);
+const HOUR: Duration = Duration::from_hours(1);
+
+async fn alert(fixture: &Fixture) -> NewAlert {
+    NewAlert {
+        id: Uuid::now_v7(),
+        rule: Rule::DeadLetters,
+        about: About::Queue("orders".to_owned()),
+        at: fixture.store.now().await.unwrap(),
+        reading: Reading::of_count(11),
+        terms: Rule::DeadLetters.terms(),
+    }
+}
+
+fn told(alert: &NewAlert, what: &str) -> Vec<NewMessage> {
+    let key = IdempotencyKey::derived("alert", &[alert.id.as_bytes(), what.as_bytes()]);
+    vec![NewMessage::new(queue_named("ichido-alerts.ops"), "ichido", key, what.as_bytes().to_vec())]
+}
+
+/// How many messages wait for the alerts' queue.
+async fn waiting(fixture: &Fixture) -> usize {
+    let filter = MessageFilter { queue: Some(queue_named("ichido-alerts.ops")), ..MessageFilter::default() };
+    let all = fixture.store.message_list(&filter, 100).await.unwrap();
+    assert!(all.iter().all(|row| row.status == Stage::Queued), "{all:?}");
+    all.len()
+}
+
+/// Nobody can put messages in, until this is called again.
+async fn refuse_messages(fixture: &Fixture, refuses: bool) {
+    if fixture.store.is_sqlite() {
+        let path = fixture.url().trim_start_matches("sqlite:");
+        let mut beside = SqliteConnection::connect(path).await.unwrap();
+        let sql = if refuses {
+            "CREATE TRIGGER refuse BEFORE INSERT ON ichido_messages BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        } else {
+            "DROP TRIGGER refuse"
+        };
+        beside.execute(sql).await.unwrap();
+        return;
+    }
+    let mut beside = PgConnection::connect(fixture.url()).await.unwrap();
+    let sql = if refuses {
+        "ALTER TABLE ichido.messages ADD CONSTRAINT refuse CHECK (false) NOT VALID"
+    } else {
+        "ALTER TABLE ichido.messages DROP CONSTRAINT refuse"
+    };
+    beside.execute(sql).await.unwrap();
+}
+
+both_databases! {
+    #[test]
+    async fn an_incident_comes_back_as_it_was_opened(fixture: Fixture) {
+        let all = [
+            (Rule::Duplicates, About::Operation("POST /orders".to_owned())),
+            (Rule::CircuitOpen, About::Destination("broker".to_owned())),
+            (Rule::AuditBroken, About::Trail),
+            (Rule::LagP95, About::Queue("mail".to_owned())),
+        ];
+        for (rule, about) in all {
+            let reading = Reading { value: 0.625, samples: 200 };
+            let new = NewAlert { rule, about, reading, terms: rule.terms(), ..alert(&fixture).await };
+            assert!(fixture.store.alert_open(&new, Vec::new()).await.unwrap());
+            let kept = fixture.store.alert_list(None, 1).await.unwrap().remove(0);
+            assert_eq!((kept.id, kept.rule, &kept.about), (new.id, new.rule, &new.about));
+            assert_eq!((kept.opened_at, kept.reading), (new.at, new.reading));
+            assert_eq!((kept.terms.window, kept.terms.above), (new.terms.window, new.terms.above));
+            assert_eq!((kept.clear_since, kept.resolved_at), (None, None));
+            fixture.pass(Duration::from_secs(1));
+        }
+        let listed = fixture.store.alert_list(None, 100).await.unwrap();
+        assert!(listed.is_sorted_by(|a, b| b.opened_at <= a.opened_at), "{listed:?}");
+        let after = (listed[1].opened_at, listed[1].id);
+        assert_eq!(fixture.store.alert_list(Some(after), 100).await.unwrap(), listed[2..]);
+        assert_eq!(fixture.store.alert_firing().await.unwrap().len(), 4);
+    }
+
+    /// Two caretakers for a moment: one opens it, and one message is put in.
+    #[test]
+    async fn of_two_nodes_that_open_and_end_an_incident_one_does(fixture: Fixture) {
+        let node = fixture.another_node().await;
+        let (first, second) = (alert(&fixture).await, alert(&fixture).await);
+        let (opened, opened_too) = tokio::join!(
+            fixture.store.alert_open(&first, told(&first, "opened")),
+            node.alert_open(&second, told(&second, "opened")),
+        );
+        assert!(opened.unwrap() != opened_too.unwrap(), "one of the two");
+        assert_eq!(waiting(&fixture).await, 1);
+        let open = fixture.store.alert_firing().await.unwrap().remove(0);
+        let at = open.opened_at;
+        fixture.store.alert_clear(open.id, Some(at)).await.unwrap();
+        let over = || told(&first, "resolved");
+        let (over, over_too) = tokio::join!(
+            fixture.store.alert_resolve(open.id, at, at.plus(HOUR), over()),
+            node.alert_resolve(open.id, at, at.plus(HOUR), over()),
+        );
+        assert!(over.unwrap() != over_too.unwrap(), "one of the two");
+        assert_eq!(waiting(&fixture).await, 2);
+        assert!(fixture.store.alert_firing().await.unwrap().is_empty());
+        assert!(fixture.store.alert_open(&alert(&fixture).await, Vec::new()).await.unwrap(), "the next one is another");
+    }
+
+    #[test]
+    async fn an_incident_that_came_back_is_not_ended_by_who_had_not_seen_it(fixture: Fixture) {
+        let new = alert(&fixture).await;
+        fixture.store.alert_open(&new, Vec::new()).await.unwrap();
+        fixture.store.alert_clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alert_clear(new.id, None).await.unwrap();
+        assert!(!fixture.store.alert_resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert_eq!(waiting(&fixture).await, 0);
+        assert_eq!(fixture.store.alert_firing().await.unwrap()[0].resolved_at, None);
+    }
+
+    /// Record and message are one transaction: where one cannot be written, neither is there.
+    #[test]
+    async fn an_incident_is_not_there_without_what_tells_of_it(fixture: Fixture) {
+        let new = alert(&fixture).await;
+        refuse_messages(&fixture, true).await;
+        fixture.store.alert_open(&new, told(&new, "opened")).await.unwrap_err();
+        assert!(fixture.store.alert_firing().await.unwrap().is_empty());
+        refuse_messages(&fixture, false).await;
+        assert!(fixture.store.alert_open(&new, told(&new, "opened")).await.unwrap());
+        assert_eq!(waiting(&fixture).await, 1);
+        fixture.store.alert_clear(new.id, Some(new.at)).await.unwrap();
+        refuse_messages(&fixture, true).await;
+        fixture.store.alert_resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap_err();
+        assert_eq!(fixture.store.alert_firing().await.unwrap().len(), 1);
+        refuse_messages(&fixture, false).await;
+        assert!(fixture.store.alert_resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert_eq!(waiting(&fixture).await, 2);
+    }
+
+    #[test]
+    async fn what_is_over_is_forgotten_after_a_while_and_what_is_open_is_not(fixture: Fixture) {
+        let new = alert(&fixture).await;
+        let open = NewAlert { id: Uuid::now_v7(), rule: Rule::Parked, ..new.clone() };
+        for new in [&new, &open] {
+            fixture.store.alert_open(new, Vec::new()).await.unwrap();
+        }
+        fixture.store.alert_clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alert_resolve(new.id, new.at, new.at, Vec::new()).await.unwrap();
+        assert_eq!(fixture.store.alert_forget(new.at, 100).await.unwrap(), 0);
+        assert_eq!(fixture.store.alert_forget(new.at.plus(HOUR), 100).await.unwrap(), 1);
+        let left = fixture.store.alert_list(None, 100).await.unwrap();
+        assert_eq!(left.iter().map(|alert| alert.id).collect::<Vec<_>>(), [open.id]);
+    }
+
+    #[test]
+    async fn what_an_alert_is_about_has_a_bound(fixture: Fixture) {
+        let about = About::Operation("x".repeat(600));
+        let refused = fixture.store.alert_open(&NewAlert { about, ..alert(&fixture).await }, Vec::new()).await;
+        assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+    }
+
+    /// SPEC A14: who repeats is counted, however it was put in.
+    #[test]
+    async fn arrivals_and_repetitions_are_counted_over_all_nodes(fixture: Fixture) {
+        let node = fixture.another_node().await;
+        for store in [&fixture.store, &node] {
+            store.message_enqueue(message("k1")).await.unwrap();
+        }
+        fixture.store.messages_enqueue(vec![message("k1"), message("k2"), message("k2")]).await;
+        node.tally().request_arrived("orders.create", true);
+        node.tally().retried("orders", true);
+        node.tally().retried("orders", false);
+        for (store, took) in [(&fixture.store, 1), (&node, 3)] {
+            store.tally().left("orders", Duration::from_secs(took));
+            store.tally_flush().await.unwrap();
+        }
+        let sums = fixture.store.tally_sums(QUARTER).await.unwrap();
+        let orders = &sums[&About::Queue("orders".to_owned())];
+        assert_eq!((orders.arrived, orders.repeated), (5, 3));
+        assert_eq!((orders.retried, orders.retry_failed), (2, 1));
+        assert_eq!(orders.left.mean(), Reading { value: 2.0, samples: 2 });
+        let create = &sums[&About::Operation("orders.create".to_owned())];
+        assert_eq!((create.arrived, create.repeated), (1, 1));
+        // What was added is not added again.
+        fixture.store.tally_flush().await.unwrap();
+        assert_eq!(fixture.store.tally_sums(QUARTER).await.unwrap(), sums);
+    }
+
+    #[test]
+    async fn a_window_sees_what_was_counted_within_it(fixture: Fixture) {
+        let arrived = async |window| {
+            let sums = fixture.store.tally_sums(window).await.unwrap();
+            sums.values().map(|counted| counted.arrived).sum::<u64>()
+        };
+        fixture.enqueue("k1").await;
+        fixture.store.tally_flush().await.unwrap();
+        fixture.pass(Duration::from_mins(10));
+        fixture.enqueue("k2").await;
+        fixture.store.tally_flush().await.unwrap();
+        assert_eq!((arrived(Duration::from_mins(5)).await, arrived(QUARTER).await), (1, 2));
+        fixture.pass(HOUR);
+        assert_eq!(arrived(QUARTER).await, 0);
+        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 0, "a longer window still sees it");
+        fixture.pass(WINDOW_MAX);
+        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 1);
+        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 1);
+        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 0);
+    }
+
+    #[test]
+    async fn what_could_not_be_added_is_added_later(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        rename_tallies(&fixture, false).await;
+        fixture.store.tally_flush().await.unwrap_err();
+        rename_tallies(&fixture, true).await;
+        fixture.store.tally_flush().await.unwrap();
+        let sums = fixture.store.tally_sums(QUARTER).await.unwrap();
+        assert_eq!(sums.values().map(|counted| counted.arrived).sum::<u64>(), 1);
+    }
+
+    #[test]
+    async fn deaths_are_counted_by_queue_and_span(fixture: Fixture) {
+        let (since, queues) = (fixture.store.now().await.unwrap(), [queue(), queue_named("mail")]);
+        let first = fixture.dead("k1", Effect::NotDone).await;
+        fixture.dead("k2", Effect::Unknown).await;
+        fixture.pass(HOUR);
+        let middle = fixture.store.now().await.unwrap();
+        fixture.dead("k3", Effect::NotDone).await;
+        fixture.parked("k4").await;
+        fixture.pass(Duration::from_secs(1));
+        let until = fixture.store.now().await.unwrap();
+        let counts = async |since, until| {
+            let counts = fixture.store.letter_counts(&queues, since, until).await.unwrap();
+            (counts["orders"], counts["mail"])
+        };
+        assert_eq!(counts(since, until).await, (3, 0));
+        assert_eq!(counts(since, middle).await, (2, 0));
+        assert_eq!(counts(middle, until).await, (1, 0));
+        // Whoever is done with a letter has not undone its death.
+        fixture.step(first, ichido_core::lifecycle::Event::Discarded).await;
+        assert_eq!(counts(since, until).await, (3, 0));
+        assert!(limits::PAGE_MAX < ichido_store::alert::limits::LETTERS_COUNTED_MAX);
+    }
+
+    #[test]
+    async fn the_paces_of_all_destinations_are_listed(fixture: Fixture) {
+        assert!(fixture.store.pace_list().await.unwrap().is_empty());
+        for name in ["mail", "broker"] {
+            assert!(fixture.store.pace_write(name, 0, name.as_bytes()).await.unwrap());
+        }
+        let listed = fixture.store.pace_list().await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|(name, pace)| (name.as_str(), pace.bytes.as_slice())).collect();
+        assert_eq!(listed, [("broker", b"broker".as_slice()), ("mail", b"mail")]);
+    }
+}
+
+/// The table of counts goes, or comes back.
+async fn rename_tallies(fixture: &Fixture, comes_back: bool) {
+    let (postgres, sqlite) = if comes_back {
+        ("ALTER TABLE ichido.away RENAME TO tallies", "ALTER TABLE away RENAME TO ichido_tallies")
+    } else {
+        ("ALTER TABLE ichido.tallies RENAME TO away", "ALTER TABLE ichido_tallies RENAME TO away")
+    };
+    if fixture.store.is_sqlite() {
+        let path = fixture.url().trim_start_matches("sqlite:");
+        SqliteConnection::connect(path).await.unwrap().execute(sqlite).await.unwrap();
+    } else {
+        PgConnection::connect(fixture.url()).await.unwrap().execute(postgres).await.unwrap();
+    }
+}
