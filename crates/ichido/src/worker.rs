@@ -39,6 +39,7 @@
 //!
 //! Start at [`Worker`]; reading on, `lane` is what claims, `attempt` what happens to one message.
 
+mod alert;
 mod attempt;
 mod begin;
 mod care;
@@ -60,6 +61,7 @@ mod upkeep;
 /// message's `traceparent`), `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` where it failed.
 pub const DELIVERY: &str = "ichido::delivery";
 
+pub use alert::{Alerts, Form, QUEUE_PREFIX, Receiver};
 pub use draft::{BuildError, BuildErrors, Worker, problems};
 pub use meter::describe_metrics;
 pub use pacer::{Paces, SharedRate};

@@ -41,6 +41,17 @@ impl Result {
     }
 }
 
+impl Result {
+    /// Whether the same request had come before; `None` where that is not known of it.
+    pub(crate) const fn is_repeated(self) -> Option<bool> {
+        match self {
+            Self::First | Self::Mismatched => Some(false),
+            Self::Replayed | Self::InFlight | Self::Unknown | Self::NotKept => Some(true),
+            Self::Refused | Self::Unavailable | Self::Keyless => None,
+        }
+    }
+}
+
 /// A request was answered.
 pub(crate) fn answered(operation: &str, result: Result) {
     counter!("ichido_once_requests_total", "operation" => operation.to_owned(), "result" => result.as_str())

@@ -138,6 +138,9 @@ where
         }
     };
     let served = served.instrument(span.clone()).await;
+    if let Some(is_repeated) = served.0.is_repeated() {
+        settings.store().tally().request_arrived(&operation, is_repeated);
+    }
     span.in_scope(|| finished(&operation, echo, served))
 }
 

@@ -67,6 +67,7 @@ impl Care {
         }
         if node.has(Duty::Outbox).await {
             in_parts("counts could not be folded", || store.queue_counts_fold(PART)).await;
+            self.forget_alerts().await;
             self.tell_unserved().await;
         } else {
             // Whoever has the duty tells.
@@ -78,6 +79,20 @@ impl Care {
         if !self.lacks_key && node.has(Duty::Trail).await {
             self.trail().await;
         }
+    }
+
+    /// Forgets counts that no window looks back to, and incidents that were over long ago.
+    async fn forget_alerts(&self) {
+        let store = &self.node.store;
+        for _ in 0..PARTS_MAX {
+            if said("old counts could not be forgotten", store.tally_sweep().await)
+                .is_none_or(|gone| gone == 0)
+            {
+                break;
+            }
+        }
+        let before = finished_before(self.node.clock.now(), self.node.keep_finished);
+        in_parts("old incidents could not be forgotten", || store.alert_forget(before, PART)).await;
     }
 
     /// Tells of what dead workers left in queues that nobody serves: nobody takes it back, since only who knows a queue's destination

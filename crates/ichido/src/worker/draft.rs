@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::alert::Alerts;
 use super::begin::Beginner;
 use super::claim::Claims;
 use super::clock::Clock;
@@ -36,6 +37,7 @@ pub struct Worker {
     stop_within: Duration,
     keep_finished: Duration,
     audit_key: Option<AuditKey>,
+    alerts: Option<Alerts>,
 }
 
 impl Worker {
@@ -50,6 +52,7 @@ impl Worker {
             stop_within: limits::STOP_WITHIN_DEFAULT,
             keep_finished: limits::KEEP_FINISHED_DEFAULT,
             audit_key: None,
+            alerts: None,
         }
     }
 
@@ -109,6 +112,12 @@ impl Worker {
         Self { audit_key: Some(key), ..self }
     }
 
+    /// Watches for what alerts are about, and tells their receivers. Without it this worker watches for nothing, and leaves that to those
+    /// who do.
+    pub fn alerts(self, alerts: Alerts) -> Self {
+        Self { alerts: Some(alerts), ..self }
+    }
+
     /// Sets it to work, or says everything that is wrong with it. Must be called within a tokio runtime, on which it runs.
     pub fn start(self) -> Result<Running, BuildErrors> {
         let errors = self.errors();
@@ -120,7 +129,7 @@ impl Worker {
             self.targets.iter().map(|target| (target.name.clone(), self.aim(target, &clock))).collect();
         let under_way = Arc::default();
         let mut queues = HashMap::new();
-        for settings in &self.queues {
+        for settings in &self.all_queues() {
             let (Some(name), Some(aim)) = (QueueName::parse(&settings.name), aims.get(&settings.destination))
             else {
                 continue; // Not reached: both were checked.
@@ -143,6 +152,7 @@ impl Worker {
             idle_sleep: self.idle_sleep,
             keep_finished: self.keep_finished,
             audit_key: self.audit_key,
+            alerts: self.alerts.map(Arc::new),
             queues,
             targets: aims.into_values().collect(),
             under_way,
@@ -180,8 +190,14 @@ impl Worker {
         let targets = self.targets.iter();
         let destinations: Vec<(&str, Duration)> =
             targets.map(|target| (target.name.as_str(), target.destination.promise().time_out)).collect();
-        errors.extend(problems(&destinations, &self.queues));
+        errors.extend(problems(&destinations, &self.all_queues()));
         errors
+    }
+
+    /// Those that were asked for, and those that tell of alerts.
+    fn all_queues(&self) -> Vec<Queue> {
+        let telling = self.alerts.iter().flat_map(Alerts::queues);
+        self.queues.iter().cloned().chain(telling).collect()
     }
 }
 

@@ -48,6 +48,7 @@ const MESSAGES: &str = "outbox_messages";
 const LETTER_OLDEST: &str = "outbox_letter_oldest_seconds";
 const PAUSED: &str = "ichido_destination_paused";
 const CIRCUIT: &str = "ichido_destination_circuit";
+const FIRING: &str = "ichido_alerts_firing";
 const RATE: &str = "ichido_destination_calls_per_second_max";
 
 /// The states in which a message waits for something: its turn, its next try, an answer, a person.
@@ -100,6 +101,8 @@ pub fn describe_metrics() {
     describe_gauge!(RATE, Unit::CountPerSecond, rate);
     let unserved = "Messages whose worker is gone, of queues that nobody serves: nobody takes them back";
     describe_gauge!(UNSERVED, Unit::Count, unserved);
+    let firing = "Open incidents by rule, as the worker sees them that watches; the others show 0";
+    describe_gauge!(FIRING, Unit::Count, firing);
     let lag = "From when a message was put in until it was sent or dead";
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
     describe_histogram!("outbox_retry_count", Unit::Count, "The retries of messages that were sent or dead");
@@ -293,6 +296,11 @@ impl Stands {
 pub(super) fn unserved(queue: &str, count: u64) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     gauge!(UNSERVED, "queue" => queue.to_owned()).set(f64::from(count));
+}
+
+/// So many incidents of a rule are open.
+pub(super) fn firing(rule: &'static str, count: usize) {
+    gauge!(FIRING, "rule" => rule).set(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
 }
 
 /// A call under way, until this is dropped.

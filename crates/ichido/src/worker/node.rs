@@ -13,6 +13,7 @@ use ichido_store::message::{ClaimTerms, QueueName};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::alert::Alerts;
 use super::begin::Beginner;
 use super::claim::Claims;
 use super::clock::Clock;
@@ -37,6 +38,8 @@ pub(super) struct Node {
     pub(super) idle_sleep: Duration,
     pub(super) keep_finished: Duration,
     pub(super) audit_key: Option<AuditKey>,
+    /// What it watches for, if it does.
+    pub(super) alerts: Option<Arc<Alerts>>,
     pub(super) queues: HashMap<QueueName, Arc<Served>>,
     pub(super) targets: Vec<Arc<Aim>>,
     /// How many calls are under way.

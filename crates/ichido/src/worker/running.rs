@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
+use super::alert::{TrailWatch, Watch};
 use super::care::Care;
 use super::lane::Lane;
 use super::node::Node;
@@ -110,6 +111,10 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
     upkeep.spawn(Upkeep::new(Arc::clone(&node)).run());
     upkeep.spawn(Care::new(Arc::clone(&node)).run());
     upkeep.spawn(Reconciler::new(Arc::clone(&node)).run());
+    if let Some(alerts) = &node.alerts {
+        upkeep.spawn(Watch::new(Arc::clone(&node), Arc::clone(alerts)).run());
+        upkeep.spawn(TrailWatch::new(Arc::clone(&node), Arc::clone(alerts)).run());
+    }
     for served in node.queues.values() {
         lanes.spawn(Lane::new(Arc::clone(&node), Arc::clone(served)).run());
     }
@@ -130,6 +135,7 @@ async fn run(node: Arc<Node>, stages: &watch::Sender<Stage>, stop_within: Durati
     for aim in &node.targets {
         drop(tokio::time::timeout(SETTLE_WITHIN, aim.pacer.report()).await);
     }
+    drop(tokio::time::timeout(SETTLE_WITHIN, node.flush()).await);
 }
 
 /// Moments are counted from the store's word, so nothing begins without it.

@@ -53,18 +53,24 @@ impl Node {
                 } else {
                     meters.sent(is_retry);
                 }
-                meters.left(lag(), retries);
+                self.count(queue, is_retry, false);
+                self.left(served, lag(), retries);
             }
-            Stepped::Now(State::Failed { .. }) => meter::tried(queue, is_retry, Outcome::Retry),
+            Stepped::Now(State::Failed { .. }) => {
+                meter::tried(queue, is_retry, Outcome::Retry);
+                self.count(queue, is_retry, true);
+            }
             Stepped::Now(State::Dead { effect, .. }) => {
                 meter::tried(queue, is_retry, Outcome::Dead);
-                meters.left(lag(), retries);
+                self.count(queue, is_retry, true);
+                self.left(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let (key, message, tries) = (work.key.log_hash(), work.id, work.history.tries);
                 tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: a message was given up");
             }
             Stepped::Now(State::Parked { .. }) => {
                 meter::tried(queue, is_retry, Outcome::Parked);
+                self.count(queue, is_retry, true);
                 let (key, message) = (work.key.log_hash(), work.id);
                 tracing::warn!(queue, message_id = %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
             }
@@ -85,6 +91,21 @@ impl Node {
                 tracing::error!(queue, message_id = %message, "a report was about a message that is not there");
             }
         }
+    }
+}
+
+impl Node {
+    /// Counts a retry for alerts (SPEC A15).
+    fn count(&self, queue: &str, is_retry: bool, has_failed: bool) {
+        if is_retry {
+            self.store.tally().retried(queue, has_failed);
+        }
+    }
+
+    /// A message left for good.
+    fn left(&self, served: &Served, lag: Duration, retries: u32) {
+        served.meters.left(lag, retries);
+        self.store.tally().left(served.name.as_str(), lag);
     }
 }
 

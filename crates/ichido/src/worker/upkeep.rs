@@ -22,6 +22,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(10);
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked how long messages have waited.
 const MEASURE_EVERY: Duration = Duration::from_secs(5);
+/// How often what was counted is added to the counts of all nodes.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// The most rows in one statement.
 const PART: u32 = 1_000;
 /// The most statements of one kind in one round.
@@ -37,6 +39,7 @@ pub(super) struct Upkeep {
     rescue: Due,
     measure: Due,
     pace: Due,
+    flush: Due,
 }
 
 impl Upkeep {
@@ -47,6 +50,7 @@ impl Upkeep {
             rescue: Due::every(RESCUE_EVERY),
             measure: Due::every(MEASURE_EVERY),
             pace: Due::every(FRESH_FOR),
+            flush: Due::every(FLUSH_EVERY),
         }
     }
 
@@ -76,6 +80,9 @@ impl Upkeep {
         }
         if self.measure.has_come(now) {
             self.node.measure().await;
+        }
+        if self.flush.has_come(now) {
+            self.node.flush().await;
         }
     }
 }
@@ -107,6 +114,11 @@ impl Node {
         if let Some(now) = said("the store's clock could not be read", self.store.now().await) {
             self.clock.hear(asked, now);
         }
+    }
+
+    /// Adds what was counted here to the counts of all nodes.
+    pub(super) async fn flush(&self) {
+        said("what was counted could not be added to the counts of all", self.store.tally_flush().await);
     }
 
     /// Makes claimable what has come due.

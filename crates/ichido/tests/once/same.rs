@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderName, Method, StatusCode};
 use ichido::once::{Class, Once};
+use ichido_core::alert::About;
 use ichido_core::json::{Form, LeaveOut, Pointer, Unicode};
 
 use tower::ServiceExt as _;
@@ -71,6 +72,21 @@ both_databases! {
         keyed("k1").uri("/bills").send(&api).await.assert_first(201, "order 2");
         keyed("k1").uri("/orders").send(&api).await.assert_replay(201, "order 1");
         keyed("k1").uri("/orders/2").send(&api).await.assert_problem(409, "key_conflict");
+    }
+
+    /// SPEC A14, A15: what an alert about duplicates is made of.
+    #[test]
+    async fn requests_and_their_repetitions_are_counted_by_operation(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        for _ in 0..3 {
+            keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        }
+        keyed("k1").body("another").send(&orders).await.assert_problem(409, "key_conflict");
+        fixture.store.tally_flush().await.unwrap();
+        let sums = fixture.store.tally_sums(Duration::from_mins(15)).await.unwrap();
+        let [(About::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
+        assert_eq!((counted.arrived, counted.repeated), (5, 3));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
+mod alerts;
 mod draft;
 mod dying;
 mod failing;

@@ -24,16 +24,21 @@ impl Row {
     /// The row of a destination. One that cannot be read is begun anew, and said so: a pace is learnt again, a queue that stands
     /// still for a broken hint is not mended by itself.
     pub(super) async fn read(store: &Store, name: &str) -> Result<Self, StoreError> {
-        let Some(SharedPace { version, bytes }) = store.pace_read(name).await? else { return Ok(Self::NEW) };
-        let read = serde_json::from_slice(&bytes).ok().and_then(|value| of_value(version, &value));
-        Ok(read.unwrap_or_else(|| {
+        Ok(store.pace_read(name).await?.map_or(Self::NEW, |shared| Self::of(name, &shared)))
+    }
+
+    pub(super) fn of(name: &str, shared: &SharedPace) -> Self {
+        let SharedPace { version, bytes } = shared;
+        let version = *version;
+        let read = serde_json::from_slice(bytes).ok().and_then(|value| of_value(version, &value));
+        read.unwrap_or_else(|| {
             tracing::error!(
                 destination = name,
                 version,
                 "the pace in the store cannot be read; it is learnt anew"
             );
             Self { version, ..Self::NEW }
-        }))
+        })
     }
 
     /// The settings that hold: an operator's rate goes before the configured one.

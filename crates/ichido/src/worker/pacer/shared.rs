@@ -3,6 +3,7 @@
 use ichido_core::pace::{Pace, PerSecond};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::node::SharedPace;
 
 use super::ROUNDS_MAX;
 use super::row::Row;
@@ -30,6 +31,15 @@ impl Paces {
     pub async fn read(&self, destination: &str) -> Result<SharedRate, StoreError> {
         let Row { pace, rate_max, .. } = Row::read(&self.0, destination).await?;
         Ok(SharedRate { pace, rate_max })
+    }
+
+    /// What is known of every destination that was ever called, by its name.
+    pub async fn list(&self) -> Result<Vec<(String, SharedRate)>, StoreError> {
+        let rate = |(name, shared): (String, SharedPace)| {
+            let Row { pace, rate_max, .. } = Row::of(&name, &shared);
+            (name, SharedRate { pace, rate_max })
+        };
+        Ok(self.0.pace_list().await?.into_iter().map(rate).collect())
     }
 
     /// Sets the fastest that all workers together call a destination; `None` is as their configuration says. They go by it

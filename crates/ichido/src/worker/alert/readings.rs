@@ -1,0 +1,159 @@
+//! What is measured in one round: each alert of each subject that something is known of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ichido_core::alert::measure::{USUAL_WINDOWS, share, surge};
+use ichido_core::alert::{About, Reading, Rule, Rules};
+use ichido_core::lifecycle::Stage;
+use ichido_core::pace::Circuit;
+use ichido_core::time::Timestamp;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Count, QueueName};
+use ichido_store::tally::Counted;
+
+use super::tells_of_alerts;
+use crate::worker::pacer::Paces;
+
+/// A circuit that nobody has tried to close for so long is of a destination that nobody calls any more.
+const CIRCUIT_FORGOTTEN_AFTER: Duration = Duration::from_hours(24);
+
+/// What was measured of what.
+pub(super) type Readings = BTreeMap<(Rule, About), Reading>;
+
+/// One round of measuring.
+pub(super) struct Round<'a> {
+    pub(super) store: &'a Store,
+    pub(super) rules: &'a Rules,
+    pub(super) now: Timestamp,
+}
+
+impl Round<'_> {
+    /// Everything but the audit trail.
+    pub(super) async fn measure(&self, mutes: impl Fn(&str) -> bool) -> Result<Readings, StoreError> {
+        let counts = self.store.queue_counts().await?;
+        let mut names: Vec<&str> = counts.iter().map(|count| count.queue.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let queues: Vec<QueueName> =
+            names.into_iter().filter(|name| !tells_of_alerts(name)).filter_map(QueueName::parse).collect();
+        let mut readings = Readings::new();
+        self.deaths(&queues, &mut readings).await?;
+        self.traffic(&mut readings).await?;
+        self.standing(&queues, &counts, &mut readings).await?;
+        for (name, rate) in Paces::of(self.store.clone()).list().await? {
+            if !mutes(&name) {
+                let is_down = u64::from(self.is_down(rate.pace.circuit));
+                readings.insert((Rule::CircuitOpen, About::Destination(name)), Reading::of_count(is_down));
+            }
+        }
+        Ok(readings)
+    }
+
+    /// Messages that became dead letters.
+    async fn deaths(&self, queues: &[QueueName], readings: &mut Readings) -> Result<(), StoreError> {
+        for rule in [Rule::DeadLetter, Rule::DeadLetters, Rule::DeadSurge] {
+            for window in self.rules.windows(rule) {
+                let since = self.ago(window);
+                let died = self.store.letter_counts(queues, since, Timestamp::MAX).await?;
+                let before = if rule == Rule::DeadSurge {
+                    let from = self.ago(window.saturating_mul(USUAL_WINDOWS + 1));
+                    self.store.letter_counts(queues, from, since).await?
+                } else {
+                    BTreeMap::new()
+                };
+                for (queue, count) in died {
+                    let usual = before.get(&queue).copied().unwrap_or(0);
+                    let reading = match rule {
+                        Rule::DeadSurge => surge(count, usual),
+                        _ => Reading::of_count(count),
+                    };
+                    self.add(readings, rule, About::Queue(queue), window, reading);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What arrived, was retried and left.
+    async fn traffic(&self, readings: &mut Readings) -> Result<(), StoreError> {
+        let rules = [Rule::FailedRetries, Rule::Duplicates, Rule::ProcessingDelay, Rule::LagP95];
+        let mut windows: Vec<Duration> = rules.iter().flat_map(|rule| self.rules.windows(*rule)).collect();
+        windows.sort_unstable();
+        windows.dedup();
+        for window in windows {
+            for (about, counted) in self.store.tally_sums(window).await? {
+                if about.queue().is_some_and(tells_of_alerts) {
+                    continue;
+                }
+                for rule in rules {
+                    self.add(readings, rule, about.clone(), window, of_traffic(rule, &counted));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What waits.
+    async fn standing(
+        &self,
+        queues: &[QueueName],
+        counts: &[Count],
+        readings: &mut Readings,
+    ) -> Result<(), StoreError> {
+        for queue in queues {
+            let of = |stage: Stage| {
+                let found = counts.iter().find(|count| count.queue == queue.as_str() && count.state == stage);
+                found.map_or(0, |count| u64::try_from(count.count).unwrap_or(0))
+            };
+            let about = About::Queue(queue.as_str().to_owned());
+            readings.insert((Rule::Parked, about.clone()), Reading::of_count(of(Stage::Parked)));
+            // What has failed and come due is claimable as well.
+            let waiting = of(Stage::Queued).saturating_add(of(Stage::Failed));
+            let oldest = if waiting == 0 { None } else { self.store.queue_oldest(queue).await? };
+            let reading = oldest.map_or(Reading::NOTHING, |oldest| Reading {
+                value: self.now.since(oldest).as_secs_f64(),
+                samples: waiting,
+            });
+            readings.insert((Rule::OldestWaiting, about), reading);
+        }
+        Ok(())
+    }
+
+    /// Keeps a reading of a window, if it is the one that the subject's terms ask for.
+    fn add(&self, readings: &mut Readings, rule: Rule, about: About, window: Duration, reading: Reading) {
+        if self.rules.terms(rule, &about).window == Some(window) {
+            readings.insert((rule, about), reading);
+        }
+    }
+
+    fn is_down(&self, circuit: Circuit) -> bool {
+        match circuit {
+            Circuit::Closed { .. } => false,
+            Circuit::Open { until, .. } => self.now < until.plus(CIRCUIT_FORGOTTEN_AFTER),
+            Circuit::HalfOpen { renewed_at, .. } => self.now < renewed_at.plus(CIRCUIT_FORGOTTEN_AFTER),
+        }
+    }
+
+    fn ago(&self, window: Duration) -> Timestamp {
+        let window = i64::try_from(window.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(self.now.as_micros().saturating_sub(window))
+    }
+}
+
+fn of_traffic(rule: Rule, counted: &Counted) -> Reading {
+    match rule {
+        Rule::FailedRetries => share(counted.retry_failed, counted.retried),
+        Rule::Duplicates => share(counted.repeated, counted.arrived),
+        Rule::ProcessingDelay => counted.left.mean(),
+        Rule::LagP95 => counted.left.p95(),
+        Rule::DeadLetter
+        | Rule::DeadLetters
+        | Rule::DeadSurge
+        | Rule::OldestWaiting
+        | Rule::Parked
+        | Rule::CircuitOpen
+        | Rule::AuditBroken => Reading::NOTHING,
+    }
+}

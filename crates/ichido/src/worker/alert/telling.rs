@@ -1,0 +1,141 @@
+//! What receivers get of an incident: one message each when it opens, and one when it is over.
+
+use std::time::Duration;
+
+use ichido_core::alert::{About, Reading, Rule, Terms, words};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::time::Timestamp;
+use ichido_store::message::{NewMessage, QueueName};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{Alerts, Form, Receiver};
+
+/// For whom the messages are put in.
+const IDENTITY: &str = "ichido";
+
+/// An incident that is told of.
+pub(super) struct Incident<'a> {
+    pub(super) id: Uuid,
+    pub(super) rule: Rule,
+    pub(super) about: &'a About,
+    pub(super) opened_at: Timestamp,
+    /// As it was opened.
+    pub(super) reading: Reading,
+    pub(super) terms: Terms,
+    /// When it was over.
+    pub(super) resolved_at: Option<Timestamp>,
+}
+
+impl Incident<'_> {
+    /// In a sentence.
+    pub(super) fn text(&self) -> String {
+        match self.resolved_at {
+            None => words::opened(self.rule, self.about, self.terms, self.reading),
+            Some(at) => words::resolved(self.rule, self.about, at.since(self.opened_at)),
+        }
+    }
+
+    /// One message for each receiver.
+    pub(super) fn messages(&self, alerts: &Alerts) -> Vec<NewMessage> {
+        alerts.receivers.iter().filter_map(|receiver| self.message(receiver)).collect()
+    }
+
+    fn message(&self, receiver: &Receiver) -> Option<NewMessage> {
+        // A worker whose receiver has no name that fits did not start.
+        let queue = QueueName::parse(&receiver.queue())?;
+        let body = match receiver.form {
+            Form::Webhook => self.event(),
+            Form::Slack => json!({ "text": self.slack() }),
+        };
+        let what = if self.resolved_at.is_some() { "resolved" } else { "opened" };
+        let key = IdempotencyKey::derived("alert", &[self.id.as_bytes(), what.as_bytes()]);
+        let mut message = NewMessage::new(queue, IDENTITY, key, body.to_string().into_bytes());
+        "application/json".clone_into(&mut message.content_type);
+        Some(message)
+    }
+
+    fn event(&self) -> Value {
+        let kind = if self.resolved_at.is_some() { "alert.resolved" } else { "alert.opened" };
+        json!({
+            "type": kind,
+            "timestamp": self.resolved_at.unwrap_or(self.opened_at).to_string(),
+            "data": {
+                "id": self.id.to_string(),
+                "rule": self.rule.as_str(),
+                "about": self.about.to_string(),
+                "opened_at": self.opened_at.to_string(),
+                "resolved_at": self.resolved_at.map(|at| at.to_string()),
+                "value": self.reading.value,
+                "above": self.terms.above,
+                "samples": self.reading.samples,
+                "window_seconds": self.terms.window.as_ref().map(Duration::as_secs),
+                "text": self.text(),
+            },
+        })
+    }
+
+    /// Three characters mean something in such a text.
+    fn slack(&self) -> String {
+        let text = self.text().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let sign = if self.resolved_at.is_some() { ":white_check_mark:" } else { ":rotating_light:" };
+        format!("{sign} {text}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn incident(about: &About, resolved_at: Option<Timestamp>) -> Incident<'_> {
+        Incident {
+            id: Uuid::from_u128(7),
+            rule: Rule::Duplicates,
+            about,
+            opened_at: Timestamp::from_secs(1_800_000_000),
+            reading: Reading { value: 0.6, samples: 500 },
+            terms: Rule::Duplicates.terms(),
+            resolved_at,
+        }
+    }
+
+    fn alerts() -> Alerts {
+        let receiver =
+            |name: &str, form| Receiver { name: name.to_owned(), destination: "d".to_owned(), form };
+        Alerts {
+            receivers: vec![receiver("ops", Form::Webhook), receiver("chat", Form::Slack)],
+            ..Alerts::default()
+        }
+    }
+
+    #[test]
+    fn each_receiver_gets_its_form_under_a_key_of_the_incident() {
+        let about = About::Operation("POST /a<b>&c".to_owned());
+        let messages = incident(&about, None).messages(&alerts());
+        let queues: Vec<&str> = messages.iter().map(|message| message.queue.as_str()).collect();
+        assert_eq!(queues, ["ichido-alerts.ops", "ichido-alerts.chat"]);
+        let event: Value = serde_json::from_slice(&messages[0].request).unwrap();
+        assert_eq!((&event["type"], &event["data"]["rule"]), (&json!("alert.opened"), &json!("duplicates")));
+        assert_eq!(event["data"]["window_seconds"], 900);
+        let text = String::from_utf8(messages[1].request.clone()).unwrap();
+        let expected = ":rotating_light: operation POST /a&lt;b&gt;&amp;c: 60 % of 500 requests within 15m had come before, more than 50 %";
+        assert_eq!(text, json!({ "text": expected }).to_string());
+    }
+
+    #[test]
+    fn opening_and_end_are_two_actions_and_each_is_always_the_same() {
+        let about = About::Trail;
+        let over = Some(Timestamp::from_secs(1_800_000_600));
+        let keys = |over| {
+            let messages = incident(&about, over).messages(&alerts());
+            messages.into_iter().map(|message| message.key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(None), keys(None));
+        assert_ne!(keys(None), keys(over));
+        let resolved = incident(&about, over).event();
+        assert_eq!(
+            (&resolved["type"], &resolved["timestamp"]),
+            (&json!("alert.resolved"), &resolved["data"]["resolved_at"])
+        );
+    }
+}

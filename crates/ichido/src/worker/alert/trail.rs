@@ -1,0 +1,62 @@
+//! The look at the audit trail: whether it is as it was sealed (SPEC F5). It reads all of the trail, so it is seldom, and apart from
+//! the other alerts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::alert::{About, Reading, Rule};
+use ichido_store::error::StoreError;
+use ichido_store::node::Duty;
+
+use super::Alerts;
+use super::watch::Seen;
+use crate::worker::node::Node;
+use crate::worker::upkeep::said;
+
+/// How long after the start, and after a look that was quick, the next one begins.
+const LOOK_EVERY: Duration = Duration::from_hours(1);
+/// How many times as long as a look took nobody looks after it: a long trail is not read all the time.
+const REST_TIMES: u32 = 20;
+
+pub(in crate::worker) struct TrailWatch {
+    node: Arc<Node>,
+    alerts: Arc<Alerts>,
+    /// When the next look begins, by our own clock.
+    next: Duration,
+}
+
+impl TrailWatch {
+    pub(in crate::worker) fn new(node: Arc<Node>, alerts: Arc<Alerts>) -> Self {
+        let next = node.clock.own() + LOOK_EVERY;
+        Self { node, alerts, next }
+    }
+
+    /// Goes on until it is aborted.
+    pub(in crate::worker) async fn run(mut self) {
+        loop {
+            let began = self.node.clock.own();
+            if self.next <= began && self.node.has(Duty::Alerts).await {
+                said("the audit trail could not be verified", self.look().await);
+                let ended = self.node.clock.own();
+                self.next = ended + LOOK_EVERY.max(ended.saturating_sub(began).saturating_mul(REST_TIMES));
+            }
+            tokio::time::sleep(self.node.idle_sleep).await;
+        }
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        let store = &self.node.store;
+        let report = store.audit_verify(self.node.audit_key.as_ref(), None).await?;
+        if 0 < report.seals_keyed && !report.key_given {
+            tracing::warn!(
+                "the audit trail is sealed under a key that this worker does not have, so that it is not verified for alerts"
+            );
+            return Ok(());
+        }
+        let firing = store.alert_firing().await?;
+        let (rule, about) = (Rule::AuditBroken, About::Trail);
+        let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
+        let seen = Seen { node: &self.node, alerts: &self.alerts, now: store.now().await? };
+        seen.judge(rule, &about, Reading::of_count(report.found), open).await
+    }
+}

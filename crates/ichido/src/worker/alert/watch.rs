@@ -1,0 +1,145 @@
+//! The watch: one node at a time measures, and opens and ends incidents by what it finds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::alert::{About, Reading, Rule, Standing, Step, judge};
+use ichido_core::time::Timestamp;
+use ichido_store::alert::{Alert, NewAlert};
+use ichido_store::error::StoreError;
+use ichido_store::node::Duty;
+use uuid::Uuid;
+
+use super::Alerts;
+use super::readings::{Readings, Round};
+use super::telling::Incident;
+use crate::worker::meter;
+use crate::worker::node::Node;
+use crate::worker::upkeep::{Due, said};
+
+/// How often it is measured.
+const WATCH_EVERY: Duration = Duration::from_secs(10);
+
+pub(in crate::worker) struct Watch {
+    node: Arc<Node>,
+    alerts: Arc<Alerts>,
+    due: Due,
+}
+
+impl Watch {
+    pub(in crate::worker) fn new(node: Arc<Node>, alerts: Arc<Alerts>) -> Self {
+        Self { node, alerts, due: Due::every(WATCH_EVERY) }
+    }
+
+    /// Goes on until it is aborted; nothing is left half done then, since each step is one transaction.
+    pub(in crate::worker) async fn run(mut self) {
+        loop {
+            if self.due.has_come(self.node.clock.own()) {
+                self.run_once().await;
+            }
+            tokio::time::sleep(self.node.idle_sleep).await;
+        }
+    }
+
+    async fn run_once(&self) {
+        let firing = if self.node.has(Duty::Alerts).await {
+            said("what alerts are about could not be measured", self.round().await).unwrap_or_default()
+        } else {
+            // Whoever has the duty tells.
+            Vec::new()
+        };
+        for rule in Rule::ALL {
+            meter::firing(rule.as_str(), firing.iter().filter(|alert| alert.rule == rule).count());
+        }
+    }
+
+    /// Measures everything but the trail, and answers what fires.
+    async fn round(&self) -> Result<Vec<Alert>, StoreError> {
+        let store = &self.node.store;
+        let (now, firing) = (store.now().await?, store.alert_firing().await?);
+        let round = Round { store, rules: &self.alerts.rules, now };
+        let mut readings = round.measure(|destination| self.tells_alone(destination)).await?;
+        fill_in(&mut readings, &firing);
+        for ((rule, about), reading) in readings {
+            let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
+            let seen = Seen { node: &self.node, alerts: &self.alerts, now };
+            seen.judge(rule, &about, reading, open).await?;
+        }
+        store.alert_firing().await
+    }
+
+    /// Whether a destination is called for nothing but alerts: they raise none about themselves.
+    fn tells_alone(&self, destination: &str) -> bool {
+        let tells = self.alerts.receivers.iter().any(|receiver| receiver.destination == destination);
+        let serves = self.node.queues.values().any(|served| {
+            served.settings.destination == destination && !super::tells_of_alerts(served.name.as_str())
+        });
+        tells && !serves
+    }
+}
+
+/// Of what has an open incident and was not seen this time, nothing happened. The trail is looked at elsewhere.
+fn fill_in(readings: &mut Readings, firing: &[Alert]) {
+    for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken) {
+        readings.entry((alert.rule, alert.about.clone())).or_insert(Reading::NOTHING);
+    }
+}
+
+/// Somebody who has seen something, at a moment of the store's clock.
+pub(super) struct Seen<'a> {
+    pub(super) node: &'a Node,
+    pub(super) alerts: &'a Alerts,
+    pub(super) now: Timestamp,
+}
+
+impl Seen<'_> {
+    /// Does what follows from a reading.
+    pub(super) async fn judge(
+        &self,
+        rule: Rule,
+        about: &About,
+        reading: Reading,
+        open: Option<&Alert>,
+    ) -> Result<(), StoreError> {
+        let terms = self.alerts.rules.terms(rule, about);
+        let standing =
+            open.map_or(Standing::Quiet, |alert| Standing::Firing { clear_since: alert.clear_since });
+        match (judge(terms, standing, reading, self.now), open) {
+            (Step::Open, _) => self.open(rule, about, reading).await,
+            (Step::Clear, Some(open)) => self.node.store.alert_clear(open.id, Some(self.now)).await,
+            (Step::Relapse, Some(open)) => self.node.store.alert_clear(open.id, None).await,
+            (Step::Resolve, Some(open)) => self.resolve(open).await,
+            (Step::Stay, _) | (Step::Clear | Step::Relapse | Step::Resolve, None) => Ok(()),
+        }
+    }
+
+    async fn open(&self, rule: Rule, about: &About, reading: Reading) -> Result<(), StoreError> {
+        let (id, at, terms) = (Uuid::now_v7(), self.now, self.alerts.rules.terms(rule, about));
+        let incident = Incident { id, rule, about, opened_at: at, reading, terms, resolved_at: None };
+        let messages = incident.messages(self.alerts);
+        let new = NewAlert { id, rule, about: about.clone(), at, reading, terms };
+        if self.node.store.alert_open(&new, messages).await? {
+            tracing::warn!(alert_id = %id, rule = rule.as_str(), "alert: {}", incident.text());
+        }
+        Ok(())
+    }
+
+    async fn resolve(&self, open: &Alert) -> Result<(), StoreError> {
+        // The step is taken only where it is clear.
+        let Some(clear_since) = open.clear_since else { return Ok(()) };
+        let incident = Incident {
+            id: open.id,
+            rule: open.rule,
+            about: &open.about,
+            opened_at: open.opened_at,
+            reading: open.reading,
+            terms: open.terms,
+            resolved_at: Some(self.now),
+        };
+        let messages = incident.messages(self.alerts);
+        if self.node.store.alert_resolve(open.id, clear_since, self.now, messages).await? {
+            tracing::warn!(alert_id = %open.id, rule = open.rule.as_str(), "alert: {}", incident.text());
+        }
+        Ok(())
+    }
+}
