@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
-    audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve, store,
+    alerts, audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve, store,
     token, worker,
 };
 
@@ -39,6 +39,8 @@ enum Command {
     Messages(Box<messages::Args>),
     /// List queues, stop their delivery and go on with it
     Queues(queues::Args),
+    /// List alerts: what fires now, and what did
+    Alerts(alerts::Args),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
     Check(check::Args),
     /// Look after actions whose outcome nobody knows
@@ -77,6 +79,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Send(args) => on_runtime(send::run(*args)),
         Command::Messages(args) => on_runtime(messages::run(*args)),
         Command::Queues(args) => on_runtime(queues::run(args)),
+        Command::Alerts(args) => on_runtime(alerts::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),

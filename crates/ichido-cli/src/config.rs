@@ -8,6 +8,7 @@
 //!
 //! Start at [`load`]. `document` reads a table member by member; each section has a module that understands it.
 
+mod alerts;
 mod command;
 mod destinations;
 mod document;
@@ -27,7 +28,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ichido::worker::{BuildError, Queue, limits, problems};
+use ichido::worker::{Alerts, BuildError, Queue, limits, problems};
 use ichido_core::audit::AuditKey;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -61,6 +62,7 @@ pub(crate) struct Config {
     pub(crate) serve: ServeConfig,
     pub(crate) worker: WorkerConfig,
     pub(crate) traces: TracesConfig,
+    pub(crate) alerts: Alerts,
     pub(crate) destinations: Vec<Described>,
     pub(crate) queues: Vec<Queue>,
     /// What each of the queues takes in, by its name.
@@ -106,7 +108,7 @@ pub(crate) struct TracesConfig {
 }
 
 /// Tables that are there whether or not the file has them.
-const ALWAYS: [&str; 5] = ["store", "serve", "worker", "traces", "queue_defaults"];
+const ALWAYS: [&str; 6] = ["store", "serve", "worker", "traces", "alerts", "queue_defaults"];
 
 /// Reads a configuration and what it refers to.
 pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
@@ -172,6 +174,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
     let serve = serve::read(root.section("serve", &mut faults), &mut faults);
     let worker = worker(root.section("worker", &mut faults), &environment, outside, &mut faults);
     let traces = traces(root.section("traces", &mut faults), outside, &mut faults);
+    let alerts = alerts::read(root.section("alerts", &mut faults), &mut faults);
     let sections = root.sections("destinations", &mut faults);
     let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
     let destinations: Vec<Described> = sections
@@ -185,10 +188,15 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
         .filter_map(|(name, section)| queues::read(name, section, &defaults, outside, &mut faults))
         .collect();
     check(&destinations, &queues, &named, &root, &mut faults);
+    let placed: Vec<(&str, String)> =
+        queues.iter().map(|placed| (placed.queue.name.as_str(), placed.place(""))).collect();
+    alerts.check(&destinations, &named, &placed, &mut faults);
     root.finish(&mut faults);
     let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
     let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    let config = faults.or(Some(Config { store, serve, worker, traces, destinations, queues, intakes }))?;
+    let alerts = alerts.alerts;
+    let config = Config { store, serve, worker, traces, alerts, destinations, queues, intakes };
+    let config = faults.or(Some(config))?;
     Ok(Traced { config, asked: source.asked.take(), environment })
 }
 

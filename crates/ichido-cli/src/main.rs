@@ -3,6 +3,7 @@
 //! Start at [`cli`], the commands; each has a module of its name.
 
 mod accept;
+mod alerts;
 mod audit;
 mod body_key;
 mod check;

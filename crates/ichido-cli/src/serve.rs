@@ -9,6 +9,7 @@
 
 mod access;
 mod admission;
+mod alerts;
 mod answer;
 mod api;
 mod batch;

@@ -182,7 +182,8 @@ pub(crate) fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Res
         .name(&settings.name)
         .idle_sleep(settings.idle_sleep)
         .stop_within(settings.stop_within)
-        .keep_finished(settings.keep_finished);
+        .keep_finished(settings.keep_finished)
+        .alerts(config.alerts.clone());
     if let Some(key) = &settings.audit_key {
         draft = draft.audit_key(key.clone());
     }

@@ -241,14 +241,12 @@ impl<'a> Section<'a> {
     }
 
     pub(super) fn number(&mut self, name: &'static str, faults: &mut Faults) -> Option<f64> {
-        self.read(name, "a number above 0", faults, |value| {
-            let text = match value {
-                DeValue::Integer(whole) if whole.radix() == 10 => whole.as_str(),
-                DeValue::Float(float) => float.as_str(),
-                _ => return None,
-            };
-            text.parse().ok().filter(|number: &f64| number.is_finite() && 0.0 < *number)
-        })
+        self.read(name, "a number above 0", faults, |value| decimal(value).filter(|number| 0.0 < *number))
+    }
+
+    /// A number that may be 0.
+    pub(super) fn measure(&mut self, name: &'static str, faults: &mut Faults) -> Option<f64> {
+        self.read(name, "a number, 0 or more", faults, |value| decimal(value).filter(|number| 0.0 <= *number))
     }
 
     /// A list of texts.
@@ -352,6 +350,16 @@ impl<'a> Member<'a> {
     pub(super) fn kind(self) -> &'static str {
         kind_of(self.value.get_ref())
     }
+}
+
+/// A number that is written with ten digits.
+fn decimal(value: &DeValue<'_>) -> Option<f64> {
+    let text = match value {
+        DeValue::Integer(whole) if whole.radix() == 10 => whole.as_str(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return None,
+    };
+    text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// The name that is meant, where one is close.

@@ -15,6 +15,8 @@ use super::{DEFAULT_FILE, holds_password};
 const UNSET: [&str; 7] = ["url", "audit_key", "marks", "schema", "drain_within", "waiting_max", "endpoint"];
 /// What a queue has from `[queue_defaults]` where it says nothing itself.
 const FROM_DEFAULTS: [&str; 4] = ["parallelism", "batch_size", "retries_max", "lease"];
+/// Of alerts for single queues, and of who is told, what was said is enough: the commented file has examples of them.
+const AS_SAID: [&str; 2] = ["alerts.queues.", "alerts.to."];
 /// What stands in place of a text that may be secret.
 const HIDDEN: &str = "\"…\"";
 
@@ -122,12 +124,17 @@ pub(super) fn shown(asked: &[Asked], environment: &Environment, over: &[Over]) -
                 // A table's members are shown themselves.
                 Some((None, _)) => continue,
                 Some((Some(value), origin)) => Some((value, origin)),
+                None if is_as_said(path) => continue,
                 None => None,
             },
         };
         all.push(Shown { table: table.to_owned(), name: name.to_owned(), held });
     }
     all
+}
+
+fn is_as_said(path: &str) -> bool {
+    AS_SAID.iter().any(|table| path.starts_with(table))
 }
 
 /// As a file would have it, a line each under the tables that they stand in.
@@ -205,7 +212,7 @@ fn value(
         if let Some(holds) = holds {
             return Some((Some(holds), "default".to_owned()));
         }
-        if UNSET.contains(&name) || path.starts_with("destinations.") {
+        if UNSET.contains(&name) || path.starts_with("destinations.") || is_as_said(path) {
             return None;
         }
         let table = if is_queue { "queues.orders" } else { table };

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ichido::worker::OutboundKey;
+use ichido_core::alert::{About, Rule};
 use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 
 use super::show::uncommented;
@@ -54,12 +55,12 @@ fn shown(traced: &Traced, over: &[show::Over], with_origin: bool) -> String {
     show::text(&show::shown(&traced.asked, &traced.environment, over), with_origin)
 }
 
-fn resolved(text: &str) -> Config {
+pub(super) fn resolved(text: &str) -> Config {
     resolved_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// The lines of what is wrong with a text.
-fn problems_of(text: &str) -> Vec<String> {
+pub(super) fn problems_of(text: &str) -> Vec<String> {
     let faults = resolved_with(text, &variables()).expect_err("there are problems");
     faults.to_string().lines().skip(1).map(|line| line.trim().to_owned()).collect()
 }
@@ -83,12 +84,18 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
 fn every_setting_that_the_commented_file_shows_can_be_given() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
-    assert_eq!((config.queues.len(), config.destinations.len()), (3, 4));
+    assert_eq!((config.queues.len(), config.destinations.len()), (3, 5));
     // What is shown as left out is what holds when it is left out.
     let bare = resolved(DEFAULT_FILE);
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
     assert_eq!(config.store.connections_max, bare.store.connections_max);
     assert_eq!(format!("{:?}", config.serve), format!("{:?}", bare.serve));
+    let orders = About::Queue("orders".to_owned());
+    for rule in Rule::ALL {
+        let shown = config.alerts.rules.terms(rule, &orders);
+        assert_eq!(shown, bare.alerts.rules.terms(rule, &orders), "{rule:?}");
+        assert_eq!(shown, rule.terms(), "{rule:?}");
+    }
     let shown = Queue { marks: None, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
 }
@@ -114,6 +121,10 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
         ("serve", ""),
         ("worker", ""),
         ("traces", ""),
+        ("alerts", ""),
+        ("alerts.dead_letters", ""),
+        ("alerts.parked", ""),
+        ("alerts.to.ops", ""),
         ("queue_defaults", ""),
         ("queues.orders", ""),
         ("queues.mail.retry", ""),

@@ -56,6 +56,8 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
 }
 
 async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Done, StoreError> {
+    // What alerts are made of; a worker on the same store watches.
+    store.tally_flush().await?;
     // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
     let lapsed = Task::Lapse(operations).do_in_parts(store).await?;
     let mut forgotten = 0;

@@ -24,7 +24,7 @@ use super::request::no_route;
 use super::running::Running;
 use super::waiting::Waiting;
 use super::{
-    batch, destinations, events, health, letters, messages, openapi, operations, queues, records, replace,
+    alerts, batch, destinations, events, health, letters, messages, openapi, operations, queues, records, replace,
     search, steps,
 };
 use crate::config::{Config, Intake};
@@ -121,6 +121,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/ledger", get(records::show))
         .route("/v1/ledger/unknown", get(records::unknown))
         .route("/v1/ledger/decide", post(records::decide))
+        .route("/v1/alerts", get(alerts::list))
         .route("/v1/events", get(events::listen))
         .route("/v1/nodes", get(queues::nodes))
         .fallback(async || no_route())

@@ -103,6 +103,8 @@ pub(crate) const OPERATIONS_MAX: usize = 4;
 pub(crate) const OPERATIONS_STOP_WITHIN: Duration = Duration::from_secs(10);
 /// The most records of unknown outcome on one page.
 pub(crate) const UNKNOWN_MAX: u32 = 100;
+/// The most incidents of alerts on one page.
+pub(crate) const ALERTS_MAX: u32 = 200;
 /// The longest body of a kept response that is shown.
 pub(crate) const RECORD_BODY_BYTES_MAX: usize = 1 << 20;
 /// The most who listen to the feed with one token.

@@ -7,7 +7,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
 use super::{
-    batch, destinations, events, health, letters, messages, operations, queues, records, replace, search,
+    alerts, batch, destinations, events, health, letters, messages, operations, queues, records, replace, search,
     steps,
 };
 
@@ -45,6 +45,7 @@ use super::{
         records::show,
         records::unknown,
         records::decide,
+        alerts::list,
         events::listen,
         health::livez,
         health::readyz,
