@@ -18,6 +18,7 @@ mod message;
 #[expect(dead_code, reason = "the tests of the server ask it for more")]
 mod program;
 
+mod alerts;
 mod completing;
 mod dead;
 mod ends;
