@@ -1,5 +1,6 @@
 //! Alerts over HTTP: what fires, and what was over (SPEC A15).
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use http::{StatusCode, Uri};
 use ichido_core::alert::{Unit, words};
 use ichido_core::time::Timestamp;
 use ichido_store::alert::Alert as Kept;
+use ichido_store::error::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -126,16 +128,21 @@ pub(super) async fn list(
         }
     }
     caller.views()?;
-    let kept = if is_firing {
-        let mut firing = api.store.alert_firing().await.map_err(|error| Problem::of_store(&error))?;
-        firing.sort_by_key(|alert| std::cmp::Reverse((alert.opened_at, alert.id)));
-        firing
-    } else {
-        api.store.alert_list(after, limit).await.map_err(|error| Problem::of_store(&error))?
-    };
-    let last = kept.last().filter(|_| !is_firing && kept.len() == limit as usize);
+    if is_firing {
+        let alerts = firing(&api).await.map_err(|error| Problem::of_store(&error))?;
+        return Ok(json(StatusCode::OK, &Alerts { alerts, next: None }));
+    }
+    let kept = api.store.alert_list(after, limit).await.map_err(|error| Problem::of_store(&error))?;
+    let last = kept.last().filter(|_| kept.len() == limit as usize);
     let next = last.map(|last| cursor::write(&written(last)));
     Ok(json(StatusCode::OK, &Alerts { alerts: kept.iter().map(Alert::new).collect(), next }))
+}
+
+/// Those that are open, the last to be opened first.
+pub(super) async fn firing(api: &Api) -> Result<Vec<Alert>, StoreError> {
+    let mut firing = api.store.alert_firing().await?;
+    firing.sort_by_key(|alert| Reverse((alert.opened_at, alert.id)));
+    Ok(firing.iter().map(Alert::new).collect())
 }
 
 fn written(last: &Kept) -> Vec<u8> {

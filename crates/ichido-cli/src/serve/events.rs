@@ -32,10 +32,11 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Tells what happens, as it happens (server-sent events).
 ///
-/// First the whole state, then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`, `actions`
-/// (one operator's action), and for each `message` that is named, `message` events with its transitions, those so far included. After
-/// `reset` something was missed, and the whole state follows. A producer is told of its own queues and messages. The stream ends after ten
-/// minutes, and is asked for again; within seconds, when its token is revoked or expires. At most 16 are open with one token.
+/// First the whole state, then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`, `alerts` (those
+/// that fire, as `GET /v1/alerts`), `actions` (one operator's action), and for each `message` that is named, `message` events with its
+/// transitions, those so far included. After `reset` something was missed, and the whole state follows. A producer is told of its own
+/// queues and messages. The stream ends after ten minutes, and is asked for again; within seconds, when its token is revoked or expires.
+/// At most 16 are open with one token.
 #[utoipa::path(
     get,
     path = "/v1/events",

@@ -44,6 +44,8 @@ pub(super) struct Feed {
 impl Feed {
     pub(super) fn new(listeners_max: usize) -> Self {
         metrics::describe_gauge!(LISTENING, "Those who listen to the feed of events");
+        // What is missing cannot be told from what never happened.
+        metrics::gauge!(LISTENING).set(0.0);
         Self {
             came: Mutex::default(),
             somebody_came: Notify::new(),

@@ -132,6 +132,7 @@ pub(super) fn describe_metrics() {
     metrics::describe_counter!(REQUESTS, "Requests that were answered");
     metrics::describe_gauge!(UNDER_WAY, "Requests that are not answered yet");
     metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
+    metrics::gauge!(WAITING).set(0.0);
 }
 
 /// The listening has wider bounds of its own, whose answers have no body.

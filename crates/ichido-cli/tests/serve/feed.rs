@@ -85,6 +85,7 @@ on_both! {
         listener.until("nodes", |nodes| nodes["nodes"][0]["alive"] == true).await;
         let destinations = listener.until("destinations", |_| true).await;
         assert_eq!(destinations["destinations"][0]["circuit"], "closed");
+        assert_eq!(listener.until("alerts", |_| true).await["alerts"], serde_json::json!([]));
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         listener.until("queues", |queues| queues["queues"][0]["paused"] == true).await;
         let action = listener.until("actions", |_| true).await;

@@ -24,6 +24,7 @@ mod hops;
 mod ledger;
 mod limits;
 mod many;
+mod ops;
 mod program;
 mod quickstart;
 mod reading;

@@ -124,6 +124,8 @@ pub(super) fn begin(queue: &str) {
         counter!(name, "queue" => queue.to_owned()).increment(0);
     }
     gauge!("outbox_inflight", "queue" => queue.to_owned()).increment(0.0);
+    // We serve it.
+    unserved(queue, 0);
 }
 
 /// What every message of a queue moves, found once: looking for a name takes longer than counting.

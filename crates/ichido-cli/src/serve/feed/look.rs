@@ -9,10 +9,11 @@ use ichido_store::message::limits::PAGE_MAX;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::super::alerts;
 use super::super::api::Api;
 use super::super::caller::Caller;
 use super::super::destinations;
-use super::super::limits::{FEED_ACTIONS_MAX, FEED_ROUND};
+use super::super::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_ROUND};
 use super::super::queues;
 use super::super::show::{Event, Node, Queue};
 
@@ -23,6 +24,7 @@ pub(super) struct Looking {
     /// Each part of the state as the feed tells it; empty before the first look.
     pub(super) nodes: String,
     pub(super) destinations: String,
+    pub(super) alerts: String,
     /// What has changed is told by these: without ages, which change always.
     queues_key: String,
     pauses_key: String,
@@ -52,6 +54,7 @@ pub(super) struct Looked {
     pub(super) pauses_changed: bool,
     pub(super) nodes_changed: bool,
     pub(super) destinations_changed: bool,
+    pub(super) alerts_changed: bool,
     /// New actions, in order.
     pub(super) actions: String,
 }
@@ -89,9 +92,11 @@ impl Looking {
         let queues = queues::standing(api, |_| true).await?;
         let nodes = queues::nodes_standing(api).await?;
         let destinations = destinations::standing(api).await?;
+        let alerts = alerts::firing(api).await?.into_iter().take(ALERTS_MAX as usize).collect::<Vec<_>>();
         let actions = api.store.action_list(None, FEED_ACTIONS_MAX).await?;
         self.look_at_messages(api, watched).await?;
         let destinations = told("destinations", &BTreeMap::from([("destinations", destinations)]));
+        let alerts = told("alerts", &BTreeMap::from([("alerts", alerts)]));
         let (queues_key, nodes_key) = (queues_key(&queues), nodes_key(&nodes));
         let pauses_key = pauses_key(&queues);
         let looked = Looked {
@@ -100,10 +105,11 @@ impl Looking {
             pauses_changed: pauses_key != self.pauses_key,
             nodes_changed: nodes_key != self.nodes_key,
             destinations_changed: destinations != self.destinations,
+            alerts_changed: alerts != self.alerts,
             actions: self.new_actions(actions).into_iter().map(|row| told("actions", &shown(row))).collect(),
         };
         self.nodes = told("nodes", &BTreeMap::from([("nodes", nodes)]));
-        (self.queues, self.destinations) = (queues, destinations);
+        (self.queues, self.destinations, self.alerts) = (queues, destinations, alerts);
         (self.queues_key, self.pauses_key, self.nodes_key) = (queues_key, pauses_key, nodes_key);
         Ok(looked)
     }

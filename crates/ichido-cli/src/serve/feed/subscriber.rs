@@ -118,6 +118,7 @@ impl Subscriber {
         if self.caller.views().is_ok() {
             text.push_str(&looking.nodes);
             text.push_str(&looking.destinations);
+            text.push_str(&looking.alerts);
         }
         for watched in &mut self.messages {
             watched.told = 0;
@@ -138,6 +139,7 @@ impl Subscriber {
             let parts = [
                 (looked.nodes_changed, &looking.nodes),
                 (looked.destinations_changed, &looking.destinations),
+                (looked.alerts_changed, &looking.alerts),
             ];
             parts.iter().filter(|(changed, _)| *changed).for_each(|(_, part)| text.push_str(part));
             text.push_str(&looked.actions);
