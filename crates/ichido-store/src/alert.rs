@@ -100,21 +100,28 @@ pub struct Alert {
     pub resolved_at: Option<Timestamp>,
 }
 
-pub(crate) fn alert(row: &impl Columns) -> Result<Alert, StoreError> {
+/// The incidents of rows. What a later release watches for is not told of here.
+pub(crate) fn alerts<R: Columns>(rows: &[R]) -> Result<Vec<Alert>, StoreError> {
+    rows.iter().filter_map(|row| alert(row).transpose()).collect()
+}
+
+fn alert(row: &impl Columns) -> Result<Option<Alert>, StoreError> {
+    let known = (Rule::parse(row.text("rule")?), About::parse(row.text("about")?));
+    let (Some(rule), Some(about)) = known else { return Ok(None) };
     let corrupt = |detail: &str| StoreError::Corrupt { table: "alerts", detail: detail.to_owned() };
     let samples = u64::try_from(row.number("samples")?).map_err(|_| corrupt("a count is negative"))?;
     let window = row.number_or_none("window_for")?.map(u64::try_from).transpose();
     let window = window.map_err(|_| corrupt("a window is negative"))?.map(Duration::from_micros);
     // How many were asked for is not kept: an incident that is open had enough.
     let terms = Terms { window, least: 0, above: row.real("above")? };
-    Ok(Alert {
+    Ok(Some(Alert {
         id: row.uuid("id")?,
-        rule: Rule::parse(row.text("rule")?).ok_or_else(|| corrupt("a rule is not known"))?,
-        about: About::parse(row.text("about")?).ok_or_else(|| corrupt("a subject is none"))?,
+        rule,
+        about,
         opened_at: row.moment("opened_at")?,
         reading: Reading { value: row.real("value")?, samples },
         terms,
         clear_since: row.moment_or_none("clear_since")?,
         resolved_at: row.moment_or_none("resolved_at")?,
-    })
+    }))
 }

@@ -244,6 +244,27 @@ async fn statements_go_by_their_indexes_with_a_million_messages_behind() {
     drop(store);
 }
 
+/// What alerts are made of is read by the minute, however much is kept of the hours before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_counts_of_a_window_are_found_among_many() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let minutes = "INSERT INTO ichido.tallies SELECT now() - n / 100 * interval '1 minute', 'queue q' || n % 100, 'arrived', 0, 1, 0 FROM generate_series(0, 99999) n";
+    connection.execute(minutes).await.expect("counts");
+    connection.execute("VACUUM ANALYZE ichido.tallies").await.expect("vacuumed");
+    connection.execute("SET enable_seqscan = off").await.expect("set");
+    for (sql, arguments) in [
+        (include_str!("../src/postgres/sql/tally_sums.sql"), "300000000, 0, 1000"),
+        (include_str!("../src/postgres/sql/tally_sweep.sql"), "300000000, 0"),
+    ] {
+        let found = plan(&mut connection, sql, arguments).await;
+        found.goes_by("tallies_pkey");
+        assert!(found.buffers < 200, "{} pages: {}", found.buffers, found.text);
+    }
+    drop(store);
+}
+
 /// What is to be sealed is found by the summaries of stretches, without reading what was sealed long ago (SPEC F5).
 async fn spans_are_found(connection: &mut PgConnection) {
     // As the store's own connections are set up.

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use ichido::worker::Queue;
+use ichido::worker::{Form, Queue};
 use ichido_core::retry::Guarantee;
 use serde_json::{Value, json};
 
@@ -225,6 +225,16 @@ fn told(config: &Config) -> String {
         worker.keep_finished,
         if worker.audit_key.is_some() { "under a key" } else { "without a key" }
     );
+    for receiver in &config.alerts.receivers {
+        let form = match receiver.form {
+            Form::Webhook => "a webhook",
+            Form::Slack => "a text",
+        };
+        _ = writeln!(out, "alerts: {} gets {form} by {}", receiver.name, receiver.destination);
+    }
+    if !config.alerts.receivers.is_empty() {
+        out.push('\n');
+    }
     let queues = config.queues.iter().map(|queue| {
         [
             queue.name.clone(),

@@ -55,7 +55,7 @@ on_both! {
                 assert_eq!(refusal(&server, &Request::get(&target).token(token)).await, refused(404, "message_unknown"));
             }
         }
-        for target in ["/v1/nodes", "/metrics"] {
+        for target in ["/v1/nodes", "/v1/alerts", "/metrics"] {
             for token in [&admin, &operator, &viewer] {
                 assert_eq!(status(Request::get(target), token).await, 200);
             }

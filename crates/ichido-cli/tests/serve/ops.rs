@@ -25,7 +25,7 @@ struct Named {
     label: Option<(String, String)>,
 }
 
-/// Everything that a text of PromQL names of ours. What a label must not be, and what a variable stands for, is left out.
+/// Everything that an expression of Prometheus names of ours. What a label must not be, and what a variable stands for, is left out.
 fn named(text: &str) -> BTreeSet<Named> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();

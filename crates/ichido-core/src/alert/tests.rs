@@ -54,7 +54,7 @@ fn an_incident_ends_only_after_it_stayed_clear_for_a_while() {
         "what happened is out of the window"
     );
     let clear = Standing::Firing { clear_since: Some(NOW) };
-    let before = NOW.plus(CLEAR_FOR - Duration::from_micros(1));
+    let before = NOW.plus(CLEAR_FOR.saturating_sub(Duration::from_micros(1)));
     assert_eq!(judge(terms, clear, reading(0.1, 200), before), Step::Stay);
     assert_eq!(judge(terms, clear, reading(0.1, 200), NOW.plus(CLEAR_FOR)), Step::Resolve);
     assert_eq!(judge(terms, clear, reading(0.48, 200), NOW.plus(CLEAR_FOR)), Step::Relapse);

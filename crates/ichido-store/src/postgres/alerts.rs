@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::moment::Moment;
-use crate::alert::{Alert, NewAlert, alert, limits};
+use crate::alert::{Alert, NewAlert, alerts, limits};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::{Numbered, QueueName};
@@ -128,7 +128,7 @@ impl Postgres {
 
     pub(crate) async fn alert_firing(&self) -> Result<Vec<Alert>, StoreError> {
         let query = sqlx::query(include_str!("sql/alert_firing.sql")).bind(i64::from(limits::FIRING_MAX));
-        self.calls.all(query).await?.iter().map(alert).collect()
+        alerts(&self.calls.all(query).await?)
     }
 
     pub(crate) async fn alert_list(
@@ -137,7 +137,7 @@ impl Postgres {
         limit: i64,
     ) -> Result<Vec<Alert>, StoreError> {
         let query = sqlx::query(include_str!("sql/alert_list.sql"));
-        self.calls.all(query.bind(Moment(opened_at)).bind(id).bind(limit)).await?.iter().map(alert).collect()
+        alerts(&self.calls.all(query.bind(Moment(opened_at)).bind(id).bind(limit)).await?)
     }
 
     pub(crate) async fn alert_forget(

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::enqueue::enqueue_at;
 use super::{Sqlite, json, values};
-use crate::alert::{Alert, NewAlert, alert, limits};
+use crate::alert::{Alert, NewAlert, alerts, limits};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::{Numbered, QueueName};
@@ -140,7 +140,7 @@ impl Sqlite {
 
     pub(crate) async fn alert_firing(&self) -> Result<Vec<Alert>, StoreError> {
         let query = sqlx::query(include_str!("sql/alert_firing.sql")).bind(i64::from(limits::FIRING_MAX));
-        query.fetch_all(self.pool()).await?.iter().map(alert).collect()
+        alerts(&query.fetch_all(self.pool()).await?)
     }
 
     pub(crate) async fn alert_list(
@@ -150,7 +150,7 @@ impl Sqlite {
     ) -> Result<Vec<Alert>, StoreError> {
         let query = sqlx::query(include_str!("sql/alert_list.sql"));
         let query = query.bind(opened_at.as_micros()).bind(id).bind(limit);
-        query.fetch_all(self.pool()).await?.iter().map(alert).collect()
+        alerts(&query.fetch_all(self.pool()).await?)
     }
 
     pub(crate) async fn alert_forget(

@@ -147,6 +147,18 @@ fn dies(far: &Far) -> Handler {
     far.handler(|_, _| async { Err(Failed::dead("it is bad")) })
 }
 
+#[tokio::test]
+async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
+    let fixture = Fixture::sqlite().await;
+    let far = Far::default();
+    let refused = fixture.draft_as(far.done(), |_| ()).alerts(told_by("nowhere")).start().unwrap_err();
+    assert!(refused.to_string().contains("nowhere"), "{refused}");
+    let mut twice = told_by(QUEUE);
+    twice.receivers.extend(told_by(QUEUE).receivers);
+    let refused = fixture.draft_as(far.done(), |_| ()).alerts(twice).start().unwrap_err();
+    assert!(refused.to_string().contains("ichido-alerts.ops"), "{refused}");
+}
+
 both_databases! {
     /// SPEC A15: more than 10 an hour. SPEC E5: the first one is told of as well.
     #[test]

@@ -13,10 +13,13 @@ use super::watch::Seen;
 use crate::worker::node::Node;
 use crate::worker::upkeep::said;
 
-/// How long after the start, and after a look that was quick, the next one begins.
+/// How long after the start, and after the beginning of a look that was quick, the next one begins.
 const LOOK_EVERY: Duration = Duration::from_hours(1);
 /// How many times as long as a look took nobody looks after it: a long trail is not read all the time.
 const REST_TIMES: u32 = 20;
+
+/// When to ask again whether it is ours to look.
+const OURS_PERHAPS_AFTER: Duration = Duration::from_mins(1);
 
 pub(in crate::worker) struct TrailWatch {
     node: Arc<Node>,
@@ -35,13 +38,22 @@ impl TrailWatch {
     pub(in crate::worker) async fn run(mut self) {
         loop {
             let began = self.node.clock.own();
-            if self.next <= began && self.node.has(Duty::Alerts).await {
-                said("the audit trail could not be verified", self.look().await);
-                let ended = self.node.clock.own();
-                self.next = ended + LOOK_EVERY.max(ended.saturating_sub(began).saturating_mul(REST_TIMES));
+            if self.next <= began {
+                self.next = began + self.run_once().await;
             }
             tokio::time::sleep(self.node.idle_sleep).await;
         }
+    }
+
+    /// Looks, if that is ours to do, and answers after how long from the beginning to come again.
+    async fn run_once(&self) -> Duration {
+        if !self.node.has(Duty::Alerts).await {
+            return OURS_PERHAPS_AFTER;
+        }
+        let began = self.node.clock.own();
+        said("the audit trail could not be verified", self.look().await);
+        let took = self.node.clock.own().saturating_sub(began);
+        LOOK_EVERY.max(took.saturating_mul(REST_TIMES))
     }
 
     async fn look(&self) -> Result<(), StoreError> {
