@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::client::{Client, HUNG, Request, problem};
+use super::client::{Client, Request, problem};
 use super::message::Message;
 use super::program::{LOOK_EVERY, On, Place, Server};
 use crate::on_both;
@@ -121,27 +121,14 @@ async fn a_batch_has_its_bounds() {
 
 const LINE: &str = "{\"key\":\"a\",\"body\":1}\n";
 
-/// A batch that has begun, and whose last byte is held back.
+/// A batch whose last byte is held back. It has its place: who expects to be told to go on is told when the server reads.
 async fn held(server: &Server, token: Option<&str>) -> Client {
-    let request = token.into_iter().fold(batch(LINE), Request::token);
+    let request = token.into_iter().fold(batch(LINE).field("Expect", "100-continue"), Request::token);
     let mut client = Client::connect(server.address).await;
     let bytes = request.bytes();
     client.write(&bytes[..bytes.len() - 1]).await;
+    assert_eq!(client.reader.head().await.unwrap().unwrap().status(), 100);
     client
-}
-
-/// Sends a batch until it is refused, as what was begun may not have come in yet.
-async fn until_refused(server: &Server, request: &Request) -> Message {
-    let refused = async {
-        loop {
-            let answer = server.send(request).await;
-            if answer.status() != 200 {
-                return answer;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-    };
-    tokio::time::timeout(HUNG, refused).await.expect("it is refused")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,7 +139,7 @@ async fn only_so_many_batches_come_in_at_once() {
     for _ in 0..16 {
         batches.push(held(&server, None).await);
     }
-    let refused = until_refused(&server, &batch(LINE)).await;
+    let refused = server.send(&batch(LINE)).await;
     assert_eq!(
         (problem(&refused), refused.one("retry-after")),
         ((503, "batches_full".to_owned()), Some("1"))
@@ -175,7 +162,7 @@ async fn one_token_does_not_take_the_places_of_all_batches() {
     for _ in 0..4 {
         batches.push(held(&server, Some(&greedy)).await);
     }
-    let refused = until_refused(&server, &batch(LINE).token(&greedy)).await;
+    let refused = server.send(&batch(LINE).token(&greedy)).await;
     assert_eq!((problem(&refused), refused.one("retry-after")), ((429, "token_busy".to_owned()), Some("1")));
     assert_eq!(server.send(&batch(LINE).token(&other)).await.status(), 200);
     // Who hangs up leaves its place.
