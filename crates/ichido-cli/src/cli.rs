@@ -10,8 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
-    alerts, audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve, store,
-    token, worker,
+    alerts, audit, check, completions, config, dead, ledger, messages, paper, proxy, queues, send, serve,
+    store, token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.

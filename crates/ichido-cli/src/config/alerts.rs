@@ -17,9 +17,6 @@ use crate::faults::Faults;
 /// The most samples that an alert may ask for: whatever is more is a typing error.
 const LEAST_MAX: u32 = 1_000_000_000;
 
-/// What receivers may get, as the file names it.
-const FORMS: [(&str, Form); 2] = [("webhook", Form::Webhook), ("slack", Form::Slack)];
-
 /// Alerts that were understood, and where the destination of each receiver was said.
 #[derive(Default)]
 pub(super) struct Placed {
@@ -100,7 +97,7 @@ fn receiver(name: &str, mut section: Section<'_>, faults: &mut Faults) -> Option
     if !section.has("destination") {
         faults.add(section.place("destination"), "is missing; name one of the [destinations]");
     }
-    let form = section.needed_word("form", &FORMS, faults);
+    let form = section.needed_word("form", &Form::ALL.map(|form| (form.as_str(), form)), faults);
     let own_place = section.own_place();
     section.finish(faults);
     let receiver = Receiver { name: name.to_owned(), destination: destination?.to_owned(), form: form? };

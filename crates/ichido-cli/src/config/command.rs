@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use ichido::worker::{Form, Queue};
+use ichido::worker::{Queue, Receiver};
 use ichido_core::retry::Guarantee;
 use serde_json::{Value, json};
 
@@ -196,6 +196,13 @@ fn as_json(config: &Config) -> Value {
             "can_be_asked": described.can_be_asked(),
         })
     };
+    let receiver = |receiver: &Receiver| {
+        json!({
+            "name": receiver.name,
+            "destination": receiver.destination,
+            "form": receiver.form.as_str(),
+        })
+    };
     json!({
         "store": kept(config),
         "worker": {
@@ -205,6 +212,7 @@ fn as_json(config: &Config) -> Value {
             "keep_finished": duration::shown(worker.keep_finished),
             "seals_under_a_key": worker.audit_key.is_some(),
         },
+        "alerts_to": config.alerts.receivers.iter().map(receiver).collect::<Vec<_>>(),
         "queues": config.queues.iter().map(queue).collect::<Vec<_>>(),
         "destinations": config.destinations.iter().map(destination).collect::<Vec<_>>(),
     })
@@ -226,11 +234,8 @@ fn told(config: &Config) -> String {
         if worker.audit_key.is_some() { "under a key" } else { "without a key" }
     );
     for receiver in &config.alerts.receivers {
-        let form = match receiver.form {
-            Form::Webhook => "a webhook",
-            Form::Slack => "a text",
-        };
-        _ = writeln!(out, "alerts: {} gets {form} by {}", receiver.name, receiver.destination);
+        let Receiver { name, destination, form } = receiver;
+        _ = writeln!(out, "alerts: told to {name} by {destination}, in the form {}", form.as_str());
     }
     if !config.alerts.receivers.is_empty() {
         out.push('\n');

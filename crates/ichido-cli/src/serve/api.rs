@@ -24,8 +24,8 @@ use super::request::no_route;
 use super::running::Running;
 use super::waiting::Waiting;
 use super::{
-    alerts, batch, destinations, events, health, letters, messages, openapi, operations, queues, records, replace,
-    search, steps,
+    alerts, batch, destinations, events, health, letters, messages, openapi, operations, queues, records,
+    replace, search, steps,
 };
 use crate::config::{Config, Intake};
 

@@ -7,8 +7,8 @@ use utoipa::{Modify, OpenApi};
 
 use super::answer::with_type;
 use super::{
-    alerts, batch, destinations, events, health, letters, messages, operations, queues, records, replace, search,
-    steps,
+    alerts, batch, destinations, events, health, letters, messages, operations, queues, records, replace,
+    search, steps,
 };
 
 #[derive(OpenApi)]

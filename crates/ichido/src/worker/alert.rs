@@ -51,6 +51,19 @@ pub enum Form {
     Slack,
 }
 
+impl Form {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Webhook, Self::Slack];
+
+    /// Its name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::Slack => "slack",
+        }
+    }
+}
+
 impl Receiver {
     /// The name of its queue.
     pub fn queue(&self) -> String {

@@ -5,7 +5,20 @@ use std::time::Duration;
 use ichido::worker::Form;
 use ichido_core::alert::{About, Rule, Terms};
 
-use crate::config::tests::{problems_of, resolved};
+use crate::config::DEFAULT_FILE;
+use crate::config::show::uncommented;
+use crate::config::tests::{problems_of, resolved, resolved_with, variables};
+
+#[test]
+fn the_commented_file_shows_the_terms_that_hold_when_nobody_says_otherwise() {
+    let shown = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    let (bare, orders) = (resolved(DEFAULT_FILE), About::Queue("orders".to_owned()));
+    for rule in Rule::ALL {
+        for config in [&shown, &bare] {
+            assert_eq!(config.alerts.rules.terms(rule, &orders), rule.terms(), "{rule:?}");
+        }
+    }
+}
 
 #[test]
 fn alerts_have_terms_for_all_queues_and_for_one() {

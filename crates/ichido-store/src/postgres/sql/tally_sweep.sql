@@ -2,4 +2,4 @@
 DELETE FROM ichido.tallies
 WHERE minute = (
     SELECT min(minute) FROM ichido.tallies
-    WHERE minute < (SELECT clock_timestamp() + ($2 - $1) * interval '1 microsecond'))
+    WHERE minute < (SELECT clock_timestamp() + ($2::bigint - $1::bigint) * interval '1 microsecond'))
