@@ -46,7 +46,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 /// Puts a message in.
 ///
 /// The same key with the same request gets the same answer again, with the header `Idempotency-Replayed: true`; JSON is compared by
-/// its meaning, all else by its bytes. With `wait` the answer comes when the message has ended, or when the time is over: 200 with the
+/// its meaning, all else by its bytes. With `wait` the answer comes when the message has ended or was parked, or when the time is over: 200 with the
 /// message as it stands then, or 202 with `Idempotency-Status: processing`, after which the same request may be sent again. `Ichido-Wait`
 /// then says why: `not_in_time`; `no_room`, as many requests waited already as may, and this one did not; or `server_stops`.
 #[utoipa::path(
@@ -64,7 +64,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
     responses(
         (status = 201, description = "It stands, durably", body = Accepted,
             headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
-        (status = 200, description = "With `wait`: it has ended", body = Message),
+        (status = 200, description = "With `wait`: it has ended, or was parked for a person to decide", body = Message),
         (status = 202, description = "With `wait`: it stands, and it is not known that it has ended; `Ichido-Wait` says why", body = Accepted,
             headers(("Location" = String), ("Ichido-Wait" = String))),
         (status = "4XX", description = "Nothing was put in", body = ProblemDetails, content_type = "application/problem+json"),
@@ -115,7 +115,7 @@ pub(super) async fn accept(
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match wait {
         None => json(StatusCode::CREATED, &accepted),
-        Some(wait) => match api.waiting.until_final(id, wait).await {
+        Some(wait) => match api.waiting.until_ended(id, wait).await {
             Ok(()) => {
                 let row = find(&api, id).await?;
                 let steps = api.store.message_transitions(id).await;

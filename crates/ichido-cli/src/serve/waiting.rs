@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ichido_core::lifecycle::Stage;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
@@ -70,8 +71,8 @@ impl Waiting {
         Self { room, looking, stop: watch::channel(false).0 }
     }
 
-    /// Waits until a message has ended, at most so long.
-    pub(super) async fn until_final(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
+    /// Waits until a message has ended or is parked, at most so long.
+    pub(super) async fn until_ended(&self, id: Uuid, within: Duration) -> Result<(), NotEnded> {
         let mut stopping = self.stop.subscribe();
         let (_place, ended) = self.room.enter(id).ok_or(NotEnded::NoRoom)?;
         tokio::select! {
@@ -119,8 +120,10 @@ impl Room {
         let mut told = 0;
         for part in ids.chunks(PAGE_MAX as usize) {
             let stages = store.message_stages(part).await?;
+            // A parked one waits for a person, and who waits for it may be one.
+            let has_ended = |stage: Stage| stage.is_final() || stage == Stage::Parked;
             let ended: BTreeSet<Uuid> =
-                stages.into_iter().filter(|(_, stage, _)| stage.is_final()).map(|(id, ..)| id).collect();
+                stages.into_iter().filter(|(_, stage, _)| has_ended(*stage)).map(|(id, ..)| id).collect();
             let mut waiters = self.lock();
             let over: Vec<u64> = waiters
                 .by_number

@@ -45,6 +45,25 @@ on_both! {
     }
 }
 
+/// Nobody knows whether it was done, and the broker would do it twice: a person decides, and who waits is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_message_that_is_parked_is_told() {
+    let place = Place::new(On::Sqlite).await;
+    let paper = Place::new(On::Sqlite).await;
+    let elsewhere = paper.serve(&[]);
+    let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"reset_after":1.0}}"#);
+    assert_eq!(send(elsewhere.broker(), &faults).await.status(), 200);
+    let config = format!(
+        "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\nhonours_key = false\n[queues.demo]\ndestination = \"paper\"\n",
+        elsewhere.broker()
+    );
+    place.folder.write("ichido.toml", &config);
+    let parked = place.serve(&[]).send(&waiting("k-1", "30s")).await;
+    let message = parked.json();
+    assert_eq!(parked.status(), 200, "{message}");
+    assert_eq!((&message["status"], &message["effect"]), (&"parked".into(), &"unknown".into()), "{message}");
+}
+
 /// With two connections to the database, fifty wait, and all others are answered meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_holds_no_connection_to_the_database() {

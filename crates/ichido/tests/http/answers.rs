@@ -177,7 +177,11 @@ async fn of_a_long_answer_the_beginning_is_kept() {
     let receiver = Receiver::answering(json("400 Bad Request", &body)).await;
     let (_, note) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
     let excerpt = note.excerpt.expect("it said something");
-    assert!(excerpt.starts_with("\"ää") && excerpt.chars().count() < 600, "{}", excerpt.len());
+    assert!(
+        excerpt.starts_with("400 Bad Request: \"ää") && excerpt.chars().count() < 600,
+        "{}",
+        excerpt.len()
+    );
 }
 
 #[tokio::test]

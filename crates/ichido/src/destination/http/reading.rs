@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::json::{Document, Kind, Pointer, Value};
@@ -222,10 +223,16 @@ fn digest(answered: &Answered) -> Digest {
     Digest::of_body(media_type, &answered.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&answered.body))
 }
 
-/// The beginning of the answer as text.
+/// The beginning of the answer as text; before what a failure says, its status, which most who look at it want to know first.
 fn excerpt(answered: &Answered) -> Option<String> {
     let start = &answered.body[..answered.body.len().min(limits::EXCERPT_BYTES_MAX)];
-    (!start.is_empty()).then(|| String::from_utf8_lossy(start).into_owned())
+    let said = (!start.is_empty()).then(|| String::from_utf8_lossy(start));
+    let status = StatusCode::from_u16(answered.status).ok().filter(|status| !status.is_success());
+    match (status, said) {
+        (Some(status), Some(said)) => Some(format!("{status}: {said}")),
+        (Some(status), None) => Some(status.to_string()),
+        (None, said) => said.map(Cow::into_owned),
+    }
 }
 
 fn fields(answered: &Answered) -> Vec<(&str, &[u8])> {
