@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
-use crate::store::open_existing;
+use crate::store::{address, open_existing};
 
 const AFTER_HELP: &str = "\
 Entries are sealed in spans, each seal chained to the one before it. Make a key by `openssl rand -hex 32`, keep it where who
@@ -42,9 +42,12 @@ const BUSY_TRIES: u32 = 50;
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Where messages are kept: sqlite:FILE or postgres://…
+    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says, else sqlite:ichido.db]
     #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
+    /// The configuration that names the store [default: ichido.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
+    config: Option<PathBuf>,
     /// The file that holds the key of the seals, at least 32 bytes
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_AUDIT_KEY_FILE")]
     key_file: Option<PathBuf>,
@@ -86,16 +89,19 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Seal => "audit seal",
     };
     let mut faults = Faults::default();
-    if args.store.is_none() {
-        let what = "say where messages are kept: sqlite:FILE or postgres://…, or set ICHIDO_STORE";
-        faults.add("--store", what);
-    }
+    let url = match address(args.store, args.config) {
+        Ok(url) => Some(url),
+        Err(found) => {
+            faults.join(found);
+            None
+        }
+    };
     let key = args.key_file.as_deref().and_then(|path| key(path, &mut faults));
     let head = match &args.command {
         Command::Verify { head: Some(text) } => kept(text, &mut faults),
         _ => None,
     };
-    let url = faults.or(args.store).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
+    let url = faults.or(url).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
     let store = open_existing(&url).await.map_err(|exit| unreadable(name, exit))?;
     let format = if args.json { Format::Json } else { args.format };
     let told = match args.command {

@@ -94,6 +94,7 @@ enum Command {
     /// Show all of one letter, with its history
     Show {
         /// Its id
+        #[arg(value_parser = crate::id::parse)]
         id: Uuid,
         /// Write its request to standard output, and nothing else
         #[arg(long)]
@@ -106,6 +107,7 @@ enum Command {
     /// Make a new message from a dead one, with another request and a new key; the two point to each other
     Edit {
         /// The dead one's id
+        #[arg(value_parser = crate::id::parse)]
         id: Uuid,
         /// The file of the new request; - is standard input
         #[arg(long, value_name = "FILE")]
@@ -126,7 +128,7 @@ enum Command {
         #[arg(value_enum)]
         finding: Finding,
         /// Their ids
-        #[arg(required = true)]
+        #[arg(required = true, value_parser = crate::id::parse)]
         ids: Vec<Uuid>,
         /// How you know
         #[arg(long, value_name = "TEXT")]
@@ -135,6 +137,7 @@ enum Command {
     /// Ask a requeue or discard of many that runs elsewhere to stop
     Stop {
         /// Its id, as it said when it began, and as `bulks` lists it
+        #[arg(value_parser = crate::id::parse)]
         operation: Uuid,
     },
     /// List what was done to many letters at once, by whom, and how it ended

@@ -15,6 +15,7 @@ mod dead;
 mod duration;
 mod exit;
 mod faults;
+mod id;
 mod ledger;
 mod listen;
 mod messages;

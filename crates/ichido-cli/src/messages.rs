@@ -44,16 +44,19 @@ enum Command {
     /// Show a message as it stands
     Show {
         /// Its id
+        #[arg(value_parser = crate::id::parse)]
         id: Uuid,
     },
     /// List all that happened to a message
     Events {
         /// Its id
+        #[arg(value_parser = crate::id::parse)]
         id: Uuid,
     },
     /// Write the request of a message to standard output, byte for byte
     Request {
         /// Its id
+        #[arg(value_parser = crate::id::parse)]
         id: Uuid,
     },
     /// Withdraw a message that waits to be sent
@@ -74,6 +77,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct Step {
     /// Its id
+    #[arg(value_parser = crate::id::parse)]
     id: Uuid,
     /// Why, or how you know; kept in its history
     #[arg(long, value_name = "TEXT")]

@@ -144,5 +144,9 @@ async fn set(command: &'static str, args: reach::Whom, queue: &str, step: &str) 
         return out::line(reach::read::<Value>(&answer)?);
     }
     let queue: Queue = reach::read(&answer)?;
-    out::line(format_args!("{} is {}", queue.name, if queue.paused { "paused" } else { "delivered" }))
+    out::line(format_args!(
+        "{} is {}",
+        queue.name,
+        if queue.paused { "paused" } else { "not paused; its messages go out" }
+    ))
 }

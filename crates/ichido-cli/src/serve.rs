@@ -80,7 +80,7 @@ use waiting::Waiting;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens [default: as the configuration says; else 127.0.0.1:4180]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
     listen: Option<SocketAddr>,
 
     /// Its queues and destinations [default: ichido.toml, if it is there; else one queue, demo, on a broker of paper]
@@ -160,8 +160,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Exit> {
     let taken = TcpListener::bind(address).await;
     let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (address, listener) =
-        taken.map_err(|error| Exit::Failed(format!("cannot listen on {address}: {error}")))?;
+    let (address, listener) = taken.map_err(|error| {
+        Exit::Failed(format!(
+            "cannot listen on {address}: {error}; another address or port is chosen by --listen"
+        ))
+    })?;
     Ok((listener, address))
 }
 

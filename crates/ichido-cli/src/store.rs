@@ -1,14 +1,16 @@
 //! Opening the store for a command.
 
 use std::error::Error as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 
+use crate::config::{self, FILE_NAME};
 use crate::exit::Exit;
+use crate::faults::Faults;
 
 /// The most connections to PostgreSQL. Writes are batched, so that few are busy at once.
 pub(crate) const CONNECTIONS_MAX: u32 = 16;
@@ -86,4 +88,15 @@ pub(crate) async fn close() {
     for store in opened {
         store.close(CLOSE_WITHIN).await;
     }
+}
+
+/// Which store a command is about: what the flag or the environment says, then the configuration, then the file that a server makes
+/// by itself.
+pub(crate) fn address(store: Option<String>, config: Option<PathBuf>) -> Result<String, Faults> {
+    if let Some(url) = store {
+        return Ok(url);
+    }
+    let file = config.or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
+    let config = file.map(|file| config::load(&file)).transpose()?;
+    Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned()))
 }

@@ -14,12 +14,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::clock;
-use crate::config::{self, FILE_NAME};
 use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
-use crate::store::{open, open_existing};
+use crate::store::{address, open, open_existing};
 use crate::table::table;
 
 /// How a token begins, so that people and scanners know it when they see one.
@@ -76,6 +75,7 @@ enum Command {
     Revoke {
         /// Its id, as `ichido token list` shows it
         #[arg(value_name = "ID")]
+        #[arg(value_parser = crate::id::parse)]
         id: Uuid,
     },
 }
@@ -91,7 +91,7 @@ enum RoleName {
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let misconfigured = |faults| Exit::Misconfigured { command: "token", faults };
-    let url = url(&args).map_err(misconfigured)?;
+    let url = address(args.store.clone(), args.config.clone()).map_err(misconfigured)?;
     match args.command {
         Command::Create { name, role, identity, queue, lives } => {
             let token = Wish { name, role, identity, queues: queue, lives };
@@ -194,16 +194,6 @@ impl Wish {
             }
         }
     }
-}
-
-/// The flag or the environment, then the configuration, then the file that a server makes by itself.
-fn url(args: &Args) -> Result<String, Faults> {
-    if let Some(url) = &args.store {
-        return Ok(url.clone());
-    }
-    let file = args.config.clone().or_else(|| PathBuf::from(FILE_NAME).is_file().then(|| FILE_NAME.into()));
-    let config = file.map(|file| config::load(&file)).transpose()?;
-    Ok(config.and_then(|config| config.store.url).unwrap_or_else(|| crate::store::DEFAULT_URL.to_owned()))
 }
 
 async fn revoke(store: &Store, id: Uuid, by: &str, json: bool) -> Result<(), Exit> {

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     store: Option<String>,
 
     /// Serve metrics for Prometheus there, such as 127.0.0.1:9464; port 0 takes a free one [default: nowhere]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
     metrics: Option<SocketAddr>,
 }
 

@@ -57,7 +57,7 @@ enum Command {
         store: Option<String>,
 
         /// Where a server listens, as `ichido serve` takes it
-        #[arg(long, value_name = "ADDRESS:PORT")]
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
         listen: Option<SocketAddr>,
 
         #[command(flatten)]

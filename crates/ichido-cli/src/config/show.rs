@@ -16,7 +16,7 @@ const UNSET: [&str; 7] = ["url", "audit_key", "marks", "schema", "drain_within",
 /// What a queue has from `[queue_defaults]` where it says nothing itself.
 const FROM_DEFAULTS: [&str; 4] = ["parallelism", "batch_size", "retries_max", "lease"];
 /// Of alerts for single queues, and of who is told, what was said is enough: the commented file has examples of them.
-const AS_SAID: [&str; 2] = ["alerts.queues.", "alerts.to."];
+const AS_SAID: [&str; 2] = ["alerts.queues", "alerts.to"];
 /// What stands in place of a text that may be secret.
 const HIDDEN: &str = "\"…\"";
 
@@ -134,7 +134,9 @@ pub(super) fn shown(asked: &[Asked], environment: &Environment, over: &[Over]) -
 }
 
 fn is_as_said(path: &str) -> bool {
-    AS_SAID.iter().any(|table| path.starts_with(table))
+    let within =
+        |table: &&str| path.strip_prefix(*table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    AS_SAID.iter().any(within)
 }
 
 /// As a file would have it, a line each under the tables that they stand in.

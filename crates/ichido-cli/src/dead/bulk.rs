@@ -29,6 +29,7 @@ use crate::table::table;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Their ids; or name many by a filter
+    #[arg(value_parser = crate::id::parse)]
     pub(super) ids: Vec<Uuid>,
     #[command(flatten)]
     pub(super) filter: Filter,

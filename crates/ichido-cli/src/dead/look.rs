@@ -122,7 +122,7 @@ fn whole(
     say("sent as", sent_as.map_or_else(|why| why, |key| key.as_str().to_owned()));
     say("effect", effect(letter.effect).to_owned());
     say("tries", format!("{} of {}", letter.history.tries, letter.history.tries_allowed));
-    say("error", error(letter.code.as_deref(), letter.error.as_deref()));
+    say("error", error_in_full(letter.code.as_deref(), letter.error.as_deref()));
     say("created", letter.created_at.to_string());
     say("since", letter.since.to_string());
     if let Some(doubt) = letter.history.doubt {
@@ -183,10 +183,16 @@ pub(super) fn error(code: Option<&str>, text: Option<&str>) -> String {
     let text = text.unwrap_or_default();
     let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
     let cut = if cut.len() < text.len() { format!("{cut}…") } else { cut };
-    match (code, cut.is_empty()) {
-        (None, _) => cut,
+    error_in_full(code, Some(&cut))
+}
+
+/// The same, as long as it is.
+pub(super) fn error_in_full(code: Option<&str>, text: Option<&str>) -> String {
+    let text = text.unwrap_or_default();
+    match (code, text.is_empty()) {
+        (None, _) => text.to_owned(),
         (Some(code), true) => code.to_owned(),
-        (Some(code), false) => format!("{code}: {cut}"),
+        (Some(code), false) => format!("{code}: {text}"),
     }
 }
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::bulk::Args as BulkArgs;
 use super::filter::Filter;
-use super::look::error;
+use super::look::{error, error_in_full};
 use super::one::{self, Edit, Finding};
 use super::{Command, once_each};
 use crate::body_key;
@@ -278,14 +278,14 @@ impl Served {
 }
 
 impl Letter {
-    fn error(&self) -> String {
-        let (code, text) =
-            self.last_error.as_ref().map_or((None, None), |last| (Some(&last.code), last.text.as_ref()));
-        error(code.map(String::as_str), text.map(String::as_str))
+    /// What went wrong last, as code and text.
+    fn last_error(&self) -> (Option<&str>, Option<&str>) {
+        self.last_error.as_ref().map_or((None, None), |last| (Some(&*last.code), last.text.as_deref()))
     }
 
     fn row(self) -> [String; 8] {
-        let error = self.error();
+        let (code, text) = self.last_error();
+        let error = error(code, text);
         let tries = format!("{}/{}", self.tries, self.tries_allowed);
         let effect = self.effect.replace('_', " ");
         [self.since, self.created_at, self.id.to_string(), self.queue, self.identity, tries, effect, error]
@@ -354,7 +354,8 @@ fn whole(letter: &Letter, message: &Message, events: &[Event]) -> String {
     );
     say("effect", &letter.effect.replace('_', " "));
     say("tries", &format!("{} of {}", letter.tries, letter.tries_allowed));
-    say("error", &letter.error());
+    let (code, text) = letter.last_error();
+    say("error", &error_in_full(code, text));
     say("created", &letter.created_at);
     say("since", &letter.since);
     if let Some(until) = &letter.travels_until {

@@ -1,10 +1,19 @@
 //! The flags of every server that listens, and what they come to.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::limits::Limits;
 use crate::duration;
 use crate::faults::Faults;
+
+/// Where to listen, as a flag says it. Names are not looked up: what they lead to may change between two starts.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    numbers.as_deref().unwrap_or(text).parse().map_err(|_| {
+        "this is no address and port; write them as numbers, such as 127.0.0.1:4180, or 0.0.0.0:4180 to let others in".to_owned()
+    })
+}
 
 /// How much it takes in, and how long it waits.
 #[derive(Debug, clap::Args)]

@@ -66,7 +66,10 @@ fn answered(outcome: Outcome) -> Result<Answer, (String, Effect)> {
 pub(crate) fn gave_up(why: Why, last: &Last) -> String {
     let seen = match last {
         Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
-        Last::Answer(answer) => format!("the server answered {}", answer.status),
+        Last::Answer(answer) => match answer.problem().detail {
+            Some(detail) => format!("the server answered {}: {detail}", answer.status),
+            None => format!("the server answered {}", answer.status),
+        },
     };
     format!("{seen}; {why}")
 }

@@ -18,7 +18,7 @@ both_databases! {
         let counts: Vec<&str> = orders.split_whitespace().skip(1).take(7).collect();
         assert_eq!(counts, ["0", "0", "0", "0", "0", "2", "0"], "{table}");
         // The server lets nobody but its own machine in, and calls it local.
-        for (word, said, by) in [("resume", "orders is delivered\n", None), ("pause", "orders is paused\n", Some("local"))] {
+        for (word, said, by) in [("resume", "orders is not paused; its messages go out\n", None), ("pause", "orders is paused\n", Some("local"))] {
             let left = ways.at_server(&["queues", word, "orders"]);
             assert_eq!((left.code, left.out.as_str()), (Some(0), said), "{left:?}");
             let listed = ways.json(&["queues", "list"]);
