@@ -63,6 +63,7 @@ on_both! {
         assert!(error["text"].as_str().unwrap().contains("loop_detected"), "{error}");
     }
 
+    #[test]
     async fn a_full_header_of_others_stops_nobody_and_a_broken_one_is_left_out(place) {
         let server = ring(&place);
         assert_eq!(server.post("/v1/queues/ring/pause").await.status(), 200);
