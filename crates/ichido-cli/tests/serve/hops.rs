@@ -35,6 +35,7 @@ async fn messages(server: &Server) -> Vec<Value> {
 }
 
 on_both! {
+    #[test]
     async fn hops_are_kept_and_sent_on_with_one_more_and_a_loop_ends(place) {
         let server = ring(&place);
         let first = server.send(&put("k").field("Ichido-Hops", BFF)).await;
