@@ -86,6 +86,7 @@ on_both! {
         assert_eq!(queued(&server).await, 1);
     }
 
+    #[test]
     async fn what_was_taken_before_the_schema_changed_gets_its_first_answer_again(place) {
         let server = serve(&place).await;
         let first = server.send(&put("k", r#"{"symbol":"ACME"}"#)).await;
