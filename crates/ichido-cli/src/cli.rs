@@ -141,6 +141,8 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
 
 #[cfg(test)]
 mod tests {
+    use ichido_core::alert::Rule;
+
     use super::*;
 
     #[test]
@@ -181,5 +183,38 @@ mod tests {
             all.get_subcommands().filter(|command| !NOT_FOR_PROGRAMS.contains(&command.get_name()));
         let leaves: usize = commands.map(|command| check(command, command.get_name())).sum();
         assert!(25 < leaves, "{leaves} commands are too few to be all");
+    }
+
+    /// At three in the morning nobody wants to find out how a flag is called now.
+    #[test]
+    fn every_command_of_the_pages_for_operators_is_one_that_is_taken() {
+        let pages =
+            [include_str!("../../../docs/runbook.md"), include_str!("../../../docs/guides/run-a-server.md")];
+        let lines = pages.iter().flat_map(|page| page.lines()).map(str::trim);
+        let commands: Vec<&str> = lines.filter(|line| line.starts_with("ichido ")).collect();
+        assert!(20 < commands.len(), "{} commands are too few to be all", commands.len());
+        for command in commands {
+            let plain = command.split(['#', '&', '|', '>']).next().unwrap_or_default();
+            // What is quoted is one word.
+            let quoted = |(number, part): (usize, &str)| match number % 2 {
+                0 => part.split_whitespace().map(str::to_owned).collect(),
+                _ => vec![part.to_owned()],
+            };
+            let words = plain.split('"').enumerate().flat_map(quoted).map(|word| match &*word {
+                "ID" => "01a1df2e-24dc-702a-8000-3798d20b2380".to_owned(),
+                _ => word,
+            });
+            if let Err(error) = Cli::try_parse_from(words) {
+                panic!("{command}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_runbook_has_every_alert() {
+        let runbook = include_str!("../../../docs/runbook.md");
+        for rule in Rule::ALL {
+            assert!(runbook.contains(&format!("`{}`", rule.as_str())), "{rule:?}");
+        }
     }
 }
