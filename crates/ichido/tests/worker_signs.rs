@@ -246,6 +246,8 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
     other.pass(AFTER_LEASE + BACKOFF);
     let rescuer = other.work(Far::default().done());
     other.until(waits, Stage::Parked).await;
+    // Who is told to stop between the rescue and its count does not count it any more.
+    signs.until_is("ichido_worker_rescued_total{queue=orders}", 1.0).await;
     worker.stop();
     rescuer.stop();
     gate.open(1);
