@@ -368,3 +368,36 @@ async fn a_temporary_folder_closed_to_the_servers_user_is_told() {
     until("the folder is empty", || entries(&folder) == 0).await;
     std::fs::remove_dir(&folder).unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_acknowledged_is_on_the_standby_that_takes_its_place() {
+    let primary = Cluster::start(&[Cluster::SYNCHRONOUS]).unwrap();
+    let standby = primary.standby().unwrap();
+    // The first that is written: it waits until the standby follows.
+    let database = primary.database().await.unwrap();
+    run(&mut connect(&database.url).await, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)").await;
+    assert_eq!(ask(&standby.url("postgres"), "SELECT pg_is_in_recovery()::text").await, "true");
+    primary.kill().unwrap();
+    standby.promote().unwrap();
+    assert!(PgConnection::connect(&database.url).await.is_err(), "the first is gone");
+    let there = standby.url(&database.name);
+    run(&mut connect(&there).await, "INSERT INTO kept VALUES (2)").await;
+    assert_eq!(ask(&there, "SELECT sum(n)::text FROM kept").await, "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_standby_is_gone_acknowledges_nothing() {
+    let primary = Cluster::start(&[Cluster::SYNCHRONOUS]).unwrap();
+    let standby = primary.standby().unwrap();
+    let database = primary.database().await.unwrap();
+    let mut writer = connect(&database.url).await;
+    standby.kill().unwrap();
+    let writing = tokio::spawn(async move { run(&mut writer, "CREATE TABLE kept ()").await });
+    let waits = "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    while ask(&database.url, waits).await != "1" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(!writing.is_finished());
+    assert_eq!(ask(&database.url, "SELECT coalesce(to_regclass('kept')::text, 'none')").await, "none");
+    writing.abort();
+}

@@ -15,21 +15,27 @@
 //!
 //! Any local user may log in as the superuser of a running cluster: these servers hold test data only.
 
+mod account;
+mod standby;
+mod watcher;
+
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use self::account::{ACCOUNTS, Account};
+use self::watcher::Watcher;
 
 /// Names the environment variable with the URL of an administrator's database, in whose server
 /// [`fresh_database`] makes its databases instead of starting one. Not `DATABASE_URL`: that one also steers
@@ -42,8 +48,6 @@ const MAJOR_MIN: u32 = 14;
 const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
 /// Debian keeps each major version in a folder of its own here, off the path.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
-/// Who runs the server when we are root, in the order of preference; PostgreSQL refuses to run as root.
-const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
 /// The superuser of our own clusters.
 const SUPERUSER: &str = "ichido";
 /// Below the ports that Linux and macOS hand out by themselves, so that while a server is down for a restart no
@@ -53,8 +57,6 @@ const PORTS: std::ops::Range<u16> = 15_000..32_000;
 const PORTS_TRIED_MAX: usize = 200;
 /// How often to start a server: another process may take the port between our look and the server's.
 const STARTS_MAX: usize = 5;
-/// How much of the server's log goes into an error.
-const LOG_LINES_MAX: usize = 20;
 /// How long dropping a database in somebody else's server may take.
 const DROP_TIME_MAX: Duration = Duration::from_secs(20);
 
@@ -71,46 +73,6 @@ const SETTINGS: [(&str, &str); 6] = [
 /// What no caller may change, because the module guarantees it.
 const SETTINGS_FIXED: [(&str, &str); 3] =
     [("fsync", "on"), ("full_page_writes", "on"), ("listen_addresses", "127.0.0.1")];
-
-/// The watcher's program, with the folder of the binaries and the cluster's folder as arguments.
-///
-/// It answers once when it has made the folder, and then each request. A request is a line of a verb and a word;
-/// the answer is a line with the exit status, and what the program said is in the file `answer`. Requests never
-/// overlap, so the end of the pipe is never seen while a server is still on its way up. Every program reads from
-/// and writes to elsewhere, so that none holds our pipes open.
-///
-/// - Signals are caught, not ignored: an answer to a process that died in the meantime must not end the watcher,
-///   while its children shall start with the usual handlers.
-/// - `--no-sync` spares only the writing of the empty cluster; the server itself syncs.
-/// - A server that a test froze (`SIGSTOP`) is woken before it is stopped, and a stuck one is killed; both only if
-///   the process of that number still sits in our data folder.
-const WATCHER: &str = r#"
-trap : HUP INT TERM PIPE
-bin=$1 folder=$2 data=$2/data
-mkdir -m 700 -- "$folder" || exit 1
-echo 0
-answered() { "$@" </dev/null >"$folder/answer" 2>&1; echo "$?"; }
-control() { answered "$bin/pg_ctl" "$@" -D "$data" -l "$folder/server.log" -s -w -t 120; }
-while read -r verb word; do
-    case $verb in
-        init) answered "$bin/initdb" -D "$data" -U "$word" -A trust -E UTF8 --locale=C --no-sync --no-instructions ;;
-        start) control start -o "-p $word" ;;
-        stop) control stop -m "$word" ;;
-        restart) control restart -m "$word" ;;
-        *) echo 64 ;;
-    esac
-done
-if [ -f "$data/postmaster.pid" ]; then
-    read -r pid <"$data/postmaster.pid"
-    signal() { [ "$(readlink "/proc/$pid/cwd")" = "$data" ] && kill "$1" "$pid"; }
-    signal -CONT
-    "$bin/pg_ctl" stop -D "$data" -m immediate -s -w -t 15 </dev/null >/dev/null 2>&1 || signal -KILL
-fi
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-    rm -rf -- "$folder" && break
-    sleep 1
-done
-"#;
 
 /// Why there is no server or no database.
 #[derive(Debug, thiserror::Error)]
@@ -198,6 +160,15 @@ impl Cluster {
     }
 
     fn start_on(ports: impl Iterator<Item = u16>, settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
+        Self::made_by(("init", SUPERUSER), ports, settings)
+    }
+
+    /// Has the watcher make the data by this request, and starts a server on it.
+    fn made_by(
+        (verb, word): (&'static str, &str),
+        ports: impl Iterator<Item = u16>,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, ClusterError> {
         let account = Account::needed()?;
         let binaries = find_binaries(account.as_ref()).ok_or(ClusterError::NotFound)?;
         let folder = choose_folder(account.as_ref())?;
@@ -205,7 +176,7 @@ impl Cluster {
             let doing = "start the watcher";
             ClusterError::Io { doing, source }
         })?;
-        watcher.ask("init", SUPERUSER)?;
+        watcher.ask(verb, word)?;
         write_settings(&folder, settings).map_err(|source| {
             let doing = "write the server's settings";
             ClusterError::Io { doing, source }
@@ -391,139 +362,6 @@ fn with_database(url: &str, database: &str) -> Option<String> {
     Some(with)
 }
 
-/// The shell beside the server. When this goes, the shell's input ends, and it tidies up.
-#[derive(Debug)]
-struct Watcher {
-    shell: Child,
-    answers: BufReader<ChildStdout>,
-    folder: PathBuf,
-}
-
-impl Watcher {
-    fn start(binaries: &Path, folder: &Path, account: Option<&Account>) -> io::Result<Self> {
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", WATCHER, "ichido-test-postgres"])
-            .args([binaries, folder])
-            // Away from a folder that the server's user may not enter.
-            .current_dir("/")
-            // Errors are recognised by their text.
-            .env("LC_ALL", "C")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Not ours: `cargo test` waits until the last holder has closed it.
-            .stderr(Stdio::null())
-            // Ctrl-C ends the foreground group; the watcher has to outlive it.
-            .process_group(0);
-        // PGDATA, PGPORT and their like are meant for other servers.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PG")) {
-            command.env_remove(name);
-        }
-        Account::take(account, &mut command);
-        let mut shell = command.spawn()?;
-        let answers = shell.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let mut watcher = Self { shell, answers: BufReader::new(answers), folder: folder.to_owned() };
-        match watcher.answer() {
-            Ok(_) => Ok(watcher),
-            Err(_) => Err(io::Error::other(format!("it cannot make {}", folder.display()))),
-        }
-    }
-
-    /// Starts the server on the first of these ports that it gets.
-    fn start_server(&mut self, ports: impl Iterator<Item = u16>) -> Result<u16, ClusterError> {
-        let mut failed = ClusterError::NoPort;
-        for port in ports {
-            match self.ask("start", &port.to_string()) {
-                Ok(()) => return Ok(port),
-                Err(ClusterError::Program { verb, said, log }) if log.contains("Address already in use") => {
-                    failed = ClusterError::Program { verb, said, log };
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(failed)
-    }
-
-    fn ask(&mut self, verb: &'static str, word: &str) -> Result<(), ClusterError> {
-        let status = self.exchange(verb, word).map_err(|source| {
-            let doing = "talk to the watcher";
-            ClusterError::Io { doing, source }
-        })?;
-        if status == "0" {
-            return Ok(());
-        }
-        let read = |name| std::fs::read(self.folder.join(name)).unwrap_or_default();
-        Err(ClusterError::Program {
-            verb,
-            said: String::from_utf8_lossy(&read("answer")).trim().to_owned(),
-            log: last_lines(&String::from_utf8_lossy(&read("server.log"))),
-        })
-    }
-
-    fn exchange(&mut self, verb: &str, word: &str) -> io::Result<String> {
-        let requests = self.shell.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        requests.write_all(format!("{verb} {word}\n").as_bytes())?;
-        self.answer()
-    }
-
-    fn answer(&mut self) -> io::Result<String> {
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        match answer.strip_suffix('\n') {
-            Some(status) => Ok(status.to_owned()),
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        // Waiting closes the shell's input first, which is what it ends on. A test that goes on, or the one that
-        // comes next, then finds the port and the folder free. Nothing is left to do if this fails.
-        let _ = self.shell.wait();
-    }
-}
-
-/// The ordinary user who runs the server when we are root.
-#[derive(Debug, PartialEq, Eq)]
-struct Account {
-    name: &'static str,
-    uid: u32,
-    gid: u32,
-}
-
-impl Account {
-    /// None if we are an ordinary user ourselves.
-    fn needed() -> Result<Option<Self>, ClusterError> {
-        let io = |doing| move |source| ClusterError::Io { doing, source };
-        let id = Command::new("id").arg("-u").output().map_err(io("run `id -u`"))?;
-        if id.stdout.trim_ascii() != b"0" {
-            return Ok(None);
-        }
-        let users = std::fs::read_to_string("/etc/passwd").map_err(io("read /etc/passwd"))?;
-        Self::among(&users).ok_or(ClusterError::NoAccount).map(Some)
-    }
-
-    fn among(users: &str) -> Option<Self> {
-        ACCOUNTS.into_iter().find_map(|name| {
-            let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-            lines.find_map(|fields| match fields[..] {
-                [user, _, uid, gid, ..] if user == name => {
-                    Some(Self { name, uid: uid.parse().ok()?, gid: gid.parse().ok()? })
-                }
-                _ => None,
-            })
-        })
-    }
-
-    /// Makes the command run as this user; the standard library then also drops root's other groups.
-    fn take(account: Option<&Self>, command: &mut Command) {
-        if let Some(account) = account {
-            command.uid(account.uid).gid(account.gid);
-        }
-    }
-}
-
 /// Where the cluster's folder will be. The watcher makes it, so that it never stands there unwatched.
 fn choose_folder(account: Option<&Account>) -> Result<PathBuf, ClusterError> {
     let io = |source| {
@@ -617,11 +455,6 @@ fn major(answer: &str) -> Option<u32> {
     let version = answer.strip_prefix("postgres (PostgreSQL) ")?;
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
     version[..end].parse().ok()
-}
-
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
 }
 
 /// An error and what caused it, for a test's panic message, which shows no causes by itself.
