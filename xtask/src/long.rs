@@ -13,6 +13,8 @@ const KILLS: &str = "500";
 const PEER: &str = "bench/peers/graphile/Cargo.toml";
 /// How many messages the storm passes over, on each database and at each kind of broker.
 const STORM_MESSAGES: &str = "20000";
+/// How often nodes fall out, and the database fails over.
+const MACHINES_ROUNDS: &str = "20";
 
 /// Measures the store beside its floors, on both databases or on one.
 pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
@@ -43,7 +45,7 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
-/// Runs the crash tests and the storm for long.
+/// Runs the crash tests, the storm and the tests of many machines for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
         .env("ICHIDO_CRASH_KILLS", KILLS)
@@ -51,5 +53,8 @@ pub fn soak(root: &Path) -> Result<(), String> {
     // One after the other: each has three workers, a broker and a database of its own.
     Line::cargo(&["test", "--package", "ichido-cli", "--test", "outbox", "storm", "--", "--test-threads=1"])
         .env("ICHIDO_STORM_MESSAGES", STORM_MESSAGES)
+        .run(root)?;
+    Line::cargo(&["test", "--package", "ichido-cli", "--test", "machines", "--", "--test-threads=1"])
+        .env("ICHIDO_MACHINES_ROUNDS", MACHINES_ROUNDS)
         .run(root)
 }

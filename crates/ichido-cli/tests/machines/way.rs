@@ -1,0 +1,120 @@
+//! A way to the database that can be cut, fall silent, be mended, and lead elsewhere.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Connections stand, and nothing arrives: as where a network is parted. What was said arrives when it is mended.
+    Silent,
+    /// Connections are ended, and new ones too.
+    Cut,
+}
+
+/// How things stand, the same for all its connections.
+#[derive(Clone, Copy, Debug)]
+struct Course {
+    state: State,
+    server: SocketAddr,
+    /// Raised when all connections of before end.
+    age: u64,
+}
+
+/// It ends with the test's runtime.
+pub(crate) struct Way {
+    /// The address of the database by this way.
+    pub(crate) url: String,
+    course: Arc<watch::Sender<Course>>,
+    ports: Ports,
+}
+
+/// The ports by which the server knows the connections.
+type Ports = Arc<Mutex<BTreeSet<u16>>>;
+
+impl Way {
+    /// To the database of an address, whose server is replaced in it.
+    pub(crate) async fn to(url: &str) -> Self {
+        let (before, rest) = url.split_once('@').expect("a user");
+        let (server, after) = rest.split_once('/').expect("a database");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("{before}@{}/{after}", listener.local_addr().unwrap());
+        let server = server.parse().expect("an address");
+        let course = Arc::new(watch::Sender::new(Course { state: State::Open, server, age: 0 }));
+        let (told, ports) = (Arc::clone(&course), Ports::default());
+        let listed = Arc::clone(&ports);
+        tokio::spawn(async move {
+            loop {
+                let (near, _) = listener.accept().await.unwrap();
+                // However it ends, both sides hear of it by their connections.
+                tokio::spawn(carry(near, told.subscribe(), Arc::clone(&listed)));
+            }
+        });
+        Self { url, course, ports }
+    }
+
+    /// The ports by which the server knows what is connected by this way.
+    pub(crate) fn ports(&self) -> Vec<i32> {
+        self.ports.lock().unwrap().iter().copied().map(i32::from).collect()
+    }
+
+    pub(crate) fn silence(&self) {
+        self.course.send_modify(|course| course.state = State::Silent);
+    }
+
+    pub(crate) fn cut(&self) {
+        self.course.send_modify(|course| (course.state, course.age) = (State::Cut, course.age + 1));
+    }
+
+    pub(crate) fn mend(&self) {
+        self.course.send_modify(|course| course.state = State::Open);
+    }
+}
+
+async fn carry(near: TcpStream, mut course: watch::Receiver<Course>, ports: Ports) -> io::Result<()> {
+    let now = until_heard(&mut course).await;
+    if now.state == State::Cut {
+        return Ok(());
+    }
+    let far = TcpStream::connect(now.server).await?;
+    let port = far.local_addr()?.port();
+    ports.lock().unwrap().insert(port);
+    let (near_reads, near_writes) = near.into_split();
+    let (far_reads, far_writes) = far.into_split();
+    let (to_far, to_near) = (course.clone(), course.clone());
+    // Whichever ends first ends both.
+    let ended = tokio::select! {
+        ended = pass_on(near_reads, far_writes, to_far) => ended,
+        ended = pass_on(far_reads, near_writes, to_near) => ended,
+        _ = course.wait_for(|course| course.age != now.age) => Ok(()),
+    };
+    ports.lock().unwrap().remove(&port);
+    ended
+}
+
+async fn pass_on(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut course: watch::Receiver<Course>,
+) -> io::Result<()> {
+    let mut bytes = vec![0; 1 << 16];
+    loop {
+        let count = from.read(&mut bytes).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        until_heard(&mut course).await;
+        to.write_all(&bytes[..count]).await?;
+    }
+}
+
+/// Waits until what is said would be heard, or is known to be lost.
+async fn until_heard(course: &mut watch::Receiver<Course>) -> Course {
+    *course.wait_for(|course| course.state != State::Silent).await.expect("the way is there")
+}
