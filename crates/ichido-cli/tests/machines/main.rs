@@ -19,6 +19,7 @@ mod message;
 mod program;
 
 mod database;
+mod failover;
 mod load;
 mod node;
 mod three;

@@ -72,6 +72,13 @@ impl Way {
         self.course.send_modify(|course| (course.state, course.age) = (State::Cut, course.age + 1));
     }
 
+    /// Leads to another server from now on; what is connected ends.
+    pub(crate) fn lead_to(&self, port: u16) {
+        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        self.course
+            .send_modify(|course| *course = Course { state: State::Open, server, age: course.age + 1 });
+    }
+
     pub(crate) fn mend(&self) {
         self.course.send_modify(|course| course.state = State::Open);
     }
