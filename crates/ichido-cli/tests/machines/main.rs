@@ -23,6 +23,7 @@ mod failover;
 mod load;
 mod node;
 mod three;
+mod upgrade;
 mod way;
 
 use std::time::Duration;

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
+use super::client::Request;
 use super::database::Database;
 use super::folder::{self, Folder};
+use super::message::Message;
 use super::program::{LOOK_EVERY, Server};
 use super::way::Way;
 
@@ -70,6 +72,10 @@ impl Node {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.address
+    }
+
+    pub(crate) async fn send(&self, request: &Request) -> Message {
+        self.server.send(request).await
     }
 
     pub(crate) fn stand_still(&self) {
