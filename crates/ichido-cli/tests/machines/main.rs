@@ -1,5 +1,5 @@
 //! Several `ichido serve` on one PostgreSQL, as processes: nodes that die, stand still or lose the database, a database that
-//! fails over, and a release that is rolled out (SPEC D14, F2, F4, F6).
+//! fails over, and a release that is rolled out (SPEC F4, F6).
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 

@@ -11,6 +11,7 @@ use super::{in_time, rounds};
 
 /// How many messages are put in between one and the next.
 const MESSAGES: usize = 60;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_befalls_a_node_nothing_is_lost_and_nothing_is_done_twice() {
     let rounds = rounds();
