@@ -20,6 +20,10 @@ macro_rules! on {
 }
 pub(crate) use on;
 
+/// What is said of an address that names neither.
+pub(crate) const UNKNOWN_ADDRESS: &str =
+    "the address names no database that we know: write sqlite:path or postgres://user@host/database";
+
 pub(crate) enum Driver {
     Postgres(Arc<Postgres>),
     Sqlite(Arc<Sqlite>),
@@ -38,9 +42,7 @@ impl Driver {
                 Self::Postgres(Arc::new(Postgres::connect(url, connections_max, skew).await?))
             }
             _ => {
-                return Err(StoreError::Address(
-                    "the address names no database that we know: write sqlite:path or postgres://user@host/database",
-                ));
+                return Err(StoreError::Address(UNKNOWN_ADDRESS));
             }
         };
         on!(&driver, driver => driver.migrate().await)?;

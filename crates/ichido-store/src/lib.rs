@@ -20,6 +20,7 @@ pub mod action;
 pub mod alert;
 mod alone;
 pub mod audit;
+pub mod backup;
 mod batch;
 mod batches;
 mod check;
@@ -46,6 +47,7 @@ pub mod tally;
 pub mod testing;
 pub mod token;
 mod told;
+pub mod vitals;
 mod wake;
 
 pub use store::Store;

@@ -13,6 +13,7 @@ mod read;
 mod step;
 mod tokens;
 mod upkeep;
+pub(crate) mod vitals;
 mod work;
 
 use std::borrow::Cow;
@@ -67,25 +68,7 @@ impl Postgres {
         connections_max: u32,
         skew: Arc<AtomicI64>,
     ) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|_| {
-                StoreError::Address(
-                    "the address is no PostgreSQL address: write postgres://user:password@host:port/database, and / ? # @ : % inside the password as %2F %3F %23 %40 %3A %25",
-                )
-            })?
-            // Stated, not inherited: a role or a database may have been told otherwise, and an answer must mean durable.
-            .options([
-                ("synchronous_commit", "on"),
-                ("lock_timeout", LOCK_TIMEOUT),
-                ("default_transaction_isolation", "read committed"),
-                ("application_name", "ichido"),
-                // A plan is kept from when a table was empty, and reading it whole was the cheapest way; it is not when a million
-                // rows are in it. Each of our statements has its index.
-                ("enable_seqscan", "off"),
-                // Compiling a statement takes longer than any of ours runs.
-                ("jit", "off"),
-            ])
-            .options(SETTINGS);
+        let options = options(url)?;
         let told = first_connection(&options).await?;
         let calls = Lines::new(options.clone(), connections_max.max(1), CALL_TIMEOUT);
         calls.execute(sqlx::query("SELECT 1")).await.map_err(|error| match (told, error) {
@@ -151,6 +134,29 @@ impl Postgres {
     fn skew(&self) -> i64 {
         self.skew.load(Ordering::Relaxed)
     }
+}
+
+/// How every connection is set up.
+fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    Ok(PgConnectOptions::from_str(url)
+            .map_err(|_| {
+                StoreError::Address(
+                    "the address is no PostgreSQL address: write postgres://user:password@host:port/database, and / ? # @ : % inside the password as %2F %3F %23 %40 %3A %25",
+                )
+            })?
+            // Stated, not inherited: a role or a database may have been told otherwise, and an answer must mean durable.
+            .options([
+                ("synchronous_commit", "on"),
+                ("lock_timeout", LOCK_TIMEOUT),
+                ("default_transaction_isolation", "read committed"),
+                ("application_name", "ichido"),
+                // A plan is kept from when a table was empty, and reading it whole was the cheapest way; it is not when a million
+                // rows are in it. Each of our statements has its index.
+                ("enable_seqscan", "off"),
+                // Compiling a statement takes longer than any of ours runs.
+                ("jit", "off"),
+            ])
+            .options(SETTINGS))
 }
 
 /// Connects once, for the sake of what the server says: a pool tries again until its time is over, and then tells nothing but that.

@@ -18,6 +18,7 @@ mod step;
 mod tokens;
 mod upkeep;
 mod values;
+pub(crate) mod vitals;
 mod work;
 
 use std::borrow::Cow;
@@ -72,15 +73,8 @@ impl Sqlite {
         connections_max: u32,
         skew: Arc<AtomicI64>,
     ) -> Result<Self, StoreError> {
-        let path = path_of(url)?;
-        make_private(path)?;
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .foreign_keys(true)
-            .busy_timeout(BUSY_TIMEOUT)
-            .statement_cache_capacity(STATEMENTS_MAX)
-            // Stated on every connection: an answer must mean durable, and the power may go at any moment.
-            .synchronous(SqliteSynchronous::Full);
+        make_private(path_of(url)?)?;
+        let options = options(url)?;
         let writer = open(
             SqlitePoolOptions::new()
                 .max_connections(1)
@@ -226,8 +220,29 @@ async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<
     pool.connect_with(options).await.map_err(StoreError::Unavailable)
 }
 
+/// How every connection is set up, to a file that is there.
+pub(crate) fn options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
+    Ok(SqliteConnectOptions::new()
+        .filename(path_of(url)?)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .statement_cache_capacity(STATEMENTS_MAX)
+        // Stated on every connection: an answer must mean durable, and the power may go at any moment.
+        .synchronous(SqliteSynchronous::Full))
+}
+
+/// The version of the schema in a file; `None` where there is none of ours.
+pub(crate) async fn schema_found(connection: &mut SqliteConnection) -> Result<Option<i64>, StoreError> {
+    let is_there = sqlx::query("SELECT 1 FROM sqlite_schema WHERE name = 'ichido_migrations'");
+    if is_there.fetch_optional(&mut *connection).await?.is_none() {
+        return Ok(None);
+    }
+    let row = sqlx::query("SELECT max(version) FROM ichido_migrations WHERE success");
+    Ok(row.fetch_one(connection).await?.try_get(0)?)
+}
+
 /// The file that an address names.
-fn path_of(url: &str) -> Result<&Path, StoreError> {
+pub(crate) fn path_of(url: &str) -> Result<&Path, StoreError> {
     let address = url.strip_prefix("sqlite:").unwrap_or(url);
     let path = address.strip_prefix("//").unwrap_or(address);
     if path.contains(":memory:") || path.contains("mode=memory") {

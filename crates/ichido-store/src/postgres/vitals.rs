@@ -1,0 +1,71 @@
+//! How a server is set up.
+
+use std::time::Duration;
+
+use ichido_core::time::Timestamp;
+use sqlx::postgres::PgRow;
+
+use super::line::{CALL_TIMEOUT, Lines};
+use super::{first_connection, migrator, options};
+use crate::columns::Columns as _;
+use crate::error::StoreError;
+use crate::micros;
+use crate::vitals::{ClockReading, Database, OPEN_TRANSACTIONS_MAX, OpenTransaction, Server, Vitals};
+
+/// A node that beat within this time lives: nodes beat far more often.
+const LIVES_WITHIN: Duration = Duration::from_mins(1);
+
+/// Looks at a server over one connection that is set up as ours are.
+pub(crate) async fn look(
+    url: &str,
+    clock: impl Fn() -> Timestamp,
+    open_for: Duration,
+) -> Result<Vitals, StoreError> {
+    let options = options(url)?;
+    // What it was refused for; one that is full or starting is asked once more, with patience.
+    let told = first_connection(&options).await?;
+    let lines = Lines::new(options, 1, CALL_TIMEOUT);
+    let row = lines.one(sqlx::query(include_str!("sql/vitals.sql"))).await.map_err(|error| match told {
+        Some(told) => StoreError::Unavailable(told),
+        None => error,
+    })?;
+    let (schema_found, nodes) = if row.truth("has_schema")? { store(&lines).await? } else { (None, 0) };
+    let before = clock();
+    let now = lines.one(sqlx::query(include_str!("sql/now.sql")).bind(0_i64)).await?;
+    let clock = ClockReading { before, database: now.moment("now")?, after: clock() };
+    let query = sqlx::query(include_str!("sql/vitals_open.sql"))
+        .bind(micros(open_for))
+        .bind(i64::from(OPEN_TRANSACTIONS_MAX));
+    let open_transactions =
+        lines.all(query).await?.iter().map(open).collect::<Result<Vec<_>, StoreError>>()?;
+    let server = Server {
+        fsync: row.truth("fsync")?,
+        full_page_writes: row.truth("full_page_writes")?,
+        synchronous_commit: row.text("synchronous_commit")?.to_owned(),
+        follows: row.truth("follows")?,
+        connections_max: row.positive("connections_max")?,
+        connections_reserved: row.positive("connections_reserved")?,
+        nodes,
+        clock,
+        sees_everybody: row.truth("sees_everybody")?,
+        open_transactions,
+    };
+    let schema_known = migrator().iter().map(|migration| migration.version).max().unwrap_or(0);
+    Ok(Vitals { schema_found, schema_known, database: Database::Postgres(Box::new(server)) })
+}
+
+/// The version of the store's schema, and its live nodes.
+async fn store(lines: &Lines) -> Result<(Option<i64>, u32), StoreError> {
+    let query = sqlx::query(include_str!("sql/vitals_store.sql")).bind(micros(LIVES_WITHIN));
+    let row = lines.one(query).await?;
+    Ok((row.number_or_none("schema")?, row.positive("nodes")?))
+}
+
+fn open(row: &PgRow) -> Result<OpenTransaction, StoreError> {
+    Ok(OpenTransaction {
+        process: row.count("process")?,
+        user: row.text("user_name")?.to_owned(),
+        application: row.text("application")?.to_owned(),
+        since: row.moment("since")?,
+    })
+}

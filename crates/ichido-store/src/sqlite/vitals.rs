@@ -1,0 +1,23 @@
+//! How a file is set up.
+
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+
+use super::{migrator, options, schema_found};
+use crate::error::StoreError;
+use crate::vitals::{Database, Vitals};
+
+/// Looks at a file that is there, on a connection set up as ours are.
+pub(crate) async fn look(url: &str) -> Result<Vitals, StoreError> {
+    let mut connection = options(url)?.connect().await.map_err(StoreError::Unavailable)?;
+    let schema_found = schema_found(&mut connection).await?;
+    let journal_mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut connection).await?.try_get(0)?;
+    let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut connection).await?.try_get(0)?;
+    // Nothing was written, so that nothing can be lost.
+    drop(connection.close().await);
+    let database = Database::Sqlite { journal_mode, synchronous };
+    Ok(Vitals { schema_found, schema_known: newest(&migrator()), database })
+}
+
+fn newest(migrator: &sqlx::migrate::Migrator) -> i64 {
+    migrator.iter().map(|migration| migration.version).max().unwrap_or(0)
+}
