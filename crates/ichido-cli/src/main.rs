@@ -5,6 +5,7 @@
 mod accept;
 mod alerts;
 mod audit;
+mod backup;
 mod body_key;
 mod check;
 mod cli;

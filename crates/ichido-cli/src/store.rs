@@ -32,16 +32,22 @@ pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
 /// Opens a store that is there. Who looks after letters or reads the trail means one that has some: a file that is not there was
 /// mistyped, and a new one would answer that all is well.
 pub(crate) async fn open_existing(url: &str) -> Result<Store, Exit> {
+    there(url).map_err(Exit::Failed)?;
+    open(url).await
+}
+
+/// Whether a store's file is there, where it is one; or what to say.
+pub(crate) fn there(url: &str) -> Result<(), String> {
     // Where nobody may say whether it is there, opening it says why.
     if let Some(file) = sqlite_file(url).filter(|file| matches!(file.try_exists(), Ok(false))) {
         let whole = std::path::absolute(file);
         let shown = whole.as_deref().unwrap_or(file).display();
-        return Err(Exit::Failed(format!(
+        return Err(format!(
             "there is no store at {shown}, and none was made; mend the path: after --store and in ICHIDO_STORE it counts from the folder \
              that you are in, in a configuration from its own folder"
-        )));
+        ));
     }
-    open(url).await
+    Ok(())
 }
 
 /// Whether an address is one that [`Store::open`] takes, as far as that can be told without opening it. It may hold a password,

@@ -1,0 +1,88 @@
+//! `ichido backup`: a copy of an SQLite store, taken while a server works on it.
+//!
+//! Guarantee: when it ends with 0, the file is whole, on the disk, readable by its owner alone, and holds everything that was
+//! acknowledged before it began. A file that is there already is never touched.
+
+use std::path::PathBuf;
+
+use ichido_store::backup::{self, Backup, BackupError};
+use ichido_store::error::StoreError;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::reach::configuration;
+use crate::store::{DEFAULT_URL, there};
+use crate::{out, size};
+
+const AFTER_HELP: &str = "\
+The way back: stop every program that works on the store, move its file and the files of the same name with -wal and -shm away, \
+and put the copy there under the store's name. What happened after the copy was made is not in it: messages that were sent since are \
+sent again, under the same keys.
+
+Exit code: 0 when the copy is made, 1 when it cannot be, 2 when what was asked makes no sense, as on PostgreSQL, and 3 when the \
+store was not reached.
+
+Examples:
+  ichido backup monday.db
+  ichido backup /mnt/copies/monday.db --store sqlite:ichido.db";
+
+/// What `ichido backup` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// The new file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where messages are kept: sqlite:FILE [default: as the configuration says; without one, sqlite:ichido.db]
+    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    store: Option<String>,
+
+    /// The configuration that names the store [default: ichido.toml, if it is there]
+    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes the copy.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let misconfigured = |faults| Exit::Misconfigured { command: "backup", faults };
+    let url = if let Some(url) = args.store {
+        url
+    } else {
+        let config = configuration(args.config).map_err(misconfigured)?;
+        config.and_then(|config| config.store.url).unwrap_or_else(|| DEFAULT_URL.to_owned())
+    };
+    there(&url).map_err(Exit::Failed)?;
+    let taken = backup::take(&url, &args.file).await.map_err(|error| ended(&error))?;
+    let Backup { file, bytes, schema } = taken;
+    let file = file.display();
+    if args.json {
+        return out::line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
+    }
+    let size = size::shown(bytes);
+    out::line(format_args!("{file} is a copy of the store, {size}"))
+}
+
+fn ended(error: &BackupError) -> Exit {
+    let told = error.to_string();
+    let place = match error {
+        BackupError::Postgres | BackupError::Store(StoreError::Address(_)) => "--store",
+        BackupError::Name(_) => "FILE",
+        BackupError::Store(StoreError::Unavailable(_)) => {
+            return Exit::Unreachable(told);
+        }
+        BackupError::Exists(_)
+        | BackupError::UnderWay(_)
+        | BackupError::NoStore
+        | BackupError::File { .. }
+        | BackupError::Store(_) => return Exit::Failed(told),
+    };
+    let mut faults = Faults::default();
+    faults.add(place, told);
+    Exit::Misconfigured { command: "backup", faults }
+}
