@@ -38,7 +38,7 @@ pub(crate) use destinations::Described;
 pub(crate) use intake::Intake;
 pub(crate) use outside::Outside;
 pub(crate) use overlay::of_this_process as named_variables;
-pub(crate) use serve::ServeConfig;
+pub(crate) use serve::{LISTEN_DEFAULT, ServeConfig};
 
 use crate::faults::Faults;
 use document::{Section, Source, nearest};

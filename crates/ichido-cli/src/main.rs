@@ -16,6 +16,7 @@ mod dead;
 mod duration;
 mod exit;
 mod faults;
+mod healthcheck;
 mod id;
 mod ledger;
 mod listen;

@@ -13,7 +13,8 @@ use crate::serve::limits::{
 };
 
 /// Where it listens when nobody says: on this machine alone.
-const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4180);
+pub(crate) const LISTEN_DEFAULT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4180);
 
 /// How a server listens.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,6 @@
 #[expect(dead_code, reason = "the tests of the server send more kinds of requests")]
 mod client;
 #[path = "../outbox/folder.rs"]
-#[expect(dead_code, reason = "the tests of the worker write files")]
 mod folder;
 #[path = "../proxy/message.rs"]
 #[expect(dead_code, reason = "the tests of the proxy read more kinds of messages")]
@@ -16,3 +15,4 @@ mod message;
 mod program;
 
 mod backup;
+mod healthcheck;

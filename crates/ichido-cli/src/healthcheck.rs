@@ -1,0 +1,116 @@
+//! `ichido healthcheck`: asks a server whether it is ready, for who restarts containers (SPEC E6).
+//!
+//! Guarantee: it ends with 0 when the server says that it is ready and with 1 otherwise, within a few seconds. It needs no token,
+//! follows no redirect, and asks once: who checks again does so by themselves.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ichido_client::{ClientSettings, Outcome};
+use ichido_core::boundary::report::visible;
+use ichido_core::retry::Retry;
+use serde_json::json;
+
+use crate::config::LISTEN_DEFAULT;
+use crate::exit::Exit;
+use crate::out;
+use crate::reach::{configuration, gave_up};
+
+/// How long the server may take. It gives its store less than that.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+const AFTER_HELP: &str = "\
+Exit code: 0 when the server is ready, and 1 when it is not, cannot be reached, or its address is not known: no other, as Docker wants it.
+
+Examples:
+  ichido healthcheck
+  ichido healthcheck --server http://127.0.0.1:4180";
+
+/// What `ichido healthcheck` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// The server [default: where the configuration has it listen; without one, port 4180 of this machine]
+    #[arg(long, value_name = "URL", env = "ICHIDO_SERVER")]
+    server: Option<String>,
+
+    /// The configuration of the server [default: ichido.toml, if it is there]
+    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks, and ends as the answer is.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let asked = ask(args.server, args.config).await;
+    if args.json {
+        let detail = asked.as_ref().err();
+        out::line(json!({ "ready": asked.is_ok(), "detail": detail }))?;
+        return asked.map_err(|_| Exit::Found);
+    }
+    asked.map_err(Exit::Failed)?;
+    out::line("ready")
+}
+
+async fn ask(server: Option<String>, config: Option<PathBuf>) -> Result<(), String> {
+    let base = if let Some(url) = server {
+        url
+    } else {
+        let config = configuration(config).map_err(|faults| faults.to_string())?;
+        let listen = config.map_or(LISTEN_DEFAULT, |config| config.serve.listen);
+        if listen.port() == 0 {
+            return Err("the configuration has the server take any free port, so that its address is not known; give it by --server".to_owned());
+        }
+        format!("http://{}", from_here(listen))
+    };
+    let settings = ClientSettings {
+        retry: Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT },
+        connect_time_out: ANSWER_WITHIN,
+        try_time_out: ANSWER_WITHIN,
+        total_time_out: ANSWER_WITHIN,
+        ..ClientSettings::new(base)
+    };
+    let client = settings.resolve().map_err(|problems| format!("--server: {problems}"))?;
+    match client.read("/readyz").await.map_err(|error| error.to_string())? {
+        Outcome::Done { .. } => Ok(()),
+        Outcome::Refused { answer, .. } => {
+            Err(format!("the server answered {}: is it Ichido's?", answer.status))
+        }
+        Outcome::GaveUp { why, last, .. } => Err(match last {
+            ichido_client::Last::Answer(answer) => {
+                let said = answer.problem().detail.unwrap_or_default();
+                format!("the server answered {}: {}", answer.status, visible(&said))
+            }
+            last @ ichido_client::Last::Fault { .. } => gave_up(why, &last),
+        }),
+    }
+}
+
+/// Where a server that listens everywhere is found from this machine.
+fn from_here(listen: SocketAddr) -> SocketAddr {
+    let address = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(address, listen.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_listens_everywhere_is_asked_on_this_machine() {
+        for (listen, asked) in
+            [("0.0.0.0:4180", "127.0.0.1:4180"), ("[::]:4180", "[::1]:4180"), ("10.1.2.3:80", "10.1.2.3:80")]
+        {
+            assert_eq!(from_here(listen.parse().unwrap()), asked.parse().unwrap());
+        }
+    }
+}
