@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
-    alerts, audit, backup, check, completions, config, dead, healthcheck, ledger, messages, paper,
+    alerts, audit, backup, check, completions, config, dead, doctor, healthcheck, ledger, messages, paper,
     proxy, queues, send, serve, store, token, worker,
 };
 
@@ -55,6 +55,8 @@ enum Command {
     Token(token::Args),
     /// Write a configuration with every setting explained, or say what is wrong with one
     Config(config::Args),
+    /// Look whether the database and the configuration are as they should be, and say what to mend
+    Doctor(doctor::Args),
     /// Ask a server whether it is ready, for a container's health check
     Healthcheck(healthcheck::Args),
     /// Copy an SQLite store into a new file, while others work on it
@@ -91,6 +93,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Token(args) => on_runtime(token::run(args)),
         Command::Config(args) => config::run(&args),
+        Command::Doctor(args) => on_runtime(doctor::run(args)),
         Command::Healthcheck(args) => on_runtime(healthcheck::run(args)),
         Command::Backup(args) => on_runtime(backup::run(args)),
         Command::Completions(args) => completions::run(&args, Cli::command()),

@@ -203,6 +203,13 @@ pub struct Promise {
     pub settles_within: Duration,
 }
 
+impl Promise {
+    /// How long after its beginning a call may still be travelling.
+    pub fn travels_for(&self) -> Duration {
+        self.time_out.saturating_add(self.settles_within)
+    }
+}
+
 /// What a destination says when it is asked, by its key, what became of a message (SPEC F2).
 #[derive(Clone, PartialEq, Eq)]
 pub enum Asked {

@@ -62,7 +62,7 @@ mod upkeep;
 pub const DELIVERY: &str = "ichido::delivery";
 
 pub use alert::{Alerts, Form, QUEUE_PREFIX, Receiver};
-pub use draft::{BuildError, BuildErrors, Worker, problems};
+pub use draft::{BuildError, BuildErrors, ShortMemory, Worker, problems, short_memory};
 pub use meter::describe_metrics;
 pub use pacer::{Paces, SharedRate};
 pub use running::{Running, Stopper};

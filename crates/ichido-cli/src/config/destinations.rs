@@ -53,6 +53,14 @@ impl Described {
         }
     }
 
+    /// The destination itself; `None` where a server must be asked for it when a worker starts.
+    pub(crate) fn known(&self) -> Option<&Destination> {
+        match &self.way {
+            Way::Known(destination) => Some(destination),
+            Way::Stream(_) => None,
+        }
+    }
+
     /// Whether it can be asked after a call whose effect is not known.
     pub(crate) fn can_be_asked(&self) -> bool {
         match &self.way {

@@ -15,4 +15,5 @@ mod message;
 mod program;
 
 mod backup;
+mod doctor;
 mod healthcheck;

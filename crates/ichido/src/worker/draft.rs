@@ -23,7 +23,7 @@ use super::pacer::Pacer;
 use super::running::Running;
 use super::settings::{Queue, Target, limits};
 use super::stop::Stop;
-use crate::destination::{Done, Failed, Handler, Job};
+use crate::destination::{Destination, Done, Failed, Handler, Job};
 
 /// What somebody wishes of a worker; [`Worker::start`] sets it to work.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ impl Worker {
             else {
                 continue; // Not reached: both were checked.
             };
-            warn_of_short_memory(settings, aim);
+            warn_of_short_memory(settings, &aim.destination);
             meter::begin(name.as_str());
             let (settings, meters) = (settings.clone(), Meters::of(name.as_str(), &under_way));
             let served = Served { name: name.clone(), settings, aim: Arc::clone(aim), meters };
@@ -259,15 +259,33 @@ fn problems_of(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildErr
     errors
 }
 
-/// A receiver that forgets a key before the last retry protects less than it seems to.
-fn warn_of_short_memory(queue: &Queue, aim: &Aim) {
+/// A receiver that forgets a key before the last retry of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortMemory {
+    /// How long it remembers keys.
+    pub keeps_for: Duration,
+    /// How long the queue may go on with a message, its last call included.
+    pub horizon: Duration,
+    /// What a person can do.
+    pub mend: String,
+}
+
+/// Whether a queue's receiver protects less than it seems to: a message of unknown effect is parked once its key may be forgotten.
+pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMemory> {
+    let promise = destination.promise();
     // The last call may be under way for a while.
-    let horizon = queue.retry.horizon(aim.promise.time_out, Duration::ZERO).saturating_add(aim.travels_for());
-    if let Guarantee::HonoursKeys { keeps_for } = aim.promise.guarantee
-        && keeps_for < horizon
-    {
+    let horizon = queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.travels_for());
+    match promise.guarantee {
+        Guarantee::HonoursKeys { keeps_for } if keeps_for < horizon => {
+            Some(ShortMemory { keeps_for, horizon, mend: destination.how_to_remember(horizon) })
+        }
+        Guarantee::HonoursKeys { .. } | Guarantee::Repeatable | Guarantee::Nothing => None,
+    }
+}
+
+fn warn_of_short_memory(queue: &Queue, destination: &Destination) {
+    if let Some(ShortMemory { keeps_for, horizon, mend }) = short_memory(queue, destination) {
         let queue = &queue.name;
-        let mend = aim.destination.how_to_remember(horizon);
         tracing::warn!(
             queue,
             ?keeps_for,

@@ -90,7 +90,7 @@ pub(super) struct Aim {
 impl Aim {
     /// How long after its beginning a call may still be travelling.
     pub(super) fn travels_for(&self) -> Duration {
-        self.promise.time_out.saturating_add(self.promise.settles_within)
+        self.promise.travels_for()
     }
 }
 

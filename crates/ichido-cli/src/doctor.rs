@@ -1,0 +1,109 @@
+//! `ichido doctor`: whether the database and the configuration are as they should be, and what to do where they are not.
+//!
+//! Guarantee: it only looks. Nothing is written, and no schema is brought up to date. Every finding comes with its mend; what could
+//! not be looked at is said, and is no finding. Of other people's transactions it shows whose they are, not what they asked.
+//!
+//! Start at [`run`]: `judge` says what is to be thought of what was seen, without asking anybody.
+
+mod judge;
+mod report;
+
+use std::path::PathBuf;
+
+use ichido_store::error::StoreError;
+use ichido_store::vitals;
+
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::reach::configuration;
+use crate::store::{CONNECTIONS_MAX, DEFAULT_URL, check, there};
+use crate::{clock, out};
+use report::Check;
+
+const AFTER_HELP: &str = "\
+Free room on the disk is not looked at: watch it by what watches the machine.
+
+Exit code: 0 when all is well, 1 when there are findings, 2 when what was asked makes no sense, and 3 when the database was not \
+reached.
+
+Examples:
+  ichido doctor
+  ichido doctor --store postgres://ichido@db/ichido --json";
+
+/// What `ichido doctor` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// The configuration to look at [default: ichido.toml, if it is there]
+    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says; without one, sqlite:ichido.db]
+    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
+    store: Option<String>,
+
+    /// One JSON object, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks, and says what it found.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let config = configuration(args.config);
+    let mut checks = judge::configuration(config.as_ref().map(Option::as_ref));
+    let looked = if let Some(asked) = asked(args.store, config) {
+        look(&asked?, &mut checks).await
+    } else {
+        let why = "the configuration cannot be read, so that nobody knows where the store is";
+        checks.push(Check::unknown("store", why));
+        Ok(())
+    };
+    out::say(&if args.json { report::json(&checks) } else { report::human(&checks) })?;
+    looked?;
+    if checks.iter().any(Check::is_finding) { Err(Exit::Found) } else { Ok(()) }
+}
+
+/// Where the store is, and how many connections each process may make to it; `None` where only a configuration knows that cannot
+/// be read.
+fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Option<Result<Asked, Exit>> {
+    let (configured, connections_max) = match config {
+        Ok(Some(config)) => (config.store.url, config.store.connections_max),
+        Err(_) if store.is_none() => return None,
+        Ok(None) | Err(_) => (None, CONNECTIONS_MAX),
+    };
+    let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
+    let checked = check(&url).map_err(|why| {
+        let mut faults = Faults::default();
+        faults.add("--store", why);
+        Exit::Misconfigured { command: "doctor", faults }
+    });
+    Some(checked.map(|()| Asked { url, connections_max }))
+}
+
+/// What to look at.
+struct Asked {
+    /// May hold a password.
+    url: String,
+    connections_max: u32,
+}
+
+/// Looks at the database; an error is that nothing could be seen of it.
+async fn look(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
+    let seen = match there(&asked.url) {
+        Ok(()) => vitals::look(&asked.url, clock::now, judge::OPEN_FOR_MAX).await.map_err(|error| {
+            (error.in_full(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
+        }),
+        Err(why) => Err((why, false)),
+    };
+    match seen {
+        Ok(vitals) => {
+            checks.extend(judge::vitals(&vitals, asked.connections_max));
+            Ok(())
+        }
+        Err((why, was_reached)) => {
+            checks.push(Check::finding("store", why.clone(), judge::MEND_UNREACHED));
+            if was_reached { Ok(()) } else { Err(Exit::Unreachable(why)) }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What is to be thought of what was seen.
+//!
+//! Guarantee: nothing here asks anybody; the same sight gives the same checks.
+
+use std::time::Duration;
+
+use ichido::worker::{ShortMemory, short_memory};
+use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
+use ichido_core::retry::Retry;
+use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
+
+use super::report::Check;
+use crate::config::Config;
+use crate::duration::shown;
+use crate::faults::Faults;
+
+/// How long a transaction may stay open. While it is, nothing that was deleted since can be cleaned up, and a busy queue is many
+/// deletions.
+pub(super) const OPEN_FOR_MAX: Duration = Duration::from_mins(5);
+/// How far the clocks may be apart. Leases go by the database's alone; signatures and the expiry of tokens go by this machine's.
+const SKEW_MAX: Duration = Duration::from_secs(5);
+/// `PRAGMA synchronous` that waits for the disk at every commit: FULL, or EXTRA, which waits more.
+const SYNCHRONOUS_FULL: i64 = 2;
+/// The values of `synchronous_commit` by which a commit that was answered is on the disk.
+const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply"];
+
+pub(super) const MEND_UNREACHED: &str = "look whether the database runs and lets this user in, and whether the address is right (--store, ICHIDO_STORE, or url under [store])";
+
+/// What a configuration says, or what is wrong with it.
+pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Check> {
+    let config = match config {
+        Ok(Some(config)) => config,
+        Ok(None) => {
+            return vec![Check::unknown("configuration", "there is none here; name one by --config")];
+        }
+        Err(faults) => {
+            let mend = "each problem says how; `ichido config check` shows them line by line";
+            return vec![Check::finding("configuration", faults.to_string().replace('\n', ";"), mend)];
+        }
+    };
+    // What contradicts itself was refused when it was read.
+    let mut checks = vec![
+        Check::well(
+            "configuration",
+            format!("{} queues, and nothing contradicts itself", config.queues.len()),
+        ),
+        Check::well("leases", "every lease is longer than the time-out of its destination"),
+    ];
+    checks.push(kept_long_enough(config.worker.keep_finished));
+    let memories = config.queues.iter().filter_map(|queue| {
+        let to = config.destinations.iter().find(|known| known.name == queue.destination)?;
+        let Some(destination) = to.known() else {
+            let what = format!("queue {}: {} is asked how long it remembers keys when a worker starts", queue.name, to.name);
+            return Some(Check::unknown("memory", what));
+        };
+        let ShortMemory { keeps_for, horizon, mend } = short_memory(queue, destination)?;
+        let what = format!(
+            "queue {}: {} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
+            queue.name,
+            to.name,
+            shown(keeps_for),
+            shown(horizon)
+        );
+        Some(Check::finding("memory", what, mend))
+    });
+    let before = checks.len();
+    checks.extend(memories);
+    if checks.len() == before {
+        checks.push(Check::well("memory", "no receiver forgets a key before the last try of a queue"));
+    }
+    checks
+}
+
+/// A key is new again once its message is forgotten: a client that still tries would have it done twice.
+fn kept_long_enough(keep_finished: Duration) -> Check {
+    let horizon = Retry::CLIENT.horizon(CLIENT_CALL_MAX, CLIENT_HINT_MAX);
+    if horizon <= keep_finished {
+        let what = format!(
+            "messages are kept for {} after their end, longer than clients try",
+            shown(keep_finished)
+        );
+        return Check::well("retention", what);
+    }
+    let what = format!(
+        "messages are kept for {} after their end, and a client may still try after {}: its message would be taken for a new one",
+        shown(keep_finished),
+        shown(horizon)
+    );
+    Check::finding(
+        "retention",
+        what,
+        format!("set keep_finished under [worker] to {} or more", shown(horizon)),
+    )
+}
+
+/// How the database stands, where each process makes at most so many connections to it.
+pub(super) fn vitals(vitals: &Vitals, connections_max: u32) -> Vec<Check> {
+    let mut checks = vec![schema(vitals.schema_found, vitals.schema_known)];
+    match &vitals.database {
+        Database::Sqlite { journal_mode, synchronous } => checks.push(file(journal_mode, *synchronous)),
+        Database::Postgres(server) => {
+            checks.extend(durability(server));
+            checks.push(clock(server.clock));
+            checks.push(connections(server, connections_max));
+            checks.extend(transactions(server));
+        }
+    }
+    checks
+}
+
+fn schema(found: Option<i64>, known: i64) -> Check {
+    const NAME: &str = "schema";
+    match found {
+        Some(found) if found == known => {
+            Check::well(NAME, format!("version {found}, as this program has it"))
+        }
+        Some(found) if found < known => Check::finding(
+            NAME,
+            format!("version {found}, and this program has {known}"),
+            "start this program's server or worker: it brings the schema up to date; programs of the version before go on",
+        ),
+        Some(found) => Check::finding(
+            NAME,
+            format!("version {found}, and this program knows versions up to {known}"),
+            "use a newer program",
+        ),
+        None => Check::finding(
+            NAME,
+            "there is no store in this database yet",
+            "start a server or a worker, which makes it; or mend the address, if there should be one",
+        ),
+    }
+}
+
+fn file(journal_mode: &str, synchronous: i64) -> Check {
+    const NAME: &str = "durability";
+    if synchronous < SYNCHRONOUS_FULL {
+        let what = format!(
+            "PRAGMA synchronous is {synchronous} on our own connections, so that a commit may be lost with the power"
+        );
+        return Check::finding(NAME, what, "tell the makers of this program: it asks for FULL");
+    }
+    if journal_mode == "wal" {
+        return Check::well(NAME, "the journal is a WAL, and commits wait for the disk");
+    }
+    Check::finding(
+        NAME,
+        format!("the journal mode is {journal_mode}, where readers and the writer wait for each other"),
+        "start a server or a worker, which sets it to WAL; should it not stay so, the file is on a network share: move it to a disk of this machine",
+    )
+}
+
+fn durability(server: &Server) -> Vec<Check> {
+    const NAME: &str = "durability";
+    let mut checks = Vec::new();
+    if !server.fsync {
+        checks.push(Check::finding(
+            NAME,
+            "fsync is off: when the power goes, what was acknowledged is lost, or the whole database",
+            "set fsync = on in postgresql.conf and reload; then make a backup and check it",
+        ));
+    }
+    if !server.full_page_writes {
+        checks.push(Check::finding(
+            NAME,
+            "full_page_writes is off: a page that was half written when the power went stays so",
+            "set full_page_writes = on in postgresql.conf and reload, unless the file system writes whole pages",
+        ));
+    }
+    let commits = server.synchronous_commit.as_str();
+    if !DURABLE_COMMITS.contains(&commits) {
+        checks.push(Check::finding(
+            NAME,
+            format!("synchronous_commit is {commits} on our own connections, so that a commit may be lost with the power"),
+            "a pooler in between drops what we ask for when we connect: have it pass the options on, or set synchronous_commit = on for this user",
+        ));
+    }
+    if server.follows {
+        checks.push(Check::finding(
+            NAME,
+            "this server follows another one and lets nobody write",
+            "mend the address, so that it leads to the leader",
+        ));
+    }
+    if checks.is_empty() {
+        checks.push(Check::well(
+            NAME,
+            format!("fsync and full_page_writes are on, synchronous_commit is {commits}"),
+        ));
+    }
+    checks
+}
+
+fn clock(reading: ClockReading) -> Check {
+    const NAME: &str = "clock";
+    let (ahead, behind) = (reading.database.since(reading.after), reading.before.since(reading.database));
+    let apart = ahead.max(behind);
+    if apart <= SKEW_MAX {
+        return Check::well(
+            NAME,
+            format!("this machine and the database are within {} of each other", shown(SKEW_MAX)),
+        );
+    }
+    let which = if behind < ahead { "ahead of" } else { "behind" };
+    Check::finding(
+        NAME,
+        format!("the database's clock is {:.1} s {which} this machine's", apart.as_secs_f64()),
+        "have both machines keep their time by NTP; until then signatures may be refused, and times of logs and records do not agree",
+    )
+}
+
+/// Every process of ours may take as many connections as it was told, and one that listens.
+fn connections(server: &Server, connections_max: u32) -> Check {
+    const NAME: &str = "connections";
+    let each = connections_max.saturating_add(1);
+    let processes = server.nodes.max(1);
+    let wanted = each.saturating_mul(processes);
+    let free = server.connections_max.saturating_sub(server.connections_reserved);
+    let what = format!(
+        "{processes} processes of {each} connections want {wanted} at most, and the server has {free} for all"
+    );
+    if wanted <= free {
+        return Check::well(NAME, what);
+    }
+    let mend = "raise max_connections in postgresql.conf and restart it, or lower connections_max under [store] on all nodes";
+    Check::finding(NAME, what, mend)
+}
+
+fn transactions(server: &Server) -> Vec<Check> {
+    const NAME: &str = "transactions";
+    let mut checks: Vec<Check> = server
+        .open_transactions
+        .iter()
+        .map(|open| {
+            let minutes = server.clock.database.since(open.since).as_secs() / 60;
+            let (process, user, application) = (open.process, &open.user, &open.application);
+            let what = format!(
+                "process {process} of user {user} ({application}) has had a transaction open for {minutes} minutes; what was deleted since cannot be cleaned up, and queues get slower"
+            );
+            let mend = format!("end it where it was begun; where nobody can, SELECT pg_terminate_backend({process})");
+            Check::finding(NAME, what, mend)
+        })
+        .collect();
+    if checks.is_empty() && server.sees_everybody {
+        checks.push(Check::well(NAME, format!("none has been open for longer than {}", shown(OPEN_FOR_MAX))));
+    }
+    if !server.sees_everybody {
+        let what = "those of other users cannot be seen: GRANT pg_read_all_stats to this user shows them";
+        checks.push(Check::unknown(NAME, what));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests;

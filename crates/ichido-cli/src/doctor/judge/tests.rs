@@ -1,0 +1,95 @@
+//! What cannot be brought about in a test, judged as if it had been seen.
+
+use ichido_core::time::Timestamp;
+use ichido_store::vitals::OpenTransaction;
+
+use super::*;
+
+fn server() -> Server {
+    let now = Timestamp::from_secs(1_000_000);
+    Server {
+        fsync: true,
+        full_page_writes: true,
+        synchronous_commit: "on".to_owned(),
+        follows: false,
+        connections_max: 100,
+        connections_reserved: 3,
+        nodes: 0,
+        clock: ClockReading { before: now, database: now, after: now },
+        sees_everybody: true,
+        open_transactions: Vec::new(),
+    }
+}
+
+fn findings(server: Server, connections_max: u32) -> Vec<(&'static str, String)> {
+    let seen =
+        Vitals { schema_found: Some(2), schema_known: 2, database: Database::Postgres(Box::new(server)) };
+    let found = vitals(&seen, connections_max);
+    found.into_iter().filter(Check::is_finding).map(|check| (check.name, check.what)).collect()
+}
+
+fn names(server: Server) -> Vec<&'static str> {
+    findings(server, 16).into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_server_that_may_lose_what_it_acknowledged_is_found() {
+    assert_eq!(names(server()), [""; 0]);
+    assert_eq!(names(Server { fsync: false, ..server() }), ["durability"]);
+    assert_eq!(names(Server { full_page_writes: false, fsync: false, ..server() }), ["durability"; 2]);
+    assert_eq!(names(Server { synchronous_commit: "off".to_owned(), ..server() }), ["durability"]);
+    assert_eq!(names(Server { synchronous_commit: "remote_apply".to_owned(), ..server() }), [""; 0]);
+    assert_eq!(names(Server { follows: true, ..server() }), ["durability"]);
+}
+
+#[test]
+fn clocks_that_are_apart_are_found_but_not_a_slow_answer() {
+    let told = |before, database, after| {
+        let at = Timestamp::from_secs;
+        let clock = ClockReading { before: at(before), database: at(database), after: at(after) };
+        findings(Server { clock, ..server() }, 16).into_iter().map(|(_, what)| what).collect::<Vec<_>>()
+    };
+    assert_eq!(told(100, 130, 160), [""; 0], "somewhere in a minute that the answer took");
+    assert_eq!(told(100, 105, 100), [""; 0]);
+    assert_eq!(told(100, 106, 100), ["the database's clock is 6.0 s ahead of this machine's"]);
+    assert_eq!(told(100, 94, 101), ["the database's clock is 6.0 s behind this machine's"]);
+}
+
+#[test]
+fn connections_are_counted_for_all_processes_that_live() {
+    assert_eq!(findings(Server { nodes: 5, ..server() }, 16), []);
+    let found = findings(Server { nodes: 6, ..server() }, 16);
+    let what = "6 processes of 17 connections want 102 at most, and the server has 97 for all";
+    assert_eq!(found, [("connections", what.to_owned())]);
+    assert_eq!(findings(server(), 96), [], "one that does not beat yet");
+    assert_eq!(findings(server(), 97).len(), 1);
+}
+
+#[test]
+fn a_transaction_that_stays_open_is_named_with_how_to_end_it() {
+    let since = Timestamp::from_secs(1_000_000 - 600);
+    let open = OpenTransaction { process: 42, user: "bi".to_owned(), application: "psql".to_owned(), since };
+    let seen = Server { open_transactions: vec![open], ..server() };
+    let found = transactions(&seen);
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].what.starts_with("process 42 of user bi (psql) has had a transaction open for 10 minutes")
+    );
+    let super::super::report::State::Finding { mend } = &found[0].state else { panic!("{found:?}") };
+    assert!(mend.contains("pg_terminate_backend(42)"), "{mend}");
+    // What cannot be seen is neither well nor a finding.
+    let blind = transactions(&Server { sees_everybody: false, ..server() });
+    assert_eq!(
+        blind.iter().map(|check| &check.state).collect::<Vec<_>>(),
+        [&super::super::report::State::Unknown]
+    );
+}
+
+#[test]
+fn a_file_that_others_changed_is_found() {
+    assert!(!file("wal", 2).is_finding() && !file("wal", 3).is_finding());
+    assert!(file("delete", 2).is_finding() && file("wal", 1).is_finding());
+    assert!(
+        schema(Some(1), 2).is_finding() && schema(Some(3), 2).is_finding() && schema(None, 2).is_finding()
+    );
+}
