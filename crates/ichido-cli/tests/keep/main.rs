@@ -17,3 +17,4 @@ mod program;
 mod backup;
 mod doctor;
 mod healthcheck;
+mod packaging;
