@@ -12,6 +12,7 @@ mod admission;
 mod alerts;
 mod answer;
 mod api;
+mod arrivals;
 mod batch;
 mod caller;
 mod cursor;

@@ -32,6 +32,7 @@ use uuid::Uuid;
 
 use super::answer::with_type;
 use super::api::{Api, Known};
+use super::arrivals;
 use super::caller::Caller;
 use super::hops;
 use super::limits::{
@@ -320,6 +321,8 @@ impl Batch<'_> {
                     None => unreachable!("each message that was put in is answered"),
                 },
             };
+            // A line says nothing of its client's tries.
+            arrivals::count(self.known.name.as_str(), &HeaderMap::new(), ended.as_ref());
             self.say(number, ended);
         }
     }

@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use super::answer::json;
 use super::api::Api;
+use super::arrivals;
 use super::caller::Caller;
 use super::hops;
 use super::limits::{INLINE_BYTES_MAX, WAIT_MAX};
@@ -82,8 +83,10 @@ pub(super) async fn accept(
     let known = api.queue(&queue, &caller)?;
     let identity = caller.identity(&known.name, &head.headers)?;
     let wait = wait_of(&head.uri)?;
+    let counted = |problem: &Problem| arrivals::count(&queue, &head.headers, Err(problem));
     let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key)?;
+    let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key);
+    let key = key.inspect_err(counted)?;
     not_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
     let hops = hops::came(&api, &known.name, &head.headers).await?;
@@ -99,16 +102,18 @@ pub(super) async fn accept(
         tries: known.tries,
         schema: known.intake.schema.clone(),
     };
-    let Understood { message, misfit } = understood(offer).await?;
+    let Understood { message, misfit } = understood(offer).await.inspect_err(counted)?;
     let digest = message.digest.to_string();
-    let (id, is_replay) = if let Some(misfit) = misfit {
-        stood(&api, &message, &misfit).await?
+    let stands = if let Some(misfit) = misfit {
+        stood(&api, &message, &misfit).await
     } else {
-        let room = api.admission.enter(&queue)?;
+        let room = api.admission.enter(&queue).inspect_err(counted)?;
         let enqueued = api.store.message_enqueue(message).await;
         drop(room);
-        stands(enqueued.map_err(|error| Problem::of_store(&error))?)?
+        enqueued.map_err(|error| Problem::of_store(&error)).and_then(stands)
     };
+    arrivals::count(&queue, &head.headers, stands.as_ref());
+    let (id, is_replay) = stands?;
     if let Some(span) = span {
         span.end(&queue, id, is_replay);
     }

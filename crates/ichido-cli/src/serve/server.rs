@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::access::Access;
 use super::api::{Api, is_public, router};
+use super::arrivals;
 use super::feed;
 use super::limits::Chosen;
 use super::problem::{Code, Problem};
@@ -130,6 +131,7 @@ impl Drop for UnderWay<'_> {
 /// Says what the server measures, for the metrics page.
 pub(super) fn describe_metrics() {
     metrics::describe_counter!(REQUESTS, "Requests that were answered");
+    arrivals::describe();
     metrics::describe_gauge!(UNDER_WAY, "Requests that are not answered yet");
     metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
     metrics::gauge!(WAITING).set(0.0);

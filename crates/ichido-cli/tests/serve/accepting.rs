@@ -182,3 +182,45 @@ async fn what_is_logged_has_the_hash_of_the_key_alone() {
     assert!(log.contains(&key.log_hash()) && log.contains(answer.one("x-request-id").unwrap()), "{log}");
     assert!(!log.contains("very-secret-key") && !log.contains("4111-1111"), "{log}");
 }
+
+/// SPEC A14: how much has a key, how much had come before, and whose retries those are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_arrives_is_counted_by_what_it_was_and_by_whose_try() {
+    let place = super::program::Place::new(super::program::On::Sqlite).await;
+    let server = place.serve(&[]);
+    let put = |body: &str| Request::put("k-1", body);
+    let batch = "{\"key\":\"k-1\",\"body\":{}}\n{\"key\":\"k-2\",\"body\":{}}\n";
+    for (request, status) in [
+        (put("{}").field("ichido-try", "1; manual"), 201),
+        (put("{}").field("ichido-try", "2; auto"), 201),
+        (put("{}").field("ichido-try", "3; manual"), 201),
+        (put("{\"a\":1}"), 409),
+        (put("{]"), 400),
+        (Request::post("/v1/queues/demo/messages").body("{}"), 400),
+        (Request::put("k-1", "{}").to("/v1/queues/nowhere/messages"), 404),
+        (
+            Request::post("/v1/queues/demo/messages:batch")
+                .field("content-type", "application/x-ndjson")
+                .body(batch),
+            200,
+        ),
+    ] {
+        let answer = server.send(&request).await;
+        assert_eq!(answer.status(), status, "{answer:?}");
+    }
+    let page = server.get("/metrics").await;
+    let page = page.text();
+    for (result, by, count) in [
+        ("new", "first", 2),
+        ("same", "first", 1),
+        ("same", "auto", 1),
+        ("same", "manual", 1),
+        ("conflict", "first", 1),
+        ("refused", "first", 1),
+        ("keyless", "first", 1),
+    ] {
+        let line = format!(r#"ichido_arrivals_total{{queue="demo",result="{result}",try="{by}"}} {count}"#);
+        assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
+    }
+    assert!(!page.contains("nowhere"), "{page}");
+}
