@@ -5,6 +5,7 @@
 
 mod address;
 mod end;
+pub(crate) mod shown;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};

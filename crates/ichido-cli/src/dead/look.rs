@@ -15,10 +15,8 @@ use super::settings::{Settings, failed};
 use super::{bulks, cursor, parse_cursor};
 use crate::exit::Exit;
 use crate::out;
+use crate::reach::shown::{error, error_in_full};
 use crate::table::table;
-
-/// The most of an error's text in a table.
-const ERROR_CHARS_MAX: usize = 60;
 
 pub(super) async fn list(
     settings: &Settings,
@@ -175,24 +173,6 @@ pub(super) async fn bulks(settings: &Settings) -> Result<(), Exit> {
         out::line("nothing was done to many letters at once")
     } else {
         out::say(&table(NAMES, rows.into_iter()))
-    }
-}
-
-/// `BAD_REQUEST: no such symbol`, cut where it is long.
-pub(super) fn error(code: Option<&str>, text: Option<&str>) -> String {
-    let text = text.unwrap_or_default();
-    let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
-    let cut = if cut.len() < text.len() { format!("{cut}…") } else { cut };
-    error_in_full(code, Some(&cut))
-}
-
-/// The same, as long as it is.
-pub(super) fn error_in_full(code: Option<&str>, text: Option<&str>) -> String {
-    let text = text.unwrap_or_default();
-    match (code, text.is_empty()) {
-        (None, _) => text.to_owned(),
-        (Some(code), true) => code.to_owned(),
-        (Some(code), false) => format!("{code}: {text}"),
     }
 }
 

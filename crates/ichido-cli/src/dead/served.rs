@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use super::bulk::Args as BulkArgs;
 use super::filter::Filter;
-use super::look::{error, error_in_full};
 use super::one::{self, Edit, Finding};
 use super::{Command, once_each};
 use crate::body_key;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
+use crate::reach::shown::{Event, LastError, error};
 use crate::reach::{self, Reach, Whom};
 use crate::table::table;
 
@@ -60,12 +60,6 @@ struct Letter {
 }
 
 #[derive(Deserialize)]
-struct LastError {
-    code: String,
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Page {
     letters: Vec<Letter>,
     next: Option<String>,
@@ -88,21 +82,6 @@ struct New {
 #[derive(Deserialize)]
 struct Events {
     events: Vec<Event>,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    at: String,
-    kind: String,
-    from: String,
-    to: String,
-    tries: u32,
-    effect: String,
-    error_code: Option<String>,
-    error_text: Option<String>,
-    status: Option<u16>,
-    receipt: Option<String>,
-    actor: Option<String>,
 }
 
 /// Does as it is told.
@@ -278,14 +257,8 @@ impl Served {
 }
 
 impl Letter {
-    /// What went wrong last, as code and text.
-    fn last_error(&self) -> (Option<&str>, Option<&str>) {
-        self.last_error.as_ref().map_or((None, None), |last| (Some(&*last.code), last.text.as_deref()))
-    }
-
     fn row(self) -> [String; 8] {
-        let (code, text) = self.last_error();
-        let error = error(code, text);
+        let error = self.last_error.as_ref().map(LastError::cut).unwrap_or_default();
         let tries = format!("{}/{}", self.tries, self.tries_allowed);
         let effect = self.effect.replace('_', " ");
         [self.since, self.created_at, self.id.to_string(), self.queue, self.identity, tries, effect, error]
@@ -354,8 +327,7 @@ fn whole(letter: &Letter, message: &Message, events: &[Event]) -> String {
     );
     say("effect", &letter.effect.replace('_', " "));
     say("tries", &format!("{} of {}", letter.tries, letter.tries_allowed));
-    let (code, text) = letter.last_error();
-    say("error", &error_in_full(code, text));
+    say("error", &letter.last_error.as_ref().map(LastError::in_full).unwrap_or_default());
     say("created", &letter.created_at);
     say("since", &letter.since);
     if let Some(until) = &letter.travels_until {

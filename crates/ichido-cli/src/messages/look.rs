@@ -9,11 +9,9 @@ use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::out;
+use crate::reach::shown::{self, Event, LastError};
 use crate::reach::{self, Reach};
 use crate::table::table;
-
-/// The most of an error's text in a table.
-const ERROR_CHARS_MAX: usize = 60;
 
 /// A message as the API shows it, in a list or alone.
 #[derive(Deserialize)]
@@ -43,12 +41,6 @@ pub(super) struct Message {
 }
 
 #[derive(Deserialize)]
-struct LastError {
-    code: String,
-    text: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Outcome {
     at: String,
     status: Option<u16>,
@@ -59,21 +51,6 @@ struct Outcome {
 #[derive(Deserialize)]
 struct Events {
     events: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    at: String,
-    kind: String,
-    from: String,
-    to: String,
-    tries: u32,
-    effect: String,
-    error_code: Option<String>,
-    error_text: Option<String>,
-    status: Option<u16>,
-    receipt: Option<String>,
-    actor: Option<String>,
 }
 
 pub(super) async fn show(reach: &Reach, id: Uuid) -> Result<(), Exit> {
@@ -102,7 +79,7 @@ pub(super) async fn events(reach: &Reach, id: Uuid) -> Result<(), Exit> {
             event.status.map(|status| status.to_string()).unwrap_or_default(),
             event.receipt.unwrap_or_default(),
             event.actor.unwrap_or_default(),
-            cut(event.error_code.as_deref(), event.error_text.as_deref()),
+            shown::error(event.error_code.as_deref(), event.error_text.as_deref()),
         ]);
     }
     let head = ["AT", "STEP", "WHAT", "TRIES", "EFFECT", "STATUS", "RECEIPT", "WHO", "WHY"];
@@ -132,8 +109,8 @@ fn whole(message: &Message) -> String {
     if let Some(next) = &message.next_attempt_at {
         say("next try", next);
     }
-    if let Some(LastError { code, text }) = &message.last_error {
-        say("error", &text.as_ref().map_or_else(|| code.clone(), |text| format!("{code}: {text}")));
+    if let Some(error) = &message.last_error {
+        say("error", &error.in_full());
     }
     if let Some(result) = &message.result {
         say("sent at", &result.at);
@@ -170,17 +147,5 @@ pub(super) fn words(effect: &str) -> String {
 }
 
 pub(super) fn error(message: &Message) -> String {
-    message.last_error.as_ref().map(|error| cut(Some(&error.code), error.text.as_deref())).unwrap_or_default()
-}
-
-/// `BAD_REQUEST: no such symbol`, cut where it is long.
-fn cut(code: Option<&str>, text: Option<&str>) -> String {
-    let text = text.unwrap_or_default();
-    let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
-    let cut = if cut.len() < text.len() { format!("{cut}…") } else { cut };
-    match (code, cut.is_empty()) {
-        (None, _) => cut,
-        (Some(code), true) => code.to_owned(),
-        (Some(code), false) => format!("{code}: {cut}"),
-    }
+    message.last_error.as_ref().map(LastError::cut).unwrap_or_default()
 }
