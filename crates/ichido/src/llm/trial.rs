@@ -1,0 +1,77 @@
+//! What one call to a model came to.
+
+use std::fmt;
+
+use ichido_core::verdict::{Effect, Verdict};
+
+/// What one call came to.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The answer, or what went wrong.
+    pub came: Result<Reply, Trouble>,
+}
+
+/// What a model answered.
+#[derive(Clone)]
+pub struct Reply {
+    /// Its words.
+    pub text: String,
+    /// Why it stopped there.
+    pub ended: Ended,
+    /// The provider's name for this answer, for who asks after it.
+    pub id: Option<String>,
+    /// What it counts as.
+    pub usage: Option<Usage>,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It had said all.
+    Whole,
+    /// It ran out of the tokens that it was given.
+    CutOff,
+    /// It, or a filter before it, would not answer this.
+    Declined,
+}
+
+/// What a call counts as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub input: u64,
+    /// Tokens of the answer.
+    pub output: u64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    /// What it came to, by the table of models.
+    pub verdict: Verdict,
+    /// The status, where an answer came.
+    pub status: Option<u16>,
+    /// The provider's name for the error, such as `ThrottlingException`.
+    pub name: Option<String>,
+    /// What happened, in our own words or the provider's, cut; nothing of the prompt.
+    pub why: String,
+}
+
+impl Trouble {
+    /// Whether the provider may count this call though no answer came of it.
+    pub fn may_be_billed(&self) -> bool {
+        self.verdict.effect == Effect::Unknown
+    }
+}
+
+/// The words stay out of logs (SPEC B8).
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("text_bytes", &self.text.len())
+            .field("ended", &self.ended)
+            .field("id", &self.id)
+            .field("usage", &self.usage)
+            .finish()
+    }
+}
