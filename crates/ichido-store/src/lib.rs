@@ -19,6 +19,7 @@
 pub mod action;
 pub mod alert;
 mod alone;
+pub mod answer;
 pub mod audit;
 pub mod backup;
 mod batch;

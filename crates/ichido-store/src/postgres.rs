@@ -2,6 +2,7 @@
 
 mod actions;
 mod alerts;
+mod answers;
 mod audit;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
@@ -187,6 +188,7 @@ fn migrator() -> Migrator {
     let mut migrator = Migrator::with_migrations(vec![
         migration(1, "begin", include_str!("../migrations/postgres/1_begin.sql")),
         migration(2, "alerts", include_str!("../migrations/postgres/2_alerts.sql")),
+        migration(3, "answers", include_str!("../migrations/postgres/3_answers.sql")),
     ]);
     migrator.dangerous_set_table_name("ichido.migrations");
     migrator.create_schema("ichido");

@@ -6,6 +6,7 @@
 
 mod actions;
 mod alerts;
+mod answers;
 mod audit;
 mod enqueue;
 mod group;
@@ -282,6 +283,7 @@ fn migrator() -> Migrator {
     let mut migrator = Migrator::with_migrations(vec![
         migration(1, "begin", include_str!("../migrations/sqlite/1_begin.sql")),
         migration(2, "alerts", include_str!("../migrations/sqlite/2_alerts.sql")),
+        migration(3, "answers", include_str!("../migrations/sqlite/3_answers.sql")),
     ]);
     migrator.dangerous_set_table_name("ichido_migrations");
     migrator

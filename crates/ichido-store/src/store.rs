@@ -2,6 +2,7 @@
 
 mod actions;
 mod alerts;
+mod answers;
 mod audit;
 mod keys;
 mod letters;

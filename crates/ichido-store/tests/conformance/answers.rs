@@ -1,0 +1,128 @@
+//! What models answered is kept, and what may have been billed for nothing is known (SPEC B7, B12).
+
+use std::time::Duration;
+
+use ichido_store::Store;
+use ichido_store::answer::{Asking, QuestionId, limits};
+use ichido_store::error::StoreError;
+use uuid::Uuid;
+
+use crate::both_databases;
+use crate::fixture::Fixture;
+
+const LEASE: Duration = Duration::from_secs(10);
+
+fn question(number: u8) -> QuestionId {
+    QuestionId::from_bytes([number; 32])
+}
+
+async fn ask(store: &Store, number: u8, holder: Uuid) -> Asking {
+    store.answer_ask(question(number), "articles", holder, LEASE).await.unwrap()
+}
+
+both_databases! {
+    #[test]
+    async fn an_answer_is_kept_and_comes_back_to_whoever_asks(fixture: Fixture) {
+        let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
+        assert_eq!(store.answer_find(&[question(1)]).await.unwrap(), []);
+        assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
+        let kept = store.answer_keep(question(1), b"a \0 cat").await.unwrap();
+        store.skew_by(Duration::from_hours(24 * 366));
+        let Asking::Answered(answer) = ask(store, 1, bob).await else { panic!("it is answered") };
+        assert_eq!((answer.bytes.as_slice(), answer.lost), (&b"a \0 cat"[..], 0));
+        assert_eq!(kept, Some(answer.clone()));
+        assert_eq!(store.answer_keep(question(3), b"nobody asked").await.unwrap(), None);
+        let found = store.answer_find(&[question(2), question(1)]).await.unwrap();
+        assert_eq!(found.len(), 1, "of what was never asked nothing is known");
+        assert_eq!(found[0].answer, Some(answer));
+    }
+
+    #[test]
+    async fn of_two_runs_one_asks_at_a_time(fixture: Fixture) {
+        let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
+        assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
+        assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }));
+        assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 }, "it is hers already");
+        store.answer_fail(question(1), bob, true).await.unwrap();
+        assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }), "he cannot give up what is hers");
+        store.answer_fail(question(1), ann, false).await.unwrap();
+        assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 0 }, "nothing was lost");
+    }
+
+    #[test]
+    async fn ten_runs_at_once_ask_once(fixture: Fixture) {
+        let runs: Vec<_> = (0..10)
+            .map(|_| {
+                let store = fixture.store.clone();
+                tokio::spawn(async move { ask(&store, 1, Uuid::now_v7()).await })
+            })
+            .collect();
+        let mut ours = 0;
+        for run in runs {
+            ours += u32::from(matches!(run.await.unwrap(), Asking::Ours { .. }));
+        }
+        assert_eq!(ours, 1);
+    }
+
+    #[test]
+    async fn a_call_whose_run_died_is_lost_and_counted(fixture: Fixture) {
+        let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
+        ask(store, 1, ann).await;
+        store.skew_by(LEASE / 2);
+        store.answer_renew(ann, LEASE).await.unwrap();
+        store.skew_by(LEASE / 2 + Duration::from_secs(1));
+        assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }), "she was heard of");
+        store.skew_by(LEASE);
+        assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 1 });
+        // A call whose outcome its own run does not know is one more.
+        store.answer_fail(question(1), bob, true).await.unwrap();
+        assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 2 });
+        store.answer_keep(question(1), b"yes").await.unwrap();
+        assert_eq!(store.answer_find(&[question(1)]).await.unwrap()[0].answer.as_ref().unwrap().lost, 2);
+    }
+
+    #[test]
+    async fn the_first_answer_stands(fixture: Fixture) {
+        let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
+        ask(store, 1, ann).await;
+        store.skew_by(LEASE);
+        ask(store, 1, bob).await;
+        // She was only slow, and is heard of after all.
+        assert_eq!(store.answer_keep(question(1), b"hers").await.unwrap().unwrap().bytes, b"hers");
+        let stands = store.answer_keep(question(1), b"his").await.unwrap().unwrap();
+        assert_eq!(stands.bytes, b"hers");
+        store.answer_fail(question(1), bob, true).await.unwrap();
+        assert_eq!(store.answer_find(&[question(1)]).await.unwrap()[0].lost, 1, "an answer loses nothing");
+    }
+
+    #[test]
+    async fn answers_are_forgotten_by_their_topic_and_not_while_somebody_asks(fixture: Fixture) {
+        let (store, ann) = (&fixture.store, Uuid::now_v7());
+        for number in 1..=3 {
+            ask(store, number, ann).await;
+        }
+        store.answer_keep(question(1), b"yes").await.unwrap();
+        store.answer_ask(question(9), "mails", ann, LEASE).await.unwrap();
+        store.answer_keep(question(9), b"yes").await.unwrap();
+        store.answer_fail(question(2), ann, true).await.unwrap();
+        assert_eq!(store.answer_forget("articles", 1).await.unwrap(), 1, "a bounded step");
+        assert_eq!(store.answer_forget("articles", 10).await.unwrap(), 1, "but for the third");
+        assert!(store.answer_find(&[question(9)]).await.unwrap()[0].answer.is_some());
+        assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 }, "as if it had never been asked");
+        store.skew_by(LEASE);
+        assert_eq!(store.answer_forget("articles", 10).await.unwrap(), 2);
+    }
+
+    #[test]
+    async fn an_answer_that_is_too_long_is_refused(fixture: Fixture) {
+        let (store, ann) = (&fixture.store, Uuid::now_v7());
+        ask(store, 1, ann).await;
+        let long = vec![b'x'; limits::ANSWER_BYTES_MAX + 1];
+        let refused = store.answer_keep(question(1), &long).await;
+        assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+        let nameless = store.answer_ask(question(2), "", ann, LEASE).await;
+        assert!(matches!(nameless, Err(StoreError::Empty { .. })), "{nameless:?}");
+        let many = vec![question(1); limits::FIND_MAX + 1];
+        assert!(store.answer_find(&many).await.is_err());
+    }
+}
