@@ -5,10 +5,13 @@
 //! [`ichido_core`], the memory is [`ichido_store`]'s.
 //!
 //! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers what the outbox holds
-//! (feature `worker`). What it could not deliver is a person's: `letters`. `llm` asks language models (feature `llm`).
+//! (feature `worker`). What it could not deliver is a person's: `letters`. `llm` asks
+//! language models, and `judge` many questions at a time (feature `llm`).
 
 #[cfg(feature = "worker")]
 pub mod destination;
+#[cfg(feature = "llm")]
+pub mod judge;
 #[cfg(feature = "worker")]
 pub mod letters;
 #[cfg(feature = "llm")]

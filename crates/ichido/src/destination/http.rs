@@ -26,7 +26,7 @@
 //! Start at [`HttpSettings`].
 
 mod address;
-mod clock;
+pub(crate) mod clock;
 mod exchange;
 mod peer;
 mod pool;

@@ -11,34 +11,51 @@ use super::node::lock;
 
 /// When the store was asked, by our own clock, and by how much a test had moved the clocks.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
-    pub(super) at: Duration,
+pub(crate) struct Asked {
+    pub(crate) at: Duration,
     skew: Duration,
 }
 
-pub(super) struct Clock {
-    store: Store,
+pub(crate) struct Clock {
+    /// Whose clock it follows; without one it is a clock of its own.
+    store: Option<Store>,
     since: Instant,
     /// What the store said, and when it was asked.
     heard: Mutex<(Duration, Timestamp)>,
 }
 
 impl Clock {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store, since: Instant::now(), heard: Mutex::new((Duration::ZERO, Timestamp::EPOCH)) }
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            store: Some(store),
+            since: Instant::now(),
+            heard: Mutex::new((Duration::ZERO, Timestamp::EPOCH)),
+        }
+    }
+
+    /// One that follows nobody's. Its moments compare with each other alone.
+    #[cfg(feature = "llm")]
+    pub(crate) fn alone() -> Self {
+        // Not the beginning of time, which stands for what never happened.
+        const BEGINS: Timestamp = Timestamp::from_secs(1_000_000_000);
+        Self { store: None, since: Instant::now(), heard: Mutex::new((Duration::ZERO, BEGINS)) }
+    }
+
+    fn skewed_by(&self) -> Duration {
+        self.store.as_ref().map_or(Duration::ZERO, Store::skewed_by)
     }
 
     /// Our own. A test that moves the store's clock moves this one with it.
-    pub(super) fn own(&self) -> Duration {
-        self.since.elapsed() + self.store.skewed_by()
+    pub(crate) fn own(&self) -> Duration {
+        self.since.elapsed() + self.skewed_by()
     }
 
     /// The store was asked at this moment of our own clock, and said so.
     ///
     /// A clock that was moved meanwhile is not believed: nobody can tell whether the answer knows of the move, and counting it twice
     /// would put every moment into the future. What was heard before stands; `false` says so.
-    pub(super) fn hear(&self, asked: Asked, told: Timestamp) -> bool {
-        let is_sure = self.store.skewed_by() == asked.skew;
+    pub(crate) fn hear(&self, asked: Asked, told: Timestamp) -> bool {
+        let is_sure = self.skewed_by() == asked.skew;
         if is_sure {
             *lock(&self.heard) = (asked.at, told);
         }
@@ -46,13 +63,13 @@ impl Clock {
     }
 
     /// Now, for a question to the store.
-    pub(super) fn ask(&self) -> Asked {
-        let skew = self.store.skewed_by();
+    pub(crate) fn ask(&self) -> Asked {
+        let skew = self.skewed_by();
         Asked { at: self.since.elapsed() + skew, skew }
     }
 
     /// The store's, later by no more than its last answer took to come.
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let (asked_at, told) = *lock(&self.heard);
         told.plus(self.own().saturating_sub(asked_at))
     }

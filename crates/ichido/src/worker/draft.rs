@@ -19,7 +19,7 @@ use super::claim::Claims;
 use super::clock::Clock;
 use super::meter::{self, Meters};
 use super::node::{Aim, Node, Served};
-use super::pacer::Pacer;
+use super::pacer::{Home, Pacer};
 use super::running::Running;
 use super::settings::{Queue, Target, limits};
 use super::stop::Stop;
@@ -170,7 +170,7 @@ impl Worker {
         Arc::new(Aim {
             promise: target.destination.promise(),
             destination: target.destination.clone(),
-            pacer: Pacer::new(target.name.clone(), target.pace, store, Arc::clone(clock)),
+            pacer: Pacer::new(target.name.clone(), target.pace, Home::Shared(store), Arc::clone(clock)),
             places,
             interval: target.interval,
         })

@@ -4,20 +4,23 @@
 //! destination is paused or down; and where there is a limit, every call has a slot that no other node has. A call that was
 //! refused is in the row before its message is settled.
 
+mod home;
 mod row;
 mod shared;
 mod standing;
 
+pub(crate) use home::Home;
 pub use shared::{Paces, SharedRate};
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[cfg(feature = "llm")]
+use ichido_core::pace::Opening;
 use ichido_core::pace::{Circuit, Grant, Hold, Pace, Settings};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{PaceReport, Verdict};
-use ichido_store::Store;
 use ichido_store::error::StoreError;
 use tokio::sync::oneshot;
 
@@ -27,16 +30,16 @@ use row::Row;
 use standing::Told;
 
 /// How long what was read of the row is believed while calls are made, and how long successes wait to be reported.
-pub(super) const FRESH_FOR: Duration = Duration::from_secs(1);
+pub(crate) const FRESH_FOR: Duration = Duration::from_secs(1);
 /// How often a change is made again when other nodes are quicker.
 const ROUNDS_MAX: usize = 16;
 /// The most refusals and failures that wait to be reported; what is beyond says nothing new.
 const WAITING_MAX: usize = 1_000;
 
-pub(super) struct Pacer {
+pub(crate) struct Pacer {
     name: String,
     settings: Settings,
-    store: Store,
+    home: Home,
     clock: Arc<Clock>,
     /// The row as it was last read or written, and when.
     known: Mutex<(Row, Option<Duration>)>,
@@ -57,7 +60,7 @@ struct Heard {
 
 /// For what a call is made: what it tells of the destination when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     /// For a message of which no try has failed.
     Fresh,
     /// For one that has failed before, and may be bad itself (SPEC E2).
@@ -72,7 +75,7 @@ struct Wanting {
 
 /// Whether a call may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(crate) enum Slot {
     /// At this moment, and not sooner.
     At(Timestamp),
     /// Not before this moment.
@@ -80,12 +83,12 @@ pub(super) enum Slot {
 }
 
 impl Pacer {
-    pub(super) fn new(name: String, settings: Settings, store: Store, clock: Arc<Clock>) -> Self {
+    pub(crate) fn new(name: String, settings: Settings, home: Home, clock: Arc<Clock>) -> Self {
         Self {
             told: Told::nothing(&name),
             name,
             settings,
-            store,
+            home,
             clock,
             known: Mutex::new((Row::NEW, None)),
             heard: Mutex::default(),
@@ -95,7 +98,7 @@ impl Pacer {
     }
 
     /// A moment for one call.
-    pub(super) async fn slot(&self, caller: Caller) -> Slot {
+    pub(crate) async fn slot(&self, caller: Caller) -> Slot {
         if let Some(slot) = self.free() {
             return slot;
         }
@@ -121,13 +124,20 @@ impl Pacer {
     }
 
     /// Why nothing may be sent at this moment, and until when, as far as is known here.
-    pub(super) fn stopped(&self) -> Option<(Timestamp, Hold)> {
+    pub(crate) fn stopped(&self) -> Option<(Timestamp, Hold)> {
         let row = lock(&self.known).0;
         row.pace.stopped(&row.settings(&self.settings), self.clock.now())
     }
 
+    /// When it can take a call, as one of several that could.
+    #[cfg(feature = "llm")]
+    pub(crate) fn opening(&self) -> Opening {
+        let row = lock(&self.known).0;
+        row.pace.opening(&row.settings(&self.settings), self.clock.now())
+    }
+
     /// How many messages are worth claiming, of so many: what the pace lets through in about a second.
-    pub(super) fn room(&self, count: NonZeroU32) -> NonZeroU32 {
+    pub(crate) fn room(&self, count: NonZeroU32) -> NonZeroU32 {
         let row = lock(&self.known).0;
         let Some(limit) = row.pace.rate.limit(&row.settings(&self.settings)) else { return count };
         #[expect(
@@ -141,7 +151,7 @@ impl Pacer {
 
     /// What a call told of the destination; a refusal or a failure is in the row when this returns, if the store could be
     /// reached.
-    pub(super) async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
+    pub(crate) async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
         {
             let heard = &mut *lock(&self.heard);
             match verdict.tells_pace() {
@@ -164,7 +174,7 @@ impl Pacer {
     }
 
     /// Reads the row, unless somebody did since then, by our own clock.
-    pub(super) async fn refresh(&self, since: Duration) {
+    pub(crate) async fn refresh(&self, since: Duration) {
         let _turn = self.turn.lock().await;
         if lock(&self.known).1.is_some_and(|read| since <= read) {
             return;
@@ -179,12 +189,12 @@ impl Pacer {
     }
 
     /// Tells people how the destination stands, as far as is known here.
-    pub(super) fn tell(&self) {
+    pub(crate) fn tell(&self) {
         self.told.tell(&self.name, &self.settings, || (lock(&self.known).0, self.clock.now()));
     }
 
     /// Writes what was heard.
-    pub(super) async fn report(&self) {
+    pub(crate) async fn report(&self) {
         let _turn = self.turn.lock().await;
         if lock(&self.heard).is_empty() {
             return;
@@ -284,7 +294,7 @@ impl Pacer {
         }
         let next = Row { pace, ..row };
         let asked_at = self.clock.own();
-        if !self.store.pace_write(&self.name, row.version, &next.to_bytes()).await? {
+        if !self.home.write(&self.name, next).await? {
             return Ok(None);
         }
         *lock(&self.known) = (Row { version: row.version + 1, ..next }, Some(asked_at));
@@ -294,7 +304,7 @@ impl Pacer {
 
     async fn read(&self) -> Result<Row, StoreError> {
         let asked_at = self.clock.own();
-        let row = Row::read(&self.store, &self.name).await?;
+        let row = self.home.read(&self.name).await?;
         *lock(&self.known) = (row, Some(asked_at));
         self.tell();
         Ok(row)

@@ -7,6 +7,6 @@ use ichido_core::time::Timestamp;
     clippy::disallowed_methods,
     reason = "this is the shell: the receiver compares with the time of the day"
 )]
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from(std::time::SystemTime::now())
 }

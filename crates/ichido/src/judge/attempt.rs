@@ -1,0 +1,267 @@
+//! One call for one question, from its place to what is kept of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::plan::may_start;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Answer, Echo, ErrorCode, NetworkFault, Seen, Table, Verdict};
+use ichido_store::answer::{Asking, QuestionId};
+use ichido_store::error::StoreError;
+use serde_json::Value;
+
+use super::counts::Counting;
+use super::memory::Memory;
+use super::next::{Failures, Then};
+use super::outcome::{Settled, Why};
+use super::settings::Settings;
+use super::stop::{Stage, Stop};
+use super::ways::{Way, Ways};
+use crate::llm::{Ended, Model, Prompt, Reply, Trial, Trouble};
+use crate::worker::clock::Clock;
+
+/// A model that does not end its call in its own time is given up on after this much more.
+const LATE_MAX: Duration = Duration::from_secs(1);
+/// How soon a question that another run asks is looked at again.
+const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What all calls of a judge have in common.
+pub(super) struct Asker {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) settings: Settings,
+    pub(super) memory: Memory,
+    pub(super) ways: Ways,
+    pub(super) clock: Arc<Clock>,
+    pub(super) counting: Counting,
+}
+
+/// One try of one question.
+pub(super) struct Turn {
+    pub(super) id: QuestionId,
+    pub(super) prompt: Arc<Prompt>,
+    pub(super) failures: Failures,
+    /// Calls that were lost before, as far as is known and counted.
+    pub(super) lost: u32,
+    /// Whether it has just taken its place for the first time.
+    pub(super) is_new: bool,
+    /// Whether an answer of the form can be read.
+    pub(super) fits: fn(&Value) -> bool,
+}
+
+/// When a run must end.
+#[derive(Clone)]
+pub(super) struct Bounds {
+    /// By our own clock.
+    pub(super) deadline: Option<Duration>,
+    pub(super) stop: Stop,
+}
+
+/// What a turn came to.
+pub(super) enum Came {
+    Answered(Settled),
+    Again { wait: Duration, failures: Failures, lost: u32 },
+    Never(Why),
+}
+
+/// A call is under way for as long as this lives.
+struct UnderWay<'a>(&'a Counting);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.ended();
+    }
+}
+
+impl Bounds {
+    /// Waits until the time is over, or for ever.
+    pub(super) async fn over(&self, clock: &Clock) {
+        match self.deadline {
+            Some(deadline) => tokio::time::sleep(deadline.saturating_sub(clock.own())).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether a call that takes so long would still be answered in time.
+    fn leaves(&self, clock: &Clock, needs: Duration) -> bool {
+        let moment = |own| Timestamp::EPOCH.plus(own);
+        self.deadline.is_none_or(|deadline| may_start(moment(clock.own()), moment(deadline), needs))
+    }
+}
+
+impl Asker {
+    /// Waits for its moment, makes one call, and keeps what came of it.
+    pub(super) async fn turn(&self, turn: &Turn, bounds: &Bounds) -> Result<Came, StoreError> {
+        let way = tokio::select! {
+            biased;
+            () = bounds.over(&self.clock) => return Ok(Came::Never(Why::Deadline)),
+            () = bounds.stop.reached(Stage::Finishing) => return Ok(Came::Never(Why::Stopped)),
+            way = self.moment(turn) => way,
+        };
+        let latency = self.counting.counts().latency().unwrap_or_default();
+        if !bounds.leaves(&self.clock, latency) {
+            return Ok(Came::Never(Why::Deadline));
+        }
+        match self.memory.ask(turn.id).await? {
+            Asking::Answered(answer) => Ok(Came::Answered(Settled { answer, was_known: true })),
+            Asking::Theirs { .. } => {
+                let (failures, lost) = (turn.failures, turn.lost);
+                Ok(Came::Again { wait: THEIRS_AGAIN_AFTER, failures, lost })
+            }
+            Asking::Ours { lost } => {
+                // Another run's, which did not live to count it.
+                self.counting.lost(lost.saturating_sub(turn.lost));
+                self.call(turn, &way, bounds, lost.max(turn.lost)).await
+            }
+        }
+    }
+
+    /// The breath before a first call, and then a slot (SPEC B4).
+    async fn moment(&self, turn: &Turn) -> Way {
+        if turn.is_new {
+            tokio::time::sleep(self.settings.interval).await;
+        }
+        self.ways.open(turn.failures.is_fresh(), fastrand::f64).await
+    }
+
+    async fn call(&self, turn: &Turn, way: &Way, bounds: &Bounds, lost: u32) -> Result<Came, StoreError> {
+        self.counting.call(turn.failures.is_fresh());
+        let began = self.clock.own();
+        let under_way = UnderWay(&self.counting);
+        let late = self.model.time_out().saturating_add(LATE_MAX);
+        let asked = tokio::time::timeout(late, self.model.ask(way.endpoint, &turn.prompt));
+        let trial = tokio::select! {
+            biased;
+            trial = asked => Ok(trial.unwrap_or_else(|_| too_late())),
+            () = bounds.over(&self.clock) => Err(Why::Deadline),
+            () = bounds.stop.reached(Stage::AtOnce) => Err(Why::Stopped),
+        };
+        drop(under_way);
+        match trial {
+            Ok(Trial { came: Ok(reply), .. }) => {
+                self.ways.hear(way, &success()).await;
+                self.counting.replied(self.clock.own().saturating_sub(began), reply.usage);
+                self.replied(turn, &reply, lost).await
+            }
+            Ok(Trial { came: Err(trouble), .. }) => self.troubled(turn, way, &trouble, lost).await,
+            Err(why) => {
+                self.failed(turn, true).await?;
+                Ok(Came::Never(why))
+            }
+        }
+    }
+
+    async fn replied(&self, turn: &Turn, reply: &Reply, lost: u32) -> Result<Came, StoreError> {
+        match read(turn, reply) {
+            Ok((value, was_mended)) => {
+                let answer = self.memory.keep(turn.id, value.to_string().into_bytes(), lost).await?;
+                self.counting.answered(was_mended);
+                Ok(Came::Answered(Settled { answer, was_known: false }))
+            }
+            Err(why) => {
+                self.failed(turn, false).await?;
+                self.counting.unusable();
+                let then = match reply.ended {
+                    // It would say so again.
+                    Ended::Declined => Then::Never(Why::Unusable { why: Arc::from(why) }),
+                    Ended::Whole | Ended::CutOff => {
+                        turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
+                    }
+                };
+                Ok(came(then, lost))
+            }
+        }
+    }
+
+    async fn troubled(
+        &self,
+        turn: &Turn,
+        way: &Way,
+        trouble: &Trouble,
+        lost: u32,
+    ) -> Result<Came, StoreError> {
+        self.ways.hear(way, &trouble.verdict).await;
+        let is_lost = trouble.may_be_billed();
+        self.failed(turn, is_lost).await?;
+        if trouble.verdict.code == Some(ErrorCode::RateLimited) {
+            self.counting.throttled();
+        }
+        // Of several endpoints it is the one that asked which is left alone; another may take the item sooner.
+        let hint = trouble.verdict.hint.filter(|_| self.model.endpoints().len() == 1);
+        let then = turn.failures.after_trouble(&self.settings, trouble, hint, fastrand::f64());
+        self.tell(way, trouble, &then);
+        Ok(came(then, lost.saturating_add(u32::from(is_lost))))
+    }
+
+    /// No answer came of a call.
+    async fn failed(&self, turn: &Turn, is_lost: bool) -> Result<(), StoreError> {
+        self.counting.lost(u32::from(is_lost));
+        self.memory.fail(turn.id, is_lost).await
+    }
+
+    /// What a person needs of a call that failed: facts of the limit, and nothing that was said (SPEC B8).
+    fn tell(&self, way: &Way, trouble: &Trouble, then: &Then) {
+        let endpoint = self.model.endpoints().get(way.endpoint).map(String::as_str);
+        let code = trouble.verdict.code.map(ErrorCode::as_str);
+        let (status, name, hint) = (trouble.status, trouble.name.as_deref(), trouble.verdict.hint);
+        match then {
+            Then::Again { wait, failures } => tracing::info!(
+                model = self.model.name(),
+                endpoint,
+                code,
+                status,
+                name,
+                ?hint,
+                ?wait,
+                failures = failures.calls,
+                "a call to a model came to nothing and is made again"
+            ),
+            Then::Never(_) => tracing::warn!(
+                model = self.model.name(),
+                endpoint,
+                code,
+                status,
+                name,
+                "a call to a model came to nothing and is not made again"
+            ),
+        }
+    }
+}
+
+fn came(then: Then, lost: u32) -> Came {
+    match then {
+        Then::Again { wait, failures } => Came::Again { wait, failures, lost },
+        Then::Never(why) => Came::Never(why),
+    }
+}
+
+/// What was asked for, out of a model's words; the error shows nothing of them.
+fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
+    match reply.ended {
+        Ended::CutOff => return Err("the answer was cut off; allow it more tokens".to_owned()),
+        Ended::Declined => return Err("the model declined to answer".to_owned()),
+        Ended::Whole => (),
+    }
+    let Some(form) = &turn.prompt.form else {
+        return Err("nothing says what an answer looks like".to_owned());
+    };
+    let read = form.read(&reply.text).map_err(|unusable| unusable.to_string())?;
+    if (turn.fits)(&read.value) {
+        return Ok((read.value, read.was_mended));
+    }
+    Err("the answer is of the form that was asked for, and still cannot be read".to_owned())
+}
+
+fn judge(seen: Seen<'_>) -> Verdict {
+    // No date is in it.
+    Table::llm().judge(&seen, Timestamp::EPOCH)
+}
+
+fn success() -> Verdict {
+    judge(Seen::Answer(Answer { status: 200, headers: &[], body: b"", echo: Echo::Absent }))
+}
+
+fn too_late() -> Trial {
+    let verdict = judge(Seen::Network(NetworkFault::Timeout));
+    let why = "no answer came in time".to_owned();
+    Trial { came: Err(Trouble { verdict, status: None, name: None, why }) }
+}

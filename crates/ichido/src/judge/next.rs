@@ -1,0 +1,75 @@
+//! What follows a call that came to nothing (SPEC B1 to B3, B6).
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::retry::Safety;
+use ichido_core::verdict::{Effect, ErrorCode, Next};
+
+use super::{Settings, Why};
+use crate::llm::Trouble;
+
+/// How often an item has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Failures {
+    /// Calls without an answer.
+    pub(super) calls: u32,
+    /// Answers that were not what was asked for: a budget of their own.
+    pub(super) answers: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Once more, after this.
+    Again { wait: Duration, failures: Failures },
+    /// Never.
+    Never(Why),
+}
+
+impl Failures {
+    /// Whether no call of the item has failed yet.
+    pub(super) fn is_fresh(self) -> bool {
+        self == Self::default()
+    }
+
+    /// No answer came. `hint` is how long the item itself has to wait for what the server said, and `dice` uniform in [0, 1).
+    pub(super) fn after_trouble(
+        self,
+        settings: &Settings,
+        trouble: &Trouble,
+        hint: Option<Duration>,
+        dice: f64,
+    ) -> Then {
+        let code = trouble.verdict.code.unwrap_or(ErrorCode::Unknown);
+        let why = Arc::from(trouble.why.as_str());
+        // Calls to a model are repeatable: that an earlier one is in doubt does not matter.
+        match trouble.verdict.next(Safety::Repeatable, Effect::NotDone) {
+            Next::Retry => self.once_more(settings, hint, dice, Why::Spent { code, why }),
+            Next::RetryAnswer => self.after_unusable(settings, &trouble.why, dice),
+            // A success is no trouble; whoever says so is not understood.
+            Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
+                Then::Never(Why::Refused { code, why })
+            }
+        }
+    }
+
+    /// An answer came, and is not what was asked for.
+    pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> Then {
+        let failures = Self { answers: self.answers.saturating_add(1), ..self };
+        if settings.answer_retries < failures.answers {
+            return Then::Never(Why::Unusable { why: Arc::from(why) });
+        }
+        let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
+        Then::Again { wait: settings.retry.wait(failure, dice, None), failures }
+    }
+
+    fn once_more(self, settings: &Settings, hint: Option<Duration>, dice: f64, spent: Why) -> Then {
+        let failures = Self { calls: self.calls.saturating_add(1), ..self };
+        let failure = NonZeroU32::new(failures.calls).unwrap_or(NonZeroU32::MIN);
+        if !settings.retry.may_try_again(failures.calls) {
+            return Then::Never(spent);
+        }
+        Then::Again { wait: settings.retry.wait(failure, dice, hint), failures }
+    }
+}
