@@ -1,0 +1,96 @@
+//! What the model says.
+//!
+//! Guarantee: the same item is always judged alike, and each kind of damage is the damage it is named for: what is
+//! cut off is no JSON, what has prose or a fence around it holds the whole text.
+
+use serde_json::json;
+
+use crate::script::Shape;
+
+const LABELS: [&str; 4] = ["ACT_NOW", "THINK", "FYI", "IGNORE"];
+
+/// The model's answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) stop: Stop,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    End,
+    /// No more tokens.
+    Length,
+    /// The provider's filter.
+    Filtered,
+}
+
+impl Answer {
+    /// The whole text.
+    pub(crate) fn whole(text: String) -> Self {
+        Self { text, stop: Stop::End }
+    }
+
+    /// The text as it comes out.
+    pub(crate) fn shaped(text: &str, shape: Shape) -> Self {
+        let whole = |text: String| Self::whole(text);
+        match shape {
+            Shape::Whole => whole(text.to_owned()),
+            Shape::CutOff => {
+                let half = text.chars().count() / 2;
+                Self { text: text.chars().take(half).collect(), stop: Stop::Length }
+            }
+            Shape::Prose => {
+                whole(format!("Here is the judgement you asked for:\n\n{text}\n\nI hope this helps!"))
+            }
+            Shape::Fence => whole(format!("```json\n{text}\n```")),
+            Shape::SchemaMiss => whole(json!({ "unasked": true }).to_string()),
+            Shape::Filtered => Self { text: String::new(), stop: Stop::Filtered },
+        }
+    }
+}
+
+/// The judgement of an item.
+pub(crate) fn judgement(item: &str) -> String {
+    let hash = hash(item);
+    let label = LABELS[usize::from(hash.to_le_bytes()[0]) % LABELS.len()];
+    let confidence = f64::from(hash.to_le_bytes()[1] % 101) / 100.0;
+    json!({ "label": label, "confidence": confidence, "reason": format!("item {item} seems so") }).to_string()
+}
+
+/// FNV-1a: the same in every release of Rust, which the hasher of the standard library need not be.
+fn hash(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn an_item_is_always_judged_alike_and_items_differ() {
+        assert_eq!(judgement("a"), judgement("a"));
+        let labels: std::collections::BTreeSet<String> = (0..100)
+            .map(|item| serde_json::from_str::<Value>(&judgement(&item.to_string())).unwrap())
+            .inspect(|judged| assert!((0.0..=1.0).contains(&judged["confidence"].as_f64().unwrap())))
+            .map(|judged| judged["label"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(labels, LABELS.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn what_is_cut_off_is_no_json_and_what_is_wrapped_holds_it() {
+        let text = judgement("a");
+        let cut = Answer::shaped(&text, Shape::CutOff);
+        assert!(serde_json::from_str::<Value>(&cut.text).is_err() && text.starts_with(&cut.text));
+        assert_eq!(cut.stop, Stop::Length);
+        for shape in [Shape::Prose, Shape::Fence] {
+            let wrapped = Answer::shaped(&text, shape).text;
+            assert!(serde_json::from_str::<Value>(&wrapped).is_err() && wrapped.contains(&text));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Messages of Anthropic.
+
+mod read;
+mod reply;
+
+pub(crate) use read::read;
+pub(crate) use reply::{answer, counters, fail, refuse};

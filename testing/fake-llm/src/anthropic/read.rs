@@ -1,0 +1,160 @@
+//! Reading a request for a message.
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use crate::ask::Ask;
+use crate::schema::{self, Subset};
+use crate::seen::AskedJson;
+use crate::wire::{Object, Read, Wrong, fault, header, json};
+
+const MEMBERS: [&str; 18] = [
+    "model",
+    "messages",
+    "max_tokens",
+    "cache_control",
+    "container",
+    "inference_geo",
+    "metadata",
+    "output_config",
+    "service_tier",
+    "stop_sequences",
+    "stream",
+    "system",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_p",
+];
+const VERSIONS: [&str; 2] = ["2023-06-01", "2023-01-01"];
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+const BLOCKS: [&str; 6] = ["text", "image", "document", "search_result", "tool_use", "tool_result"];
+
+/// Reads a request as strictly as the provider.
+pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
+    if headers.get("x-api-key").is_none_or(http::HeaderValue::is_empty) {
+        return fault(Wrong::Caller, "x-api-key", "the header is missing or empty");
+    }
+    let version = header(headers, "anthropic-version")?;
+    if !VERSIONS.contains(&version) {
+        return fault(Wrong::Value, "anthropic-version", format!("`{version}` is not a version"));
+    }
+    let body = json(headers, body)?;
+    let body = Object::read(&body, "", &MEMBERS)?;
+    let mut ask = Ask { model: body.text("model")?.to_owned(), ..Ask::default() };
+    body.must("max_tokens")?;
+    ask.tokens_max = body.whole_may("max_tokens", 1)?;
+    settings(&body)?;
+    messages(&body, &mut ask)?;
+    ask.asked_json = output_format(&body)?;
+    if let Some((name, schema)) = forced_tool(&body)? {
+        ask.asked_json = Some(AskedJson { by: "tools".to_owned(), schema: Some(schema) });
+        ask.tool = Some(name);
+    }
+    Ok(ask)
+}
+
+fn settings(body: &Object) -> Read<()> {
+    body.number_may("temperature", 0.0..=1.0)?;
+    body.number_may("top_p", 0.0..=1.0)?;
+    body.whole_may("top_k", 0)?;
+    body.texts_may("stop_sequences")?;
+    body.choice_may("service_tier", &["auto", "standard_only"])?;
+    body.object_may("metadata", &["user_id"])?;
+    if body.flag_may("stream")? == Some(true) {
+        return fault(Wrong::Value, "stream", "streams are not spoken here");
+    }
+    Ok(())
+}
+
+fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
+    match body.may("system") {
+        Some(Value::String(text)) => ask.chars_besides += text.chars().count(),
+        Some(_) => blocks(body, "system", &["text"], |text| ask.chars_besides += text.chars().count())?,
+        None => (),
+    }
+    for (index, message) in body.list("messages")?.iter().enumerate() {
+        let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
+        let role = message.choice("role", &["user", "assistant"])?;
+        if index == 0 && role != "user" {
+            return fault(Wrong::Value, message.place("role"), "the first message must be the user's");
+        }
+        let mut say = |text: &str| match role {
+            "user" => ask.said(text),
+            _ => ask.chars_besides += text.chars().count(),
+        };
+        match message.must("content")? {
+            Value::String(text) if text.is_empty() => {
+                return fault(Wrong::Value, message.place("content"), "it is empty");
+            }
+            Value::String(text) => say(text),
+            _ => blocks(&message, "content", &BLOCKS, say)?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a list of blocks. Of those that are no text only the kind is looked at.
+fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> Read<()> {
+    for (index, block) in parent.list(name)?.iter().enumerate() {
+        let at = parent.place(&format!("{name}.{index}"));
+        if block
+            .get("type")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind != "text" && kinds.contains(&kind))
+        {
+            continue;
+        }
+        let block = Object::read(block, at, &["type", "text", "cache_control", "citations"])?;
+        block.choice("type", kinds)?;
+        match block.text("text")? {
+            "" => return fault(Wrong::Value, block.place("text"), "text blocks must not be empty"),
+            text => say(text),
+        }
+    }
+    Ok(())
+}
+
+fn output_format(body: &Object) -> Read<Option<AskedJson>> {
+    let Some(config) = body.object_may("output_config", &["effort", "format"])? else { return Ok(None) };
+    config.choice_may("effort", &EFFORTS)?;
+    let Some(format) = config.object_may("format", &["type", "schema"])? else { return Ok(None) };
+    format.choice("type", &["json_schema"])?;
+    let schema = format.must("schema")?;
+    schema::check(schema, &format.place("schema"), Subset::Claude)?;
+    Ok(Some(AskedJson { by: "output_config".to_owned(), schema: Some(schema.clone()) }))
+}
+
+/// The one tool that the model has to use, with the schema of its input.
+fn forced_tool(body: &Object) -> Read<Option<(String, Value)>> {
+    let mut tools = vec![];
+    for (index, tool) in body.list_may("tools")?.unwrap_or_default().iter().enumerate() {
+        let known = ["name", "description", "input_schema", "type", "strict", "cache_control"];
+        let tool = Object::read(tool, format!("tools.{index}"), &known)?;
+        tool.choice_may("type", &["custom"])?;
+        let schema = tool.any_object_may("input_schema")?;
+        let Some(schema) = schema.filter(|schema| schema["type"] == "object") else {
+            return fault(Wrong::Value, tool.place("input_schema.type"), "it must be `object`");
+        };
+        if tool.flag_may("strict")? == Some(true) {
+            schema::check(schema, &tool.place("input_schema"), Subset::Claude)?;
+        }
+        tools.push((tool.text("name")?.to_owned(), schema.clone()));
+    }
+    let known = ["type", "name", "disable_parallel_tool_use"];
+    let Some(choice) = body.object_may("tool_choice", &known)? else { return Ok(None) };
+    match choice.choice("type", &["auto", "any", "tool", "none"])? {
+        "tool" => {
+            let name = choice.text("name")?;
+            match tools.into_iter().find(|(tool, _)| tool == name) {
+                Some(tool) => Ok(Some(tool)),
+                None => fault(Wrong::Value, choice.place("name"), format!("there is no tool `{name}`")),
+            }
+        }
+        "any" if tools.is_empty() => fault(Wrong::Value, "tool_choice", "there are no tools"),
+        "any" => Ok(tools.into_iter().next()),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,134 @@
+//! What Anthropic answers.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Stop};
+use crate::ask::{Ask, tokens};
+use crate::clock::rfc_3339;
+use crate::limiter::{Counter, Of};
+use crate::reply::{Reply, bad_gateway};
+use crate::script::Fault;
+use crate::wire::{WireFault, Wrong};
+
+/// The model's answer.
+pub(crate) fn answer(ask: &Ask, answer: &Answer, number: u64) -> Reply {
+    let stop = match (answer.stop, &ask.tool) {
+        (Stop::Length, _) => "max_tokens",
+        (Stop::Filtered, _) => "refusal",
+        (Stop::End, Some(_)) => "tool_use",
+        (Stop::End, None) => "end_turn",
+    };
+    let reply = Reply::json(
+        200,
+        &json!({
+            "id": format!("msg_{number:024}"),
+            "type": "message",
+            "role": "assistant",
+            "model": ask.model,
+            "content": content(ask, answer, number),
+            "stop_reason": stop,
+            "stop_sequence": null,
+            "usage": {
+                "input_tokens": ask.tokens_in(),
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": tokens(answer.text.chars().count()),
+                "service_tier": "standard",
+            },
+        }),
+    );
+    reply.with_text("request-id", &request_id(number))
+}
+
+/// A tool's input is an object. What is none (cut off, or wrapped in words) comes as text beside an empty input.
+fn content(ask: &Ask, answer: &Answer, number: u64) -> Value {
+    let text = json!({ "type": "text", "text": answer.text });
+    let Some(name) = &ask.tool else {
+        return if answer.text.is_empty() { json!([]) } else { json!([text]) };
+    };
+    let input: Option<Value> = serde_json::from_str(&answer.text).ok().filter(Value::is_object);
+    let id = format!("toolu_{number:024}");
+    let used = |input| json!({ "type": "tool_use", "id": id, "name": name, "input": input });
+    match input {
+        Some(input) => json!([used(input)]),
+        None if answer.text.is_empty() => json!([]),
+        None => json!([text, used(json!({}))]),
+    }
+}
+
+/// An error of the provider.
+pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
+    let (status, kind, message) = match fault {
+        Fault::Throttle => {
+            (429, "rate_limit_error", "This request would exceed your organization's rate limit")
+        }
+        Fault::SpendLimit => {
+            let details = json!({ "error_code": "enforced_spend_limit_reached" });
+            let message = "Your organization has reached its monthly spend limit";
+            return error(429, "rate_limit_error", message, Some(details), number);
+        }
+        Fault::Overloaded => (529, "overloaded_error", "Overloaded"),
+        Fault::Unavailable | Fault::NotReady => (503, "api_error", "Service unavailable"),
+        Fault::Internal | Fault::ModelError(_) => (500, "api_error", "Internal server error"),
+        Fault::TimedOut => (504, "timeout_error", "Request timed out"),
+        Fault::Denied => (403, "permission_error", "Your API key does not have permission to use the model"),
+        Fault::Invalid => (400, "invalid_request_error", "prompt is too long"),
+        Fault::NotFound => (404, "not_found_error", "There is no such model"),
+        Fault::Unknown => (418, "teapot_error", "I am a teapot"),
+        Fault::BadGateway => return bad_gateway(),
+    };
+    error(status, kind, message, None, number)
+}
+
+/// A request that the provider does not understand.
+pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
+    let (status, kind) = match fault.wrong {
+        Wrong::Caller => (401, "authentication_error"),
+        _ => (400, "invalid_request_error"),
+    };
+    let message = match fault.wrong {
+        Wrong::Missing => format!("{}: Field required", fault.at),
+        Wrong::Unknown => format!("{}: Extra inputs are not permitted", fault.at),
+        _ => format!("{}: {}", fault.at, fault.why),
+    };
+    error(status, kind, &message, None, number)
+}
+
+/// What is left of the limits, as headers.
+pub(crate) fn counters(mut reply: Reply, counters: &[Counter], now: SystemTime) -> Reply {
+    for counter in counters {
+        let [limit, remaining, reset] = match counter.of {
+            Of::Requests => [
+                "anthropic-ratelimit-requests-limit",
+                "anthropic-ratelimit-requests-remaining",
+                "anthropic-ratelimit-requests-reset",
+            ],
+            Of::Tokens => [
+                "anthropic-ratelimit-tokens-limit",
+                "anthropic-ratelimit-tokens-remaining",
+                "anthropic-ratelimit-tokens-reset",
+            ],
+        };
+        reply = reply
+            .with_text(limit, &counter.limit.to_string())
+            .with_text(remaining, &counter.remaining.to_string())
+            .with_text(reset, &rfc_3339(now + counter.reset));
+    }
+    reply
+}
+
+fn error(status: u16, kind: &str, message: &str, details: Option<Value>, number: u64) -> Reply {
+    let mut error = json!({ "type": kind, "message": message });
+    if let Some(details) = details {
+        error["details"] = details;
+    }
+    let id = request_id(number);
+    Reply::json(status, &json!({ "type": "error", "error": error, "request_id": id }))
+        .with_text("request-id", &id)
+}
+
+fn request_id(number: u64) -> String {
+    format!("req_{number:024}")
+}

@@ -1,0 +1,47 @@
+//! The signature of a request to AWS, as far as it can be judged without the key.
+
+use http::HeaderMap;
+
+use crate::wire::{Read, Wrong, fault};
+
+const SERVICE: &str = "bedrock";
+const SCHEME: &str = "AWS4-HMAC-SHA256 ";
+/// How many hexadecimal digits a signature has.
+const SIGNATURE_LEN: usize = 64;
+
+/// Checks that a request is signed for Bedrock, and that its parts fit together.
+pub(crate) fn check(headers: &HeaderMap) -> Read<()> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let at = "authorization";
+    let Some(parts) = text(at).strip_prefix(SCHEME) else {
+        return fault(Wrong::Caller, at, "there is no signature of version 4");
+    };
+    let part =
+        |name: &str| parts.split(',').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
+    let scope: Vec<&str> = part("Credential").unwrap_or_default().split('/').collect();
+    let [id, day, region, service, "aws4_request"] = scope[..] else {
+        return fault(Wrong::Caller, at, "the credential is not `id/day/region/service/aws4_request`");
+    };
+    if service != SERVICE {
+        let why = format!("Credential should be scoped to correct service: '{SERVICE}', not '{service}'");
+        return fault(Wrong::Caller, at, why);
+    }
+    if id.is_empty() || region.is_empty() {
+        return fault(Wrong::Caller, at, "the credential names no key or no region");
+    }
+    let date = text("x-amz-date");
+    if date.len() != "20261115T211500Z".len() || date.get(..8) != Some(day) {
+        return fault(Wrong::Caller, "x-amz-date", "it is missing or not of the credential's day");
+    }
+    let signed = part("SignedHeaders").unwrap_or_default();
+    for name in ["host", "x-amz-date"] {
+        if !signed.split(';').any(|other| other == name) {
+            return fault(Wrong::Caller, at, format!("the header `{name}` is not signed"));
+        }
+    }
+    let signature = part("Signature").unwrap_or_default();
+    if signature.len() != SIGNATURE_LEN || !signature.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return fault(Wrong::Caller, at, "the signature is not 64 hexadecimal digits");
+    }
+    Ok(())
+}

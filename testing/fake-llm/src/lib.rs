@@ -1,0 +1,109 @@
+//! A local server that plays three providers of language models: Bedrock's Converse, OpenAI's chat completions and
+//! Anthropic's messages, over plain HTTP.
+//!
+//! Guarantee: a request is checked as strictly as the provider documents it before anything else is done; what is
+//! wrong is answered in the provider's own form and listed in [`Seen::format_faults`]. How it behaves is written in
+//! a [`Script`], and the same script with the same calls plays alike. It knows nothing of the crates it tests.
+//!
+//! In a test, [`start`] it; it ends when the [`Fake`] is dropped. As a process of its own it is the binary
+//! `fake-llm`. Start reading at [`script`], then at [`seen`].
+
+mod answer;
+mod anthropic;
+pub mod api;
+mod ask;
+mod bedrock;
+mod call;
+mod clock;
+mod limiter;
+mod openai;
+mod play;
+mod reply;
+mod schema;
+pub mod script;
+pub mod seen;
+mod server;
+mod wire;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+pub use script::Script;
+pub use seen::Seen;
+
+use server::Shared;
+
+/// A server that runs, on a thread of its own, until this is dropped.
+///
+/// The thread has a runtime and a clock of its own: a test that stops its clock does not stop the server's.
+#[derive(Debug)]
+pub struct Fake {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts a server on a free port of this machine.
+///
+/// # Panics
+/// When no port or no thread is to be had, which ends a test rightly.
+pub fn start(script: Script) -> Fake {
+    start_at((Ipv4Addr::LOCALHOST, 0).into(), script).expect("a port and a thread for the server")
+}
+
+/// Starts a server at an address.
+pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Fake> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let shared = {
+        // The start is by the server's own clock, whatever the caller has done to his.
+        let _inside = runtime.enter();
+        Arc::new(Shared::new(script))
+    };
+    let (stop, stopped) = oneshot::channel();
+    let served = Arc::clone(&shared);
+    let thread = std::thread::Builder::new()
+        .name("fake-llm".to_owned())
+        .spawn(move || runtime.block_on(server::serve(listener, served, stopped)))?;
+    Ok(Fake { address, shared, stop: Some(stop), thread: Some(thread) })
+}
+
+impl Fake {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it listens, as the beginning of a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it has seen so far.
+    pub fn seen(&self) -> Seen {
+        self.shared.seen()
+    }
+
+    /// Plays another script from its beginning. What was seen is kept.
+    pub fn script(&self, script: Script) {
+        self.shared.script(script);
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join)
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The binary `fake-llm`: the server as a process of its own.
+//!
+//! It prints one line, `fake-llm listens on 127.0.0.1:PORT`, and ends on SIGTERM, on SIGINT, or when its input
+//! closes if it was told so.
+
+use std::error::Error;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use fake_llm::Script;
+use tokio::io::AsyncReadExt;
+
+/// Plays Bedrock, OpenAI and Anthropic over plain HTTP, for tests.
+#[derive(Parser)]
+struct Arguments {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// A file with the script to begin with, in JSON.
+    #[arg(long)]
+    script: Option<PathBuf>,
+    /// End when the input closes, so that a test that is killed leaves nothing behind.
+    #[arg(long)]
+    until_stdin_closes: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fake-llm: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let script = arguments.script.as_deref().map_or_else(|| Ok(Script::default()), read)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        // Before the line is printed: whoever has read it may send a signal at once.
+        let end = end(arguments.until_stdin_closes)?;
+        let fake = fake_llm::start_at(arguments.listen, script)
+            .map_err(|error| format!("cannot listen on {}: {error}", arguments.listen))?;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "fake-llm listens on {}", fake.address())?;
+        out.flush()?;
+        end.await?;
+        Ok(())
+    });
+    // Not waiting for the thread that may still be reading the input, which may never come.
+    runtime.shutdown_background();
+    served
+}
+
+fn read(path: &Path) -> Result<Script, String> {
+    let explain = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let json = std::fs::read(path).map_err(|error| explain(&error))?;
+    Script::parse(&json).map_err(|error| explain(&error))
+}
+
+/// What ends the process.
+#[cfg(unix)]
+fn end(until_stdin_closes: bool) -> std::io::Result<impl Future<Output = std::io::Result<()>>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+            closed = stdin_closed(), if until_stdin_closes => closed,
+        }
+    })
+}
+
+/// What ends the process.
+#[cfg(not(unix))]
+fn end(until_stdin_closes: bool) -> std::io::Result<impl Future<Output = std::io::Result<()>>> {
+    Ok(async move {
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted,
+            closed = stdin_closed(), if until_stdin_closes => closed,
+        }
+    })
+}
+
+async fn stdin_closed() -> std::io::Result<()> {
+    let mut input = tokio::io::stdin();
+    while 0 < input.read(&mut [0; 64]).await? {}
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Reading a request for a chat completion.
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use crate::ask::Ask;
+use crate::schema::{self, Subset};
+use crate::seen::AskedJson;
+use crate::wire::{Object, Read, Wrong, fault, json};
+
+const MEMBERS: [&str; 33] = [
+    "model",
+    "messages",
+    "audio",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "metadata",
+    "modalities",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
+const PARTS: [&str; 5] = ["text", "image_url", "input_audio", "file", "refusal"];
+const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+const SCHEMA_NAME_LEN_MAX: usize = 64;
+
+/// Reads a request as strictly as the provider.
+pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
+    let caller = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if caller.strip_prefix("Bearer ").is_none_or(str::is_empty) {
+        return fault(Wrong::Caller, "authorization", "there is no bearer token");
+    }
+    let body = json(headers, body)?;
+    let body = Object::read(&body, "", &MEMBERS)?;
+    let mut ask = Ask { model: body.text("model")?.to_owned(), ..Ask::default() };
+    settings(&body)?;
+    ask.tokens_max = match (body.whole_may("max_completion_tokens", 1)?, body.whole_may("max_tokens", 1)?) {
+        (Some(_), Some(_)) => {
+            return fault(Wrong::Value, "max_tokens", "it does not go together with `max_completion_tokens`");
+        }
+        (new, old) => new.or(old),
+    };
+    let mut besides = String::new();
+    for (index, value) in body.list("messages")?.iter().enumerate() {
+        message(value, &format!("messages.{index}"), &mut ask, &mut besides)?;
+    }
+    ask.chars_besides = besides.chars().count();
+    ask.asked_json = response_format(&body)?;
+    let is_json_named = [&ask.text, &besides].iter().any(|text| text.to_lowercase().contains("json"));
+    if ask.asked_json.as_ref().is_some_and(|asked| asked.schema.is_none()) && !is_json_named {
+        let why = "to use `response_format` of type `json_object` the messages must contain the word json";
+        return fault(Wrong::Value, "messages", why);
+    }
+    if let Some((name, schema)) = forced_tool(&body)? {
+        ask.asked_json = Some(AskedJson { by: "tools".to_owned(), schema });
+        ask.tool = Some(name);
+    }
+    Ok(ask)
+}
+
+fn settings(body: &Object) -> Read<()> {
+    body.number_may("temperature", 0.0..=2.0)?;
+    body.number_may("top_p", 0.0..=1.0)?;
+    body.number_may("frequency_penalty", -2.0..=2.0)?;
+    body.number_may("presence_penalty", -2.0..=2.0)?;
+    body.choice_may("reasoning_effort", &EFFORTS)?;
+    body.text_may("user")?;
+    if body.whole_may("n", 1)?.is_some_and(|choices| 1 < choices) {
+        return fault(Wrong::Value, "n", "only one choice is given here");
+    }
+    if body.flag_may("stream")? == Some(true) {
+        return fault(Wrong::Value, "stream", "streams are not spoken here");
+    }
+    Ok(())
+}
+
+fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Read<()> {
+    let known = ["role", "content", "name", "refusal", "audio", "tool_calls", "tool_call_id"];
+    let message = Object::read(value, at, &known)?;
+    let role = message.choice("role", &ROLES)?;
+    if role == "tool" {
+        message.text("tool_call_id")?;
+    }
+    let mut say = |text: &str| match role {
+        "user" => ask.said(text),
+        _ => besides.push_str(text),
+    };
+    match message.may("content") {
+        Some(Value::String(text)) => say(text),
+        Some(_) => parts(&message, say)?,
+        // A model that only used tools has said nothing.
+        None if role == "assistant" && message.may("tool_calls").is_some() => (),
+        None => message.must("content").map(|_| ())?,
+    }
+    Ok(())
+}
+
+/// Reads the parts of a message. Of those that are no text only the kind is looked at.
+fn parts(message: &Object, mut say: impl FnMut(&str)) -> Read<()> {
+    for (index, part) in message.list("content")?.iter().enumerate() {
+        let at = message.place(&format!("content.{index}"));
+        if part
+            .get("type")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind != "text" && PARTS.contains(&kind))
+        {
+            continue;
+        }
+        let part = Object::read(part, at, &["type", "text"])?;
+        part.choice("type", &PARTS)?;
+        say(part.text("text")?);
+    }
+    Ok(())
+}
+
+fn response_format(body: &Object) -> Read<Option<AskedJson>> {
+    let by = "response_format";
+    let Some(format) = body.object_may(by, &["type", "json_schema"])? else { return Ok(None) };
+    match format.choice("type", &["text", "json_object", "json_schema"])? {
+        "json_object" => return Ok(Some(AskedJson { by: by.to_owned(), schema: None })),
+        "json_schema" => (),
+        _ => return Ok(None),
+    }
+    let asked = format.object("json_schema", &["name", "description", "schema", "strict"])?;
+    name(&asked)?;
+    let schema = asked.must("schema")?;
+    if asked.flag_may("strict")? == Some(true) {
+        schema::check(schema, &asked.place("schema"), Subset::OpenaiStrict)?;
+    }
+    Ok(Some(AskedJson { by: by.to_owned(), schema: Some(schema.clone()) }))
+}
+
+/// A name as schemas and functions have it.
+fn name<'a>(of: &Object<'a>) -> Read<&'a str> {
+    let name = of.text("name")?;
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if is_plain && (1..=SCHEMA_NAME_LEN_MAX).contains(&name.len()) {
+        return Ok(name);
+    }
+    fault(Wrong::Value, of.place("name"), "it must be 1 to 64 letters, digits, `_` or `-`")
+}
+
+/// The one function that the model has to call, with the schema of its arguments.
+fn forced_tool(body: &Object) -> Read<Option<(String, Option<Value>)>> {
+    let mut tools = vec![];
+    for (index, tool) in body.list_may("tools")?.unwrap_or_default().iter().enumerate() {
+        let tool = Object::read(tool, format!("tools.{index}"), &["type", "function"])?;
+        tool.choice("type", &["function"])?;
+        let function = tool.object("function", &["name", "description", "parameters", "strict"])?;
+        let schema = function.any_object_may("parameters")?;
+        if let (Some(true), Some(schema)) = (function.flag_may("strict")?, schema) {
+            schema::check(schema, &function.place("parameters"), Subset::OpenaiStrict)?;
+        }
+        tools.push((name(&function)?.to_owned(), schema.cloned()));
+    }
+    match body.may("tool_choice") {
+        None => Ok(None),
+        Some(Value::String(choice)) => match choice.as_str() {
+            "none" | "auto" => Ok(None),
+            "required" if !tools.is_empty() => Ok(tools.into_iter().next()),
+            _ => fault(Wrong::Value, "tool_choice", format!("`{choice}` is not a choice here")),
+        },
+        Some(_) => {
+            let choice = body.object("tool_choice", &["type", "function"])?;
+            choice.choice("type", &["function"])?;
+            let function = choice.object("function", &["name"])?;
+            let wanted = function.text("name")?;
+            match tools.into_iter().find(|(tool, _)| tool == wanted) {
+                Some(tool) => Ok(Some(tool)),
+                None => fault(Wrong::Value, function.place("name"), format!("there is no tool `{wanted}`")),
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What OpenAI answers.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Stop};
+use crate::ask::{Ask, tokens};
+use crate::limiter::{Counter, Of};
+use crate::reply::{Reply, bad_gateway};
+use crate::script::Fault;
+use crate::wire::{WireFault, Wrong};
+
+/// The model's answer.
+pub(crate) fn answer(ask: &Ask, answer: &Answer, number: u64, now: SystemTime) -> Reply {
+    let stop = match (answer.stop, &ask.tool) {
+        (Stop::Length, _) => "length",
+        (Stop::Filtered, _) => "content_filter",
+        // A call that was asked for by name ends with `stop`; only one that the model chose ends with `tool_calls`.
+        (Stop::End, _) => "stop",
+    };
+    let (tokens_in, tokens_out) = (ask.tokens_in(), tokens(answer.text.chars().count()));
+    let created = now.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    let reply = Reply::json(
+        200,
+        &json!({
+            "id": format!("chatcmpl-{number:024}"),
+            "object": "chat.completion",
+            "created": created,
+            "model": ask.model,
+            "choices": [{
+                "index": 0,
+                "message": message(ask, answer, number),
+                "logprobs": null,
+                "finish_reason": stop,
+            }],
+            "usage": {
+                "prompt_tokens": tokens_in,
+                "completion_tokens": tokens_out,
+                "total_tokens": tokens_in.saturating_add(tokens_out),
+            },
+            "system_fingerprint": "fp_fake",
+        }),
+    );
+    reply.with_text("x-request-id", &request_id(number))
+}
+
+fn message(ask: &Ask, answer: &Answer, number: u64) -> Value {
+    let Some(name) = &ask.tool else {
+        return json!({ "role": "assistant", "content": answer.text, "refusal": null, "annotations": [] });
+    };
+    // Arguments are a text here, so that damage to them comes through as it is.
+    let function = json!({ "name": name, "arguments": answer.text });
+    let call = json!({ "id": format!("call_{number:024}"), "type": "function", "function": function });
+    json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": [call] })
+}
+
+/// An error of the provider.
+pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
+    let quota = "insufficient_quota";
+    let invalid = "invalid_request_error";
+    let (status, message, kind, code) = match fault {
+        Fault::Throttle => (429, "Rate limit reached for requests", "requests", json!("rate_limit_exceeded")),
+        Fault::SpendLimit => (429, "You exceeded your current quota", quota, json!(quota)),
+        Fault::Overloaded => (503, "The engine is currently overloaded", "server_error", json!(null)),
+        Fault::Unavailable => (503, "Service unavailable", "server_error", json!(null)),
+        // As a server says it that loads its model first: the code is a number.
+        Fault::NotReady => (503, "Loading model", "unavailable_error", json!(503)),
+        Fault::Internal | Fault::ModelError(_) => {
+            (500, "The server had an error", "server_error", json!(null))
+        }
+        Fault::TimedOut => (408, "Request timed out", "server_error", json!(null)),
+        Fault::Denied => (403, "Project has no access to the model", invalid, json!("model_not_found")),
+        Fault::Invalid => (400, "The input is too long", invalid, json!("context_length_exceeded")),
+        Fault::NotFound => (404, "The model does not exist", invalid, json!("model_not_found")),
+        Fault::Unknown => (418, "I am a teapot", "teapot", json!("teapot")),
+        Fault::BadGateway => return bad_gateway(),
+    };
+    error(status, message, kind, None, &code, number)
+}
+
+/// A request that the provider does not understand.
+pub(crate) fn refuse(fault: &WireFault, number: u64) -> Reply {
+    let place = bracketed(&fault.at);
+    let (status, code) = match fault.wrong {
+        Wrong::Missing => (400, json!("missing_required_parameter")),
+        Wrong::Unknown => (400, json!("unknown_parameter")),
+        Wrong::Kind => (400, json!("invalid_type")),
+        Wrong::Value => (400, json!("invalid_value")),
+        Wrong::Body => (400, json!(null)),
+        Wrong::Caller => (401, json!(null)),
+    };
+    let message = match fault.wrong {
+        Wrong::Missing => format!("Missing required parameter: '{place}'."),
+        Wrong::Unknown => format!("Unknown parameter: '{place}'."),
+        Wrong::Kind | Wrong::Value => format!("Invalid value for '{place}': {}", fault.why),
+        Wrong::Body | Wrong::Caller => format!("{place}: {}", fault.why),
+    };
+    let is_of_body = !matches!(fault.wrong, Wrong::Body | Wrong::Caller);
+    error(status, &message, "invalid_request_error", is_of_body.then_some(&place), &code, number)
+}
+
+/// What is left of the limits, as headers.
+pub(crate) fn counters(mut reply: Reply, counters: &[Counter]) -> Reply {
+    for counter in counters {
+        let [limit, remaining, reset] = match counter.of {
+            Of::Requests => {
+                ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]
+            }
+            Of::Tokens => {
+                ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"]
+            }
+        };
+        reply = reply
+            .with_text(limit, &counter.limit.to_string())
+            .with_text(remaining, &counter.remaining.to_string())
+            .with_text(reset, &duration(counter.reset));
+    }
+    reply
+}
+
+fn error(status: u16, message: &str, kind: &str, param: Option<&String>, code: &Value, number: u64) -> Reply {
+    let error = json!({ "message": message, "type": kind, "param": param, "code": code });
+    Reply::json(status, &json!({ "error": error })).with_text("x-request-id", &request_id(number))
+}
+
+/// A place as OpenAI writes it: `messages[0].role`.
+fn bracketed(at: &str) -> String {
+    let is_index = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    at.split('.').fold(String::new(), |place, part| match (place.is_empty(), is_index(part)) {
+        (_, true) => format!("{place}[{part}]"),
+        (true, false) => part.to_owned(),
+        (false, false) => format!("{place}.{part}"),
+    })
+}
+
+/// A duration as OpenAI writes it: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. Rounded up.
+fn duration(duration: Duration) -> String {
+    let ms = duration.as_nanos().div_ceil(1_000_000);
+    let (hours, minutes, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms % 60_000);
+    let seconds = match rest % 1000 {
+        0 => format!("{}s", rest / 1000),
+        part => format!("{}.{}s", rest / 1000, format!("{part:03}").trim_end_matches('0')),
+    };
+    match (hours, minutes) {
+        (0, 0) if rest < 1000 => format!("{rest}ms"),
+        (0, 0) => seconds,
+        (0, _) => format!("{minutes}m{seconds}"),
+        _ => format!("{hours}h{minutes}m{seconds}"),
+    }
+}
+
+fn request_id(number: u64) -> String {
+    format!("req_{number:032}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_openai_writes_them() {
+        for (ms, expected) in [
+            (0, "0ms"),
+            (12, "12ms"),
+            (1_000, "1s"),
+            (1_500, "1.5s"),
+            (360_000, "6m0s"),
+            (3_661_020, "1h1m1.02s"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(ms)), expected);
+        }
+        assert_eq!(duration(Duration::from_micros(1_001)), "2ms");
+    }
+
+    #[test]
+    fn places_are_written_as_openai_writes_them() {
+        assert_eq!(bracketed("messages.0.content.12.text"), "messages[0].content[12].text");
+    }
+}

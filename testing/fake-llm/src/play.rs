@@ -1,0 +1,220 @@
+//! A script while it is played.
+//!
+//! Guarantee: each call uses up at most one rule, the first that matches it, and only when the limits let it in.
+//! Nothing here reads a clock.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+
+use crate::api::Api;
+use crate::limiter::{Counter, Limiter};
+use crate::script::{Action, Fault, RetryAfter, Rule, Script, Shape};
+
+/// A script and how far it has come.
+#[derive(Debug)]
+pub(crate) struct Play {
+    script: Script,
+    /// Of each rule, how often it was used.
+    used: Vec<Used>,
+    /// Of each limit, its state.
+    limiters: Vec<Limiter>,
+    calls: u64,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    times: u32,
+    times_by_item: HashMap<String, u32>,
+}
+
+/// A call, as far as a script can tell it from others.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) api: Api,
+    pub(crate) endpoint: String,
+    pub(crate) item: String,
+    /// What it sends and the most it may receive.
+    pub(crate) tokens: u32,
+}
+
+/// What is to be done with a call.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) latency: Duration,
+    pub(crate) retry_after: Option<RetryAfter>,
+    /// How long until a limit would let the call in.
+    pub(crate) hint: Option<Duration>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) counters: Vec<Counter>,
+}
+
+impl Play {
+    pub(crate) fn new(script: Script) -> Self {
+        let used = script.rules.iter().map(|_| Used::default()).collect();
+        let limiters = script.limits.iter().map(|limit| Limiter::new(limit.rate)).collect();
+        Self { script, used, limiters, calls: 0 }
+    }
+
+    /// What stands before an item's word.
+    pub(crate) fn marker(&self) -> &str {
+        &self.script.marker
+    }
+
+    /// What the model says when no rule says otherwise.
+    pub(crate) fn answer(&self) -> Option<&str> {
+        self.script.answer.as_deref()
+    }
+
+    /// What is to be done with this call, `now` being the time since the server's start.
+    pub(crate) fn step(&mut self, call: &Call, now: Duration) -> Step {
+        self.calls += 1;
+        let refused = self.admit(call, now);
+        let counters = self.counters(call, now);
+        if let Err(hint) = refused {
+            let action = Action::Fail(Fault::Throttle);
+            return Step { hint, ..Step::of(action, Duration::ZERO, counters) };
+        }
+        let rule = self.use_rule(call);
+        let action = rule.as_ref().map_or(Action::Answer(Shape::Whole), |rule| rule.action.clone());
+        let usual = self.script.latency.filter(|_| reaches_the_model(&action));
+        let latency = rule.as_ref().and_then(|rule| rule.latency).or(usual);
+        let latency = latency.map_or(Duration::ZERO, |latency| latency.of_call(self.calls));
+        let (retry_after, headers) = rule.map(|rule| (rule.retry_after, rule.headers)).unwrap_or_default();
+        Step { retry_after, headers, ..Step::of(action, latency, counters) }
+    }
+
+    /// Takes the call's part of each limit, or says when to come again where a limit tells that.
+    fn admit(&mut self, call: &Call, now: Duration) -> Result<(), Option<Duration>> {
+        let mut waits = vec![];
+        for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
+            if is_of(limit.endpoint.as_deref(), &call.endpoint) {
+                waits.push((limiter.wait(call.tokens, now), limit.hint));
+            }
+        }
+        if let Some((wait, hint)) = waits.into_iter().max().filter(|(wait, _)| !wait.is_zero()) {
+            return Err(hint.then_some(wait));
+        }
+        for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
+            if is_of(limit.endpoint.as_deref(), &call.endpoint) {
+                limiter.take(call.tokens, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn counters(&mut self, call: &Call, now: Duration) -> Vec<Counter> {
+        let limits = self.script.limits.iter().zip(&mut self.limiters);
+        let of_call = limits.filter(|(limit, _)| is_of(limit.endpoint.as_deref(), &call.endpoint));
+        of_call.map(|(_, limiter)| limiter.counter(now)).collect()
+    }
+
+    fn use_rule(&mut self, call: &Call) -> Option<Rule> {
+        let mut rules = self.script.rules.iter().zip(&mut self.used);
+        let (rule, used) = rules.find(|(rule, used)| matches(rule, call) && used.is_left(rule, call))?;
+        used.times += 1;
+        *used.times_by_item.entry(call.item.clone()).or_default() += 1;
+        Some(rule.clone())
+    }
+}
+
+impl Used {
+    fn is_left(&self, rule: &Rule, call: &Call) -> bool {
+        let times_by_item = self.times_by_item.get(&call.item).copied().unwrap_or_default();
+        rule.first.is_none_or(|first| self.times < first)
+            && rule.first_per_item.is_none_or(|first| times_by_item < first)
+    }
+}
+
+impl Step {
+    fn of(action: Action, latency: Duration, counters: Vec<Counter>) -> Self {
+        Self { action, latency, retry_after: None, hint: None, headers: vec![], counters }
+    }
+}
+
+fn matches(rule: &Rule, call: &Call) -> bool {
+    is_of(rule.item.as_deref(), &call.item)
+        && is_of(rule.endpoint.as_deref(), &call.endpoint)
+        && rule.api.is_none_or(|api| api == call.api)
+}
+
+fn is_of(asked: Option<&str>, found: &str) -> bool {
+    asked.is_none_or(|asked| asked == found)
+}
+
+/// Whether the model has something to do, which takes its time.
+fn reaches_the_model(action: &Action) -> bool {
+    match action {
+        Action::Answer(_) | Action::Say(_) | Action::DropCompleted => true,
+        Action::Fail(_) | Action::Drop => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(script: &str) -> Play {
+        Play::new(Script::parse(script.as_bytes()).unwrap())
+    }
+
+    fn call(endpoint: &str, item: &str) -> Call {
+        Call { api: Api::Openai, endpoint: endpoint.to_owned(), item: item.to_owned(), tokens: 1 }
+    }
+
+    fn steps(play: &mut Play, items: &[&str]) -> Vec<bool> {
+        let is_answered = |item: &&str| {
+            matches!(play.step(&call("", item), Duration::ZERO).action, Action::Answer(Shape::Whole))
+        };
+        items.iter().map(is_answered).collect()
+    }
+
+    #[test]
+    fn the_first_calls_are_counted_over_all_or_for_each_item() {
+        let mut over_all = play(r#"{"rules": [{"do": {"fail": "throttle"}, "first": 2}]}"#);
+        assert_eq!(steps(&mut over_all, &["a", "b", "a", "b"]), [false, false, true, true]);
+        let mut each = play(r#"{"rules": [{"do": {"fail": "throttle"}, "first_per_item": 1}]}"#);
+        assert_eq!(steps(&mut each, &["a", "b", "a", "b"]), [false, false, true, true]);
+        assert_eq!(steps(&mut each, &["c", "c"]), [false, true]);
+        let mut one = play(r#"{"rules": [{"do": "drop", "item": "b"}]}"#);
+        assert_eq!(steps(&mut one, &["a", "b", "b"]), [true, false, false]);
+    }
+
+    #[test]
+    fn a_rule_that_is_used_up_leaves_the_call_to_the_next_one() {
+        let mut play =
+            play(r#"{"rules": [{"do": "drop", "first": 1}, {"do": {"fail": "denied"}, "first": 1}]}"#);
+        let done: Vec<Action> = (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).action).collect();
+        let expected = [Action::Drop, Action::Fail(Fault::Denied), Action::Answer(Shape::Whole)];
+        assert_eq!(done, expected);
+    }
+
+    #[test]
+    fn a_call_that_a_limit_refuses_uses_no_rule_and_is_told_when_to_come_again() {
+        let mut play = play(
+            r#"{"limits": [{"endpoint": "/east", "rate": {"window": {"calls": 1, "per_ms": 100}}}],
+                "rules": [{"do": "drop", "first": 2}]}"#,
+        );
+        let at = |ms| Duration::from_millis(ms);
+        assert_eq!(play.step(&call("/east", "a"), at(0)).action, Action::Drop);
+        let refused = play.step(&call("/east", "a"), at(30));
+        assert_eq!((refused.action, refused.hint), (Action::Fail(Fault::Throttle), Some(at(70))));
+        assert_eq!(refused.counters[0].remaining, 0);
+        let elsewhere = play.step(&call("/west", "a"), at(30));
+        assert_eq!((elsewhere.action, elsewhere.counters.len()), (Action::Drop, 0));
+    }
+
+    #[test]
+    fn only_what_reaches_the_model_takes_the_models_time_unless_the_rule_says_so() {
+        let mut play = play(
+            r#"{"latency": {"fixed_ms": 50}, "rules": [
+                {"do": {"fail": "throttle"}, "first": 1},
+                {"do": {"fail": "throttle"}, "latency": {"fixed_ms": 7}, "first": 1}]}"#,
+        );
+        let latencies: Vec<_> =
+            (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).latency.as_millis()).collect();
+        assert_eq!(latencies, [0, 7, 50]);
+    }
+}

@@ -1,0 +1,53 @@
+//! A response, before it is sent.
+
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use serde_json::Value;
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: String,
+}
+
+impl Reply {
+    /// A response in JSON.
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        Self::of(status, "application/json", body.to_string())
+    }
+
+    /// A response in another form.
+    pub(crate) fn of(status: u16, kind: &'static str, body: String) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = (http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        Self { status, headers: vec![kind], body }
+    }
+
+    /// With a header in place of those of the same name.
+    pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.retain(|(other, _)| *other != name);
+        self.headers.push((name, value));
+        self
+    }
+
+    /// With a header whose text is ours.
+    pub(crate) fn with_text(self, name: &'static str, text: &str) -> Self {
+        let value = HeaderValue::from_str(text).expect("what this crate makes has no line breaks");
+        self.with(HeaderName::from_static(name), value)
+    }
+
+    pub(crate) fn into_response(self) -> Response<Full<bytes::Bytes>> {
+        let mut response = Response::new(Full::from(self.body));
+        *response.status_mut() = self.status;
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}
+
+/// What something between the client and the provider answers when the provider does not.
+pub(crate) fn bad_gateway() -> Reply {
+    let page = "<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>";
+    Reply::of(502, "text/html", page.to_owned())
+}

@@ -1,0 +1,116 @@
+//! The parts of JSON Schema that models can be held to.
+//!
+//! Guarantee: a schema that the provider refuses is refused here: the constraints on numbers and lengths that
+//! Anthropic and Bedrock do not take, and the members that OpenAI's strict mode insists on.
+
+use serde_json::{Map, Value};
+
+use crate::wire::{Read, Wrong, fault};
+
+/// What neither Anthropic nor Bedrock takes.
+const NOT_TAKEN: [&str; 9] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "uniqueItems",
+];
+/// Members that hold schemas by name.
+const BY_NAME: [&str; 3] = ["properties", "$defs", "definitions"];
+/// Members that hold a schema, or a list of them.
+const INNER: [&str; 4] = ["items", "anyOf", "allOf", "oneOf"];
+
+/// How strict a provider is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subset {
+    /// Objects are closed; numbers and lengths have no bounds.
+    Claude,
+    /// Objects are closed, and all their members are required.
+    OpenaiStrict,
+}
+
+/// Checks a schema that stands at `at` of the request.
+pub(crate) fn check(schema: &Value, at: &str, subset: Subset) -> Read<()> {
+    let Value::Object(members) = schema else {
+        return fault(Wrong::Kind, at, "it is not a schema");
+    };
+    if subset == Subset::Claude
+        && let Some(name) = members.keys().find(|name| NOT_TAKEN.contains(&name.as_str()))
+    {
+        return fault(Wrong::Value, at, format!("the schema's `{name}` is not supported"));
+    }
+    if members.get("type").is_some_and(is_object_type) {
+        check_object(members, at, subset)?;
+    }
+    for name in BY_NAME {
+        for (inner, schema) in members.get(name).and_then(Value::as_object).into_iter().flatten() {
+            check(schema, &format!("{at}.{name}.{inner}"), subset)?;
+        }
+    }
+    for name in INNER {
+        match members.get(name) {
+            Some(Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    check(schema, &format!("{at}.{name}.{index}"), subset)?;
+                }
+            }
+            Some(schema) => check(schema, &format!("{at}.{name}"), subset)?,
+            None => (),
+        }
+    }
+    Ok(())
+}
+
+fn is_object_type(kind: &Value) -> bool {
+    kind == "object" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"))
+}
+
+fn check_object(members: &Map<String, Value>, at: &str, subset: Subset) -> Read<()> {
+    if members.get("additionalProperties") != Some(&Value::Bool(false)) {
+        return fault(Wrong::Value, at, "an object's `additionalProperties` must be false");
+    }
+    if subset == Subset::Claude {
+        return Ok(());
+    }
+    let required = members.get("required").and_then(Value::as_array);
+    let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|other| other == name));
+    let properties = members.get("properties").and_then(Value::as_object);
+    match properties.into_iter().flat_map(Map::keys).find(|name| !is_required(name)) {
+        Some(name) => {
+            fault(Wrong::Value, at, format!("`required` must name every property, and lacks `{name}`"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_provider_cannot_hold_its_model_to_is_found_at_any_depth() {
+        let closed = |properties: Value, required: Value| {
+            json!({ "type": "object", "properties": properties, "required": required,
+                    "additionalProperties": false })
+        };
+        let good = closed(json!({ "label": { "enum": ["A"] } }), json!(["label"]));
+        let bounded = closed(json!({ "sure": { "type": "number", "minimum": 0 } }), json!(["sure"]));
+        let open = closed(json!({ "list": { "items": { "type": "object" } } }), json!(["list"]));
+        let loose = closed(json!({ "label": {} }), json!([]));
+        let place = |schema: &Value, subset| check(schema, "s", subset).err().map(|fault| fault.at);
+        assert_eq!(place(&good, Subset::Claude), None);
+        assert_eq!(place(&good, Subset::OpenaiStrict), None);
+        assert_eq!(place(&bounded, Subset::Claude).as_deref(), Some("s.properties.sure"));
+        assert_eq!(place(&bounded, Subset::OpenaiStrict), None);
+        assert_eq!(place(&open, Subset::Claude).as_deref(), Some("s.properties.list.items"));
+        assert_eq!(place(&loose, Subset::Claude), None);
+        assert_eq!(place(&loose, Subset::OpenaiStrict).as_deref(), Some("s"));
+        assert_eq!(place(&json!([]), Subset::Claude).as_deref(), Some("s"));
+    }
+}

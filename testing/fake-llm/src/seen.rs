@@ -1,0 +1,195 @@
+//! What the server has seen.
+//!
+//! Guarantee: each request is counted once when it has come, and once more by how it ended. No secret is kept, and
+//! no prompt.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::Api;
+
+/// Of how many calls of one item the moments are kept. All are counted.
+pub const CALLS_KEPT_MAX: usize = 1_000;
+/// Headers whose value is a secret.
+const SECRET: [&str; 3] = ["authorization", "x-api-key", "x-amz-security-token"];
+
+/// What the server has seen since its start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// Over all.
+    #[serde(flatten)]
+    pub all: Counts,
+    /// By the path before the API's own.
+    pub endpoints: BTreeMap<String, Counts>,
+    /// By item. Calls whose text names no item are under the empty name.
+    pub items: BTreeMap<String, ItemSeen>,
+    /// How many calls are under way now.
+    pub concurrency: u32,
+    /// The most that ever were.
+    pub concurrency_max: u32,
+    /// Requests that the provider would not have understood. A test asserts that there are none.
+    pub format_faults: Vec<FormatFault>,
+    /// The last request that was well formed.
+    pub last_request: Option<LastRequest>,
+}
+
+/// How many requests came, and how they ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Well-formed requests that came.
+    pub requests: u64,
+    /// The model did its work, and it is billed, whether or not the answer arrived.
+    pub completed: u64,
+    /// Refused for their number, by a rule or by a limit.
+    pub throttled: u64,
+    /// Refused with another error.
+    pub failed: u64,
+    /// The connection was ended without an answer. Some of these are completed too.
+    pub dropped: u64,
+}
+
+/// What was seen of one item.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ItemSeen {
+    /// How many.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Each call that has ended, in the order of their ends.
+    pub calls: Vec<CallSeen>,
+}
+
+/// One call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CallSeen {
+    /// When the whole request was read, in milliseconds since the server's start.
+    pub came_ms: u64,
+    /// When it ended.
+    pub ended_ms: u64,
+    /// Where it came.
+    pub endpoint: String,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Answered, and billed.
+    Completed,
+    /// Refused for their number.
+    Throttled,
+    /// Another error.
+    Failed,
+    /// No answer, not billed.
+    Dropped,
+    /// No answer, but billed.
+    DroppedCompleted,
+}
+
+/// A request that the provider would not have understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatFault {
+    /// The path that was asked for.
+    pub path: String,
+    /// The member or header.
+    pub at: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A request that was understood.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LastRequest {
+    /// The API it spoke.
+    pub api: Api,
+    /// Where it came.
+    pub endpoint: String,
+    /// The model it wants.
+    pub model: String,
+    /// Its headers, without the secrets.
+    pub headers: BTreeMap<String, String>,
+    /// How many tokens the answer may have, if it says so.
+    pub tokens_max: Option<u32>,
+    /// How it asked for JSON, if it did.
+    pub asked_json: Option<AskedJson>,
+}
+
+/// A way to ask for JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedJson {
+    /// The member of the request by which it asked, for example `response_format`.
+    pub by: String,
+    /// The schema, if there was one.
+    pub schema: Option<Value>,
+}
+
+impl Seen {
+    /// A well-formed request has come.
+    pub(crate) fn come(&mut self, item: &str, request: LastRequest) {
+        self.concurrency += 1;
+        self.concurrency_max = self.concurrency_max.max(self.concurrency);
+        for counts in self.counts(item, &request.endpoint) {
+            counts.requests += 1;
+        }
+        self.last_request = Some(request);
+    }
+
+    /// It has ended.
+    pub(crate) fn ended(&mut self, item: &str, call: CallSeen) {
+        self.concurrency -= 1;
+        for counts in self.counts(item, &call.endpoint) {
+            counts.add(call.end);
+        }
+        let calls = &mut self.items.entry(item.to_owned()).or_default().calls;
+        if calls.len() < CALLS_KEPT_MAX {
+            calls.push(call);
+        }
+    }
+
+    /// A request came that the provider would not have understood.
+    pub(crate) fn not_understood(&mut self, fault: FormatFault) {
+        self.format_faults.push(fault);
+    }
+
+    fn counts(&mut self, item: &str, endpoint: &str) -> [&mut Counts; 3] {
+        let by_endpoint = self.endpoints.entry(endpoint.to_owned()).or_default();
+        let by_item = &mut self.items.entry(item.to_owned()).or_default().counts;
+        [&mut self.all, by_endpoint, by_item]
+    }
+}
+
+impl Counts {
+    fn add(&mut self, end: End) {
+        match end {
+            End::Completed => self.completed += 1,
+            End::Throttled => self.throttled += 1,
+            End::Failed => self.failed += 1,
+            End::Dropped => self.dropped += 1,
+            End::DroppedCompleted => {
+                self.dropped += 1;
+                self.completed += 1;
+            }
+        }
+    }
+}
+
+/// Milliseconds, as they are reported.
+pub(crate) fn ms(since_start: Duration) -> u64 {
+    u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The headers of a request as they may be shown.
+pub(crate) fn shown(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let show = |name: &str, value: &http::HeaderValue| {
+        if SECRET.contains(&name) {
+            return "(redacted)".to_owned();
+        }
+        String::from_utf8_lossy(value.as_bytes()).into_owned()
+    };
+    headers.iter().map(|(name, value)| (name.to_string(), show(name.as_str(), value))).collect()
+}

@@ -1,0 +1,127 @@
+//! The server: connections in, responses out.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::call::{self, Dropped};
+use crate::play::Play;
+use crate::reply::Reply;
+use crate::script::Script;
+use crate::seen::Seen;
+
+/// The longest request that is read.
+const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    started: Instant,
+    state: Mutex<State>,
+}
+
+/// What changes with each call.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) play: Play,
+    pub(crate) seen: Seen,
+    /// How many requests came, well formed or not: each has a number for its identifiers.
+    pub(crate) number: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(script: Script) -> Self {
+        let state = State { play: Play::new(script), seen: Seen::default(), number: 0 };
+        Self { started: Instant::now(), state: Mutex::new(state) }
+    }
+
+    /// The time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.lock().seen.clone()
+    }
+
+    pub(crate) fn script(&self, script: Script) {
+        self.lock().play = Play::new(script);
+    }
+}
+
+/// Takes connections until the other end of `stopped` is gone.
+pub(crate) async fn serve(
+    listener: std::net::TcpListener,
+    shared: Arc<Shared>,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let listener = TcpListener::from_std(listener).expect("a listener of this machine");
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = &mut stopped => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let shared = Arc::clone(&shared);
+                let service = service_fn(move |request| respond(Arc::clone(&shared), request));
+                let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                // It ends with an error when it is dropped as the script says, and when the client goes.
+                tokio::spawn(async move { connection.await.unwrap_or_default() });
+            }
+            // A client that is gone already; the next one may be there.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => (),
+            Err(error) => panic!("the fake provider can take no more connections: {error}"),
+        }
+    }
+}
+
+async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
+    let (head, body) = request.into_parts();
+    let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => {
+            let why = format!("the request was not read to its end: {error}");
+            return Ok(Reply::json(413, &json!({ "error": why })).into_response());
+        }
+    };
+    if let Some(reply) = control(&shared, &head, &body) {
+        return Ok(reply.into_response());
+    }
+    // A task of its own: a model that has begun goes on, and is billed, when the client has gone.
+    let task = tokio::spawn(async move { call::take(&shared, &head, &body).await });
+    task.await.unwrap_or(Err(Dropped)).map(Reply::into_response)
+}
+
+/// What the test asks the server itself.
+fn control(shared: &Shared, head: &Parts, body: &[u8]) -> Option<Reply> {
+    Some(match (&head.method, head.uri.path()) {
+        (&Method::GET, "/_seen") => Reply::json(200, &json!(shared.seen())),
+        (&Method::POST, "/_script") => match Script::parse(body) {
+            Ok(script) => {
+                shared.script(script);
+                Reply::json(200, &json!({ "playing": true }))
+            }
+            Err(error) => Reply::json(400, &json!({ "error": error.to_string() })),
+        },
+        (_, "/_seen" | "/_script") => Reply::json(405, &json!({ "error": "GET /_seen or POST /_script" })),
+        _ => return None,
+    })
+}

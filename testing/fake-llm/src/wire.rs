@@ -1,0 +1,189 @@
+//! Reading requests strictly.
+//!
+//! Guarantee: a member that is not known, is missing or is of another kind than the provider documents is a
+//! [`WireFault`] that names its place. Nothing is guessed and nothing is skipped.
+
+use std::ops::RangeInclusive;
+
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+/// What the provider would not have understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WireFault {
+    pub(crate) wrong: Wrong,
+    /// The member, with dots, or the header.
+    pub(crate) at: String,
+    pub(crate) why: String,
+}
+
+/// In which way a request is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// It has to be there.
+    Missing,
+    /// It is not known.
+    Unknown,
+    /// Another kind of value belongs there.
+    Kind,
+    /// The value is not allowed.
+    Value,
+    /// The body is not JSON, or does not say so.
+    Body,
+    /// Who calls is not shown as it has to be.
+    Caller,
+}
+
+/// What reading comes to.
+pub(crate) type Read<T> = Result<T, WireFault>;
+
+pub(crate) fn fault<T>(wrong: Wrong, at: impl Into<String>, why: impl Into<String>) -> Read<T> {
+    Err(WireFault { wrong, at: at.into(), why: why.into() })
+}
+
+/// The body of a request that says that it is JSON, and is.
+pub(crate) fn json(headers: &HeaderMap, body: &[u8]) -> Read<Value> {
+    let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return fault(Wrong::Body, "content-type", format!("`{kind}` is not application/json"));
+    }
+    serde_json::from_slice(body)
+        .or_else(|error| fault(Wrong::Body, "body", format!("it is not JSON: {error}")))
+}
+
+/// A header that has to be there.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Read<&'a str> {
+    match headers.get(name).map(|value| value.to_str()) {
+        Some(Ok(value)) if !value.is_empty() => Ok(value),
+        Some(_) => fault(Wrong::Value, name, "the header is empty or not text"),
+        None => fault(Wrong::Missing, name, "the header is missing"),
+    }
+}
+
+/// An object of the request and where it stands.
+pub(crate) struct Object<'a> {
+    at: String,
+    members: &'a Map<String, Value>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads an object that may have these members and no others.
+    pub(crate) fn read(value: &'a Value, at: impl Into<String>, known: &[&str]) -> Read<Self> {
+        let at = at.into();
+        let Value::Object(members) = value else {
+            return fault(Wrong::Kind, at, "it is not an object");
+        };
+        let object = Self { at, members };
+        match members.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => fault(Wrong::Unknown, object.place(name), "it is not known"),
+            None => Ok(object),
+        }
+    }
+
+    /// Where a member stands.
+    pub(crate) fn place(&self, name: &str) -> String {
+        if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.members.keys().map(String::as_str)
+    }
+
+    /// A member that may be left out. `null` is as good as left out.
+    pub(crate) fn may(&self, name: &str) -> Option<&'a Value> {
+        self.members.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A member that has to be there.
+    pub(crate) fn must(&self, name: &str) -> Read<&'a Value> {
+        self.may(name).map_or_else(|| fault(Wrong::Missing, self.place(name), "it is missing"), Ok)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Read<&'a str> {
+        self.must(name)?;
+        Ok(self.text_may(name)?.unwrap_or_default())
+    }
+
+    pub(crate) fn text_may(&self, name: &str) -> Read<Option<&'a str>> {
+        self.kind(name, "a text", Value::as_str)
+    }
+
+    pub(crate) fn flag_may(&self, name: &str) -> Read<Option<bool>> {
+        self.kind(name, "true or false", Value::as_bool)
+    }
+
+    /// A text that is one of a few.
+    pub(crate) fn choice(&self, name: &str, known: &[&str]) -> Read<&'a str> {
+        let text = self.text(name)?;
+        if known.contains(&text) {
+            return Ok(text);
+        }
+        fault(Wrong::Value, self.place(name), format!("`{text}` is none of {}", known.join(", ")))
+    }
+
+    pub(crate) fn choice_may(&self, name: &str, known: &[&str]) -> Read<Option<&'a str>> {
+        self.may(name).map(|_| self.choice(name, known)).transpose()
+    }
+
+    pub(crate) fn number_may(&self, name: &str, range: RangeInclusive<f64>) -> Read<Option<f64>> {
+        match self.kind(name, "a number", Value::as_f64)? {
+            Some(number) if !range.contains(&number) => {
+                let why = format!("{number} is not from {} to {}", range.start(), range.end());
+                fault(Wrong::Value, self.place(name), why)
+            }
+            number => Ok(number),
+        }
+    }
+
+    /// A whole number from `least`.
+    pub(crate) fn whole_may(&self, name: &str, least: u32) -> Read<Option<u32>> {
+        match self.kind(name, "a whole number", |value| value.as_u64()?.try_into().ok())? {
+            Some(number) if number < least => {
+                fault(Wrong::Value, self.place(name), format!("{number} is less than {least}"))
+            }
+            number => Ok(number),
+        }
+    }
+
+    pub(crate) fn list_may(&self, name: &str) -> Read<Option<&'a [Value]>> {
+        self.kind(name, "a list", |value| value.as_array().map(Vec::as_slice))
+    }
+
+    /// A list that has to be there, with something in it.
+    pub(crate) fn list(&self, name: &str) -> Read<&'a [Value]> {
+        self.must(name)?;
+        match self.list_may(name)? {
+            Some(list) if !list.is_empty() => Ok(list),
+            _ => fault(Wrong::Value, self.place(name), "the list is empty"),
+        }
+    }
+
+    pub(crate) fn texts_may(&self, name: &str) -> Read<()> {
+        match self.list_may(name)?.unwrap_or_default().iter().position(|value| !value.is_string()) {
+            Some(index) => fault(Wrong::Kind, self.place(&format!("{name}.{index}")), "it is not a text"),
+            None => Ok(()),
+        }
+    }
+
+    /// A member that is an object of the caller's own making.
+    pub(crate) fn any_object_may(&self, name: &str) -> Read<Option<&'a Value>> {
+        self.kind(name, "an object", |value| value.is_object().then_some(value))
+    }
+
+    /// A member that is an object with these members.
+    pub(crate) fn object_may(&self, name: &str, known: &[&str]) -> Read<Option<Object<'a>>> {
+        self.may(name).map(|value| Object::read(value, self.place(name), known)).transpose()
+    }
+
+    pub(crate) fn object(&self, name: &str, known: &[&str]) -> Read<Object<'a>> {
+        Object::read(self.must(name)?, self.place(name), known)
+    }
+
+    fn kind<T>(&self, name: &str, kind: &str, read: impl Fn(&'a Value) -> Option<T>) -> Read<Option<T>> {
+        let Some(value) = self.may(name) else { return Ok(None) };
+        match read(value) {
+            Some(value) => Ok(Some(value)),
+            None => fault(Wrong::Kind, self.place(name), format!("it is not {kind}")),
+        }
+    }
+}

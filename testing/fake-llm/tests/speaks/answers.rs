@@ -1,0 +1,160 @@
+//! Each API when all is well, and when the model answers badly.
+
+use fake_llm::Script;
+use fake_llm::api::Api;
+use serde_json::{Value, json};
+
+use crate::client::{APIS, asked, script};
+
+#[tokio::test]
+async fn each_api_answers_in_its_own_form_and_the_same_item_alike() {
+    let fake = fake_llm::start(Script::default());
+    let mut judgements = vec![];
+    for api in APIS {
+        let heard = asked(api, "a").send(fake.address()).await;
+        assert_eq!(heard.status, 200, "{}", heard.text);
+        let judged: Value = serde_json::from_str(heard.said(api)).expect("JSON");
+        assert!(
+            judged["label"].is_string() && judged["confidence"].is_number() && judged["reason"].is_string()
+        );
+        judgements.push(judged);
+        let (stop, tokens_in, id) = match api {
+            Api::Bedrock => ("end_turn", &heard.body["usage"]["inputTokens"], "x-amzn-requestid"),
+            Api::Openai => ("stop", &heard.body["usage"]["prompt_tokens"], "x-request-id"),
+            Api::Anthropic => ("end_turn", &heard.body["usage"]["input_tokens"], "request-id"),
+        };
+        assert_eq!(heard.stop(api), stop);
+        assert_eq!(*tokens_in, 6, "{}", heard.text);
+        assert!(!heard.header(id).is_empty());
+    }
+    assert!(judgements.iter().all(|judged| *judged == judgements[0]));
+    let seen = fake.seen();
+    assert_eq!(seen.format_faults, []);
+    assert_eq!((seen.all.requests, seen.all.completed, seen.items["a"].counts.completed), (3, 3, 3));
+    assert_eq!((seen.concurrency, seen.concurrency_max), (0, 1));
+}
+
+#[tokio::test]
+async fn the_model_and_the_headers_are_seen_and_the_secrets_are_not() {
+    let fake = fake_llm::start(Script::default());
+    let arn = "/model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Fmine/converse";
+    for api in APIS {
+        let mut ask = asked(api, "a").header("x-mine", "seen");
+        if api == Api::Bedrock {
+            arn.clone_into(&mut ask.path);
+        }
+        assert_eq!(ask.at("/east").send(fake.address()).await.status, 200);
+        let last = fake.seen().last_request.unwrap();
+        let model = match api {
+            Api::Bedrock => "arn:aws:bedrock:eu-west-1:1:inference-profile/mine",
+            Api::Openai => "gpt-x",
+            Api::Anthropic => "claude-x",
+        };
+        assert_eq!((last.model.as_str(), last.api, last.endpoint.as_str()), (model, api, "/east"));
+        assert_eq!(last.headers["x-mine"], "seen");
+        let secret = if api == Api::Anthropic { "x-api-key" } else { "authorization" };
+        assert_eq!(last.headers[secret], "(redacted)");
+    }
+}
+
+#[tokio::test]
+async fn the_answer_can_be_any_text_for_all_or_for_one_item() {
+    let rule = json!({ "do": { "say": "just this" }, "item": "b" });
+    let fake = fake_llm::start(script(&json!({ "answer": "{\"sum\": 3}", "rules": [rule] })));
+    for api in APIS {
+        assert_eq!(asked(api, "a").send(fake.address()).await.said(api), "{\"sum\": 3}");
+        assert_eq!(asked(api, "b").send(fake.address()).await.said(api), "just this");
+    }
+}
+
+#[tokio::test]
+async fn each_damage_to_an_answer_is_said_as_the_api_says_it_and_is_billed() {
+    let answer = r#"{"sum": 3, "text": "long enough to be cut"}"#;
+    for (shape, stops) in [
+        ("cut_off", ["max_tokens", "length", "max_tokens"]),
+        ("prose", ["end_turn", "stop", "end_turn"]),
+        ("fence", ["end_turn", "stop", "end_turn"]),
+        ("schema_miss", ["end_turn", "stop", "end_turn"]),
+    ] {
+        let rule = json!({ "do": { "answer": shape } });
+        let fake = fake_llm::start(script(&json!({ "answer": answer, "rules": [rule] })));
+        for (api, stop) in APIS.into_iter().zip(stops) {
+            let heard = asked(api, "a").send(fake.address()).await;
+            assert_eq!((heard.status, heard.stop(api)), (200, stop), "{shape}");
+            let said = heard.said(api);
+            let expected = match shape {
+                "cut_off" => answer.starts_with(said) && !said.is_empty() && said.len() < answer.len(),
+                "prose" => said.contains(answer) && !said.starts_with(answer) && !said.ends_with(answer),
+                "fence" => said == format!("```json\n{answer}\n```"),
+                _ => said == r#"{"unasked":true}"#,
+            };
+            assert!(expected, "{shape}: {said}");
+        }
+        assert_eq!(fake.seen().all.completed, 3);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_filtered_says_so() {
+    let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "answer": "filtered" } }] })));
+    for (api, stop) in APIS.into_iter().zip(["content_filtered", "content_filter", "refusal"]) {
+        assert_eq!(asked(api, "a").send(fake.address()).await.stop(api), stop);
+    }
+}
+
+#[tokio::test]
+async fn the_way_in_which_json_was_asked_for_is_seen() {
+    let schema = json!({ "type": "object", "properties": { "label": { "type": "string" } },
+        "required": ["label"], "additionalProperties": false });
+    let strict = json!({ "name": "judgement", "strict": true, "schema": schema });
+    let in_text = json!({ "name": "judgement", "schema": schema.to_string() });
+    let fake = fake_llm::start(Script::default());
+    for (api, member, value) in [
+        (Api::Openai, "response_format", json!({ "type": "json_schema", "json_schema": strict })),
+        (Api::Anthropic, "output_config", json!({ "format": { "type": "json_schema", "schema": schema } })),
+        (
+            Api::Bedrock,
+            "outputConfig",
+            json!({ "textFormat": { "type": "json_schema", "structure": { "jsonSchema": in_text } } }),
+        ),
+    ] {
+        let heard = asked(api, "a").with(member, value).send(fake.address()).await;
+        assert_eq!(heard.status, 200, "{}", heard.text);
+        let asked = fake.seen().last_request.unwrap().asked_json.unwrap();
+        assert_eq!((asked.by.as_str(), asked.schema.as_ref()), (member, Some(&schema)));
+    }
+    let without = asked(Api::Openai, "a").send(fake.address()).await;
+    assert_eq!((without.status, fake.seen().last_request.unwrap().asked_json), (200, None));
+}
+
+#[tokio::test]
+async fn a_tool_that_has_to_be_used_gets_the_answer_as_its_input() {
+    let schema = json!({ "type": "object" });
+    let answer = json!({ "sum": 3 });
+    let fake = fake_llm::start(script(&json!({ "answer": answer.to_string() })));
+    let input = json!({ "json": schema });
+    let tools = json!([{ "toolSpec": { "name": "judge", "inputSchema": input } }]);
+    let bedrock = json!({ "tools": tools, "toolChoice": { "tool": { "name": "judge" } } });
+    let heard = asked(Api::Bedrock, "a").with("toolConfig", bedrock).send(fake.address()).await;
+    assert_eq!(heard.body["output"]["message"]["content"][0]["toolUse"]["input"], answer);
+    assert_eq!(heard.stop(Api::Bedrock), "tool_use");
+
+    let anthropic = asked(Api::Anthropic, "a")
+        .with("tools", json!([{ "name": "judge", "input_schema": schema }]))
+        .with("tool_choice", json!({ "type": "tool", "name": "judge" }));
+    let heard = anthropic.send(fake.address()).await;
+    assert_eq!(
+        (&heard.body["content"][0]["type"], &heard.body["content"][0]["input"]),
+        (&json!("tool_use"), &answer)
+    );
+    assert_eq!(heard.stop(Api::Anthropic), "tool_use");
+
+    let function = json!({ "name": "judge", "parameters": schema });
+    let openai = asked(Api::Openai, "a")
+        .with("tools", json!([{ "type": "function", "function": function }]))
+        .with("tool_choice", json!({ "type": "function", "function": { "name": "judge" } }));
+    let heard = openai.send(fake.address()).await;
+    let call = &heard.body["choices"][0]["message"]["tool_calls"][0]["function"];
+    assert_eq!((&call["name"], &call["arguments"]), (&json!("judge"), &json!(answer.to_string())));
+    assert_eq!(fake.seen().last_request.unwrap().asked_json.unwrap().by, "tools");
+}

@@ -1,0 +1,150 @@
+//! A client that knows how each API is called, and nothing more.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use fake_llm::Script;
+use fake_llm::api::Api;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+pub(crate) const APIS: [Api; 3] = [Api::Bedrock, Api::Openai, Api::Anthropic];
+pub(crate) const BEDROCK: &str = "/model/anthropic.claude-x%3A0/converse";
+pub(crate) const OPENAI: &str = "/v1/chat/completions";
+pub(crate) const ANTHROPIC: &str = "/v1/messages";
+pub(crate) const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261115/eu-west-1/bedrock/aws4_request, \
+     SignedHeaders=content-type;host;x-amz-date, \
+     Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// A request that can be changed before it is sent.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Value,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) text: String,
+    pub(crate) body: Value,
+}
+
+/// A request of the least that each API wants, about an item.
+pub(crate) fn asked(api: Api, item: &str) -> Asked {
+    let text = format!("Judge item-{item} please.");
+    let json = ("content-type", "application/json".to_owned());
+    let (path, headers, body) = match api {
+        Api::Bedrock => (
+            BEDROCK,
+            vec![json, ("authorization", SIGNED.to_owned()), ("x-amz-date", "20261115T211500Z".to_owned())],
+            json!({ "messages": [{ "role": "user", "content": [{ "text": text }] }] }),
+        ),
+        Api::Openai => (
+            OPENAI,
+            vec![json, ("authorization", "Bearer sk-secret".to_owned())],
+            json!({ "model": "gpt-x", "messages": [{ "role": "user", "content": text }] }),
+        ),
+        Api::Anthropic => (
+            ANTHROPIC,
+            vec![json, ("x-api-key", "sk-secret".to_owned()), ("anthropic-version", "2023-06-01".to_owned())],
+            json!({ "model": "claude-x", "max_tokens": 100, "messages": [{ "role": "user", "content": text }] }),
+        ),
+    };
+    Asked { method: "POST", path: path.to_owned(), headers, body }
+}
+
+impl Asked {
+    /// At another endpoint of the same server.
+    pub(crate) fn at(mut self, endpoint: &str) -> Self {
+        self.path = format!("{endpoint}{}", self.path);
+        self
+    }
+
+    /// With a member of the body set.
+    pub(crate) fn with(mut self, member: &str, value: Value) -> Self {
+        self.body[member] = value;
+        self
+    }
+
+    /// With a header in place of the one of that name; empty is none.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.retain(|(other, _)| *other != name);
+        if !value.is_empty() {
+            self.headers.push((name, value.to_owned()));
+        }
+        self
+    }
+
+    /// Sends it and hears the answer.
+    pub(crate) async fn send(self, to: SocketAddr) -> Heard {
+        self.try_send(to).await.expect("an answer")
+    }
+
+    /// Sends it; the connection may end without an answer.
+    pub(crate) async fn try_send(self, to: SocketAddr) -> Result<Heard, hyper::Error> {
+        let mut request =
+            Request::builder().method(self.method).uri(self.path).header("host", to.to_string());
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        // A text is sent as it is, so that what is no JSON can be sent too.
+        let body = self.body.as_str().map_or_else(|| self.body.to_string(), str::to_owned);
+        heard(exchange(to, request.body(Full::from(body)).expect("a request")).await?).await
+    }
+}
+
+async fn exchange(
+    to: SocketAddr,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<hyper::body::Incoming>, hyper::Error> {
+    let stream = TcpStream::connect(to).await.expect("connected");
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    sender.send_request(request).await
+}
+
+async fn heard(response: Response<hyper::body::Incoming>) -> Result<Heard, hyper::Error> {
+    let (head, body) = response.into_parts();
+    let text = String::from_utf8(body.collect().await?.to_bytes().into()).expect("UTF-8");
+    let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+    Ok(Heard { status: head.status.as_u16(), headers: head.headers, text, body })
+}
+
+impl Heard {
+    /// A header's text, empty when there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().expect("text")).unwrap_or_default()
+    }
+
+    /// What the model says.
+    pub(crate) fn said(&self, api: Api) -> &str {
+        let said = match api {
+            Api::Bedrock => &self.body["output"]["message"]["content"][0]["text"],
+            Api::Openai => &self.body["choices"][0]["message"]["content"],
+            Api::Anthropic => &self.body["content"][0]["text"],
+        };
+        said.as_str().unwrap_or_else(|| panic!("the model says nothing: {}", self.text))
+    }
+
+    /// Why the model stopped.
+    pub(crate) fn stop(&self, api: Api) -> &str {
+        let stop = match api {
+            Api::Bedrock => &self.body["stopReason"],
+            Api::Openai => &self.body["choices"][0]["finish_reason"],
+            Api::Anthropic => &self.body["stop_reason"],
+        };
+        stop.as_str().unwrap_or_else(|| panic!("no reason: {}", self.text))
+    }
+}
+
+pub(crate) fn script(json: &Value) -> Script {
+    Script::parse(json.to_string().as_bytes()).expect("a script")
+}

@@ -1,0 +1,200 @@
+//! Each fault, in the words of each provider.
+
+use fake_llm::Script;
+use fake_llm::api::Api;
+use fake_llm::seen::{Counts, End};
+use serde_json::{Value, json};
+
+use crate::client::{APIS, asked, script};
+
+/// Of each fault: what Bedrock, OpenAI and Anthropic say, with the status.
+const SAID: [(&str, [(u16, &str); 3]); 11] = [
+    ("throttle", [(429, "ThrottlingException"), (429, "rate_limit_exceeded"), (429, "rate_limit_error")]),
+    ("unavailable", [(503, "ServiceUnavailableException"), (503, "server_error"), (503, "api_error")]),
+    ("internal", [(500, "InternalServerException"), (500, "server_error"), (500, "api_error")]),
+    ("overloaded", [(529, ""), (503, "server_error"), (529, "overloaded_error")]),
+    ("timed_out", [(408, "ModelTimeoutException"), (408, "server_error"), (504, "timeout_error")]),
+    ("not_ready", [(429, "ModelNotReadyException"), (503, "unavailable_error"), (503, "api_error")]),
+    (
+        "spend_limit",
+        [
+            (400, "ServiceQuotaExceededException"),
+            (429, "insufficient_quota"),
+            (429, "enforced_spend_limit_reached"),
+        ],
+    ),
+    ("denied", [(403, "AccessDeniedException"), (403, "model_not_found"), (403, "permission_error")]),
+    (
+        "invalid",
+        [(400, "ValidationException"), (400, "context_length_exceeded"), (400, "invalid_request_error")],
+    ),
+    ("not_found", [(404, "ResourceNotFoundException"), (404, "model_not_found"), (404, "not_found_error")]),
+    ("unknown", [(418, "TeapotException"), (418, "teapot"), (418, "teapot_error")]),
+];
+
+/// The name of an error where a client has to look for it.
+fn name(api: Api, heard: &crate::client::Heard) -> String {
+    let error = &heard.body["error"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match api {
+        Api::Bedrock => heard.header("x-amzn-errortype").split(':').next().unwrap_or_default().to_owned(),
+        Api::Openai if error["code"].is_string() => text(&error["code"]),
+        Api::Anthropic if error["details"].is_object() => text(&error["details"]["error_code"]),
+        Api::Openai | Api::Anthropic => text(&error["type"]),
+    }
+}
+
+#[tokio::test]
+async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed() {
+    for (fault, said) in SAID {
+        let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": fault } }] })));
+        for (api, expected) in APIS.into_iter().zip(said) {
+            let heard = asked(api, "a").send(fake.address()).await;
+            assert_eq!((heard.status, name(api, &heard).as_str()), expected, "{fault}: {}", heard.text);
+            let message =
+                if api == Api::Bedrock { &heard.body["message"] } else { &heard.body["error"]["message"] };
+            assert!(message.is_string(), "{fault}: {}", heard.text);
+            assert_eq!(heard.header("retry-after"), "", "{fault}");
+        }
+        let expected = match fault {
+            "throttle" => Counts { requests: 3, throttled: 3, ..Counts::default() },
+            _ => Counts { requests: 3, failed: 3, ..Counts::default() },
+        };
+        assert_eq!(fake.seen().items["a"].counts, expected, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_fails_says_with_which_status_where_the_provider_tells_it() {
+    let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": { "model_error": 429 } } }] })));
+    let heard = asked(Api::Bedrock, "a").send(fake.address()).await;
+    assert_eq!((heard.status, name(Api::Bedrock, &heard).as_str()), (424, "ModelErrorException"));
+    assert_eq!(heard.body["originalStatusCode"], 429);
+    for api in [Api::Openai, Api::Anthropic] {
+        assert_eq!(asked(api, "a").send(fake.address()).await.status, 500);
+    }
+}
+
+#[tokio::test]
+async fn what_stands_between_answers_in_html() {
+    let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": "bad_gateway" } }] })));
+    for api in APIS {
+        let heard = asked(api, "a").send(fake.address()).await;
+        assert_eq!((heard.status, heard.header("content-type")), (502, "text/html"));
+    }
+}
+
+#[tokio::test]
+async fn the_first_calls_are_throttled_and_then_the_model_answers() {
+    let rules = json!([{ "do": { "fail": "throttle" }, "first_per_item": 2 }]);
+    let fake = fake_llm::start(script(&json!({ "rules": rules })));
+    for item in ["a", "b"] {
+        let mut statuses = vec![];
+        for _ in 0..4 {
+            statuses.push(asked(Api::Bedrock, item).send(fake.address()).await.status);
+        }
+        assert_eq!(statuses, [429, 429, 200, 200]);
+    }
+    let seen = fake.seen();
+    let each = Counts { requests: 4, completed: 2, throttled: 2, ..Counts::default() };
+    assert_eq!((&seen.items["a"].counts, &seen.items["b"].counts), (&each, &each));
+    let ends: Vec<End> = seen.items["a"].calls.iter().map(|call| call.end).collect();
+    assert_eq!(ends, [End::Throttled, End::Throttled, End::Completed, End::Completed]);
+}
+
+#[tokio::test]
+async fn a_dropped_connection_ends_without_an_answer_and_is_billed_when_the_model_was_done() {
+    for (action, completed) in [("drop", 0), ("drop_completed", 1)] {
+        for api in APIS {
+            let fake = fake_llm::start(script(&json!({ "rules": [{ "do": action, "first": 1 }] })));
+            let error = asked(api, "a").try_send(fake.address()).await.expect_err("dropped");
+            assert!(error.is_incomplete_message(), "{error:?}");
+            let seen = fake.seen();
+            assert_eq!((seen.all.dropped, seen.all.completed, seen.all.requests), (1, completed, 1));
+            assert_eq!(asked(api, "a").send(fake.address()).await.status, 200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_billed_all_the_same() {
+    let fake = fake_llm::start(script(&json!({ "latency": { "fixed_ms": 20 } })));
+    let call = tokio::spawn(asked(Api::Openai, "a").try_send(fake.address()));
+    while fake.seen().concurrency == 0 {
+        tokio::task::yield_now().await;
+    }
+    call.abort();
+    assert!(call.await.expect_err("left").is_cancelled());
+    while fake.seen().concurrency != 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fake.seen().items["a"].counts.completed, 1);
+}
+
+#[tokio::test]
+async fn a_slow_model_takes_the_time_it_is_given_and_others_go_on_beside_it() {
+    let rules = json!([{ "do": { "answer": "whole" }, "item": "slow", "latency": { "fixed_ms": 60 } }]);
+    let fake = fake_llm::start(script(&json!({ "rules": rules, "latency": { "fixed_ms": 1 } })));
+    let slow = tokio::spawn(asked(Api::Anthropic, "slow").try_send(fake.address()));
+    while fake.seen().concurrency == 0 {
+        tokio::task::yield_now().await;
+    }
+    asked(Api::Anthropic, "quick").send(fake.address()).await;
+    slow.await.unwrap().expect("an answer");
+    let seen = fake.seen();
+    let took = |item: &str| seen.items[item].calls[0].ended_ms - seen.items[item].calls[0].came_ms;
+    assert!(60 <= took("slow"), "{}", took("slow"));
+    assert!(1 <= took("quick"), "{}", took("quick"));
+    assert_eq!(seen.concurrency_max, 2);
+}
+
+#[tokio::test]
+async fn each_way_to_say_when_to_come_again_is_said() {
+    let rule = |retry_after: Value| json!({ "rules": [{ "do": { "fail": "throttle" }, "retry_after": retry_after }] });
+    let fake = fake_llm::start(Script::default());
+    for api in APIS {
+        fake.script(script(&rule(json!({ "seconds": 2 }))));
+        assert_eq!(asked(api, "a").send(fake.address()).await.header("retry-after"), "2");
+        fake.script(script(&rule(json!({ "ms": 250 }))));
+        assert_eq!(asked(api, "a").send(fake.address()).await.header("retry-after-ms"), "250");
+        fake.script(script(&rule(json!({ "date_in_seconds": 90 }))));
+        let heard = asked(api, "a").send(fake.address()).await;
+        let date =
+            |text: &str| httpdate::parse_http_date(text).unwrap_or_else(|_| panic!("`{text}` is no date"));
+        let ahead = date(heard.header("retry-after")).duration_since(date(heard.header("date"))).unwrap();
+        // The date of the response is of the second in which it was sent, which may be the next one.
+        assert!((89..=91).contains(&ahead.as_secs()), "{ahead:?}");
+    }
+}
+
+#[tokio::test]
+async fn any_header_can_be_sent_and_wins() {
+    let headers =
+        json!({ "retry-after": "-1", "x-ratelimit-remaining-tokens": "0", "x-should-retry": "false" });
+    let rule = json!({ "do": { "fail": "throttle" }, "retry_after": { "seconds": 5 }, "headers": headers });
+    let fake = fake_llm::start(script(&json!({ "rules": [rule] })));
+    let heard = asked(Api::Openai, "a").send(fake.address()).await;
+    assert_eq!((heard.header("retry-after"), heard.header("x-should-retry")), ("-1", "false"));
+    assert_eq!(heard.header("x-ratelimit-remaining-tokens"), "0");
+}
+
+#[tokio::test]
+async fn one_region_can_fail_while_the_other_answers() {
+    let rules = json!([{ "do": { "fail": "throttle" }, "endpoint": "/east" }]);
+    let fake = fake_llm::start(script(&json!({ "rules": rules })));
+    for api in APIS {
+        assert_eq!(asked(api, "a").at("/east").send(fake.address()).await.status, 429);
+        assert_eq!(asked(api, "a").at("/west").send(fake.address()).await.status, 200);
+    }
+    let seen = fake.seen();
+    assert_eq!((seen.endpoints["/east"].throttled, seen.endpoints["/east"].completed), (3, 0));
+    assert_eq!((seen.endpoints["/west"].throttled, seen.endpoints["/west"].completed), (0, 3));
+}
+
+#[tokio::test]
+async fn a_rule_can_be_for_one_api_alone() {
+    let fake =
+        fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": "denied" }, "api": "anthropic" }] })));
+    assert_eq!(asked(Api::Anthropic, "a").send(fake.address()).await.status, 403);
+    assert_eq!(asked(Api::Openai, "a").send(fake.address()).await.status, 200);
+}
