@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::api::Api;
 
 /// Of how many calls of one item the moments are kept. All are counted.
-pub const CALLS_KEPT_MAX: usize = 1_000;
+pub const CALLS_KEPT_MAX: usize = 10_000;
 /// Headers whose value is a secret.
 const SECRET: [&str; 3] = ["authorization", "x-api-key", "x-amz-security-token"];
 

@@ -8,41 +8,46 @@ use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
 use crate::wire::{Object, Read, Wrong, fault, header, json};
 
-const MEMBERS: [&str; 18] = [
+const MEMBERS: [&str; 17] = [
     "model",
     "messages",
     "max_tokens",
     "cache_control",
     "container",
+    "diagnostics",
     "inference_geo",
     "metadata",
     "output_config",
     "service_tier",
+    "speed",
     "stop_sequences",
     "stream",
     "system",
-    "temperature",
     "thinking",
     "tool_choice",
     "tools",
-    "top_k",
-    "top_p",
 ];
-const VERSIONS: [&str; 2] = ["2023-06-01", "2023-01-01"];
+/// What the versions before the newest take besides: how the next token is chosen.
+const MEMBERS_OF_OLD: [&str; 3] = ["temperature", "top_k", "top_p"];
+const VERSION_NEWEST: &str = "2026-10-21";
+const VERSIONS_OLD: [&str; 2] = ["2023-06-01", "2023-01-01"];
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 const BLOCKS: [&str; 6] = ["text", "image", "document", "search_result", "tool_use", "tool_result"];
 
 /// Reads a request as strictly as the provider.
 pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
-    if headers.get("x-api-key").is_none_or(http::HeaderValue::is_empty) {
-        return fault(Wrong::Caller, "x-api-key", "the header is missing or empty");
+    if !is_caller_shown(headers) {
+        return fault(Wrong::Caller, "x-api-key", "there is neither this header nor a bearer token");
     }
     let version = header(headers, "anthropic-version")?;
-    if !VERSIONS.contains(&version) {
+    let mut known = MEMBERS.to_vec();
+    if VERSIONS_OLD.contains(&version) {
+        known.extend(MEMBERS_OF_OLD);
+    } else if version != VERSION_NEWEST {
         return fault(Wrong::Value, "anthropic-version", format!("`{version}` is not a version"));
     }
     let body = json(headers, body)?;
-    let body = Object::read(&body, "", &MEMBERS)?;
+    let body = Object::read(&body, "", &known)?;
     let mut ask = Ask { model: body.text("model")?.to_owned(), ..Ask::default() };
     body.must("max_tokens")?;
     ask.tokens_max = body.whole_may("max_tokens", 1)?;
@@ -54,6 +59,13 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Read<Ask> {
         ask.tool = Some(name);
     }
     Ok(ask)
+}
+
+/// Either header will do; the provider's own clients went from the first to the second.
+fn is_caller_shown(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let bearer = text("authorization").strip_prefix("Bearer ").unwrap_or_default();
+    !text("x-api-key").is_empty() || !bearer.is_empty()
 }
 
 fn settings(body: &Object) -> Read<()> {
@@ -75,11 +87,17 @@ fn messages(body: &Object, ask: &mut Ask) -> Read<()> {
         Some(_) => blocks(body, "system", &["text"], |text| ask.chars_besides += text.chars().count())?,
         None => (),
     }
-    for (index, message) in body.list("messages")?.iter().enumerate() {
+    let messages = body.list("messages")?;
+    for (index, message) in messages.iter().enumerate() {
         let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
         let role = message.choice("role", &["user", "assistant"])?;
         if index == 0 && role != "user" {
             return fault(Wrong::Value, message.place("role"), "the first message must be the user's");
+        }
+        if index + 1 == messages.len() && role != "user" {
+            let why =
+                "the conversation must end with a user message; models no longer go on from a beginning";
+            return fault(Wrong::Value, message.place("role"), why);
         }
         let mut say = |text: &str| match role {
             "user" => ask.said(text),

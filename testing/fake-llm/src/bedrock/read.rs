@@ -23,7 +23,7 @@ const MEMBERS: [&str; 12] = [
     "serviceTier",
     "outputConfig",
 ];
-const BLOCKS: [&str; 12] = [
+const BLOCKS: [&str; 14] = [
     "text",
     "image",
     "document",
@@ -36,6 +36,8 @@ const BLOCKS: [&str; 12] = [
     "reasoningContent",
     "citationsContent",
     "searchResult",
+    "toolAddition",
+    "toolRemoval",
 ];
 const SYSTEM_BLOCKS: [&str; 3] = ["text", "guardContent", "cachePoint"];
 

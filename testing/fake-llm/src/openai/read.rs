@@ -8,7 +8,7 @@ use crate::schema::{self, Subset};
 use crate::seen::AskedJson;
 use crate::wire::{Object, Read, Wrong, fault, json};
 
-const MEMBERS: [&str; 33] = [
+const MEMBERS: [&str; 35] = [
     "model",
     "messages",
     "audio",
@@ -19,11 +19,13 @@ const MEMBERS: [&str; 33] = [
     "max_tokens",
     "metadata",
     "modalities",
+    "moderation",
     "n",
     "parallel_tool_calls",
     "prediction",
     "presence_penalty",
     "prompt_cache_key",
+    "prompt_cache_options",
     "prompt_cache_retention",
     "reasoning_effort",
     "response_format",
@@ -45,7 +47,7 @@ const MEMBERS: [&str; 33] = [
 ];
 const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
 const PARTS: [&str; 5] = ["text", "image_url", "input_audio", "file", "refusal"];
-const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const SCHEMA_NAME_LEN_MAX: usize = 64;
 
 /// Reads a request as strictly as the provider.

@@ -1,14 +1,16 @@
 //! A client that knows how each API is called, and nothing more.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
-use fake_llm::Script;
 use fake_llm::api::Api;
+use fake_llm::{Fake, Script, Seen};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 pub(crate) const APIS: [Api; 3] = [Api::Bedrock, Api::Openai, Api::Anthropic];
@@ -18,6 +20,9 @@ pub(crate) const ANTHROPIC: &str = "/v1/messages";
 pub(crate) const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261115/eu-west-1/bedrock/aws4_request, \
      SignedHeaders=content-type;host;x-amz-date, \
      Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// How long a test waits for what has to come.
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A request that can be changed before it is sent.
 #[derive(Clone)]
@@ -74,6 +79,12 @@ impl Asked {
         self
     }
 
+    /// Without a member of the body.
+    pub(crate) fn without(mut self, member: &str) -> Self {
+        self.body.as_object_mut().expect("an object").remove(member).expect(member);
+        self
+    }
+
     /// With a header in place of the one of that name; empty is none.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.retain(|(other, _)| *other != name);
@@ -81,6 +92,18 @@ impl Asked {
             self.headers.push((name, value.to_owned()));
         }
         self
+    }
+
+    /// Sends it and is gone before any answer.
+    pub(crate) async fn send_and_leave(self, to: SocketAddr) {
+        let body = self.body.to_string();
+        let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("host: {to}")];
+        lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.extend([format!("content-length: {}", body.len()), String::new(), body]);
+        let request = lines.join("\r\n");
+        let mut stream = TcpStream::connect(to).await.expect("connected");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        stream.shutdown().await.expect("closed");
     }
 
     /// Sends it and hears the answer.
@@ -143,6 +166,16 @@ impl Heard {
         };
         stop.as_str().unwrap_or_else(|| panic!("no reason: {}", self.text))
     }
+}
+
+/// Waits until something is true of what was seen.
+pub(crate) async fn until(fake: &Fake, what: &str, is_true: impl Fn(&Seen) -> bool) {
+    let poll = async {
+        while !is_true(&fake.seen()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT_MAX, poll).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 pub(crate) fn script(json: &Value) -> Script {

@@ -3,3 +3,6 @@
 mod answers;
 mod client;
 mod faults;
+mod format;
+mod limits;
+mod process;

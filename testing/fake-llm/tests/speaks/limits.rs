@@ -1,0 +1,114 @@
+//! Limits, as clients meet them.
+
+use fake_llm::api::Api;
+use fake_llm::seen::End;
+use serde_json::{Value, json};
+
+use crate::client::{APIS, asked, script};
+
+const HOUR_MS: u32 = 3_600_000;
+
+#[tokio::test]
+async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
+    let rate = json!({ "bucket": { "calls": 1, "per_ms": HOUR_MS, "burst": 2 } });
+    for api in APIS {
+        let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
+        let mut heard = vec![];
+        for _ in 0..3 {
+            heard.push(asked(api, "a").send(fake.address()).await);
+        }
+        let statuses: Vec<u16> = heard.iter().map(|heard| heard.status).collect();
+        assert_eq!(statuses, [200, 200, 429]);
+        assert_eq!((fake.seen().all.completed, fake.seen().all.throttled), (2, 1));
+        let left = |name: &str| heard.iter().map(|heard| heard.header(name).to_owned()).collect::<Vec<_>>();
+        match api {
+            Api::Bedrock => assert_eq!(left("retry-after"), ["", "", ""]),
+            Api::Openai => {
+                assert_eq!(left("x-ratelimit-limit-requests"), ["2", "2", "2"]);
+                assert_eq!(left("x-ratelimit-remaining-requests"), ["1", "0", "0"]);
+                assert!(left("x-ratelimit-reset-requests")[0].ends_with('s'));
+                assert_eq!(left("retry-after")[..2], ["", ""]);
+                let wait_ms: u32 = heard[2].header("retry-after-ms").parse().expect("milliseconds");
+                let seconds: u32 = heard[2].header("retry-after").parse().expect("seconds");
+                assert!(wait_ms <= HOUR_MS && seconds == wait_ms.div_ceil(1000), "{wait_ms} {seconds}");
+            }
+            Api::Anthropic => {
+                assert_eq!(left("anthropic-ratelimit-requests-limit"), ["2", "2", "2"]);
+                assert_eq!(left("anthropic-ratelimit-requests-remaining"), ["1", "0", "0"]);
+                let reset = &left("anthropic-ratelimit-requests-reset")[0];
+                assert!(reset.len() == "2026-11-15T21:15:00Z".len() && reset.ends_with('Z'), "{reset}");
+                assert!(heard[2].header("retry-after").parse::<u32>().is_ok_and(|wait| wait <= 3600));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_limit_can_keep_to_itself_when_to_come_again() {
+    let rate = json!({ "window": { "calls": 1, "per_ms": HOUR_MS } });
+    let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate, "hint": false }] })));
+    asked(Api::Openai, "a").send(fake.address()).await;
+    let refused = asked(Api::Openai, "a").send(fake.address()).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, ""));
+    assert_eq!(refused.header("x-ratelimit-remaining-requests"), "0");
+}
+
+#[tokio::test]
+async fn a_limit_of_one_region_leaves_the_other_alone() {
+    let rate = json!({ "window": { "calls": 1, "per_ms": HOUR_MS } });
+    let fake = fake_llm::start(script(&json!({ "limits": [{ "endpoint": "/east", "rate": rate }] })));
+    for (endpoint, expected) in [("/east", [200, 429]), ("/west", [200, 200])] {
+        for status in expected {
+            assert_eq!(asked(Api::Bedrock, "a").at(endpoint).send(fake.address()).await.status, status);
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
+    let rate = json!({ "tokens": { "tokens": 250, "per_ms": HOUR_MS } });
+    let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
+    // 6 tokens of text and 100 that may come.
+    let mut left = vec![];
+    for _ in 0..3 {
+        let heard = asked(Api::Anthropic, "a").send(fake.address()).await;
+        left.push((heard.status, heard.header("anthropic-ratelimit-tokens-remaining").to_owned()));
+    }
+    assert_eq!(left, [(200, "144".to_owned()), (200, "38".to_owned()), (429, "38".to_owned())]);
+}
+
+/// Calls, four at a time and as fast as they come back, until so many are completed. Gives the moments of those.
+async fn hammered(rate: Value, completed: u64) -> Vec<u64> {
+    let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
+    while fake.seen().all.completed < completed {
+        let calls = [(); 4].map(|()| tokio::spawn(asked(Api::Openai, "a").try_send(fake.address())));
+        for call in calls {
+            call.await.expect("no panic").expect("an answer");
+        }
+    }
+    let seen = fake.seen();
+    assert!(0 < seen.all.throttled);
+    let let_in = seen.items["a"].calls.iter().filter(|call| call.end == End::Completed);
+    let mut moments: Vec<u64> = let_in.map(|call| call.came_ms).collect();
+    moments.sort_unstable();
+    moments
+}
+
+#[tokio::test]
+async fn whatever_a_client_does_no_window_holds_more_than_it_may() {
+    let moments = hammered(json!({ "window": { "calls": 5, "per_ms": 40 } }), 20).await;
+    // Moments are in whole milliseconds, cut off.
+    let is_kept = |six: &[u64]| 39 <= six[5] - six[0];
+    assert!(moments.windows(6).all(is_kept), "{moments:?}");
+}
+
+#[tokio::test]
+async fn whatever_a_client_does_no_bucket_gives_more_than_it_holds_and_gains() {
+    let moments = hammered(json!({ "bucket": { "calls": 1, "per_ms": 10, "burst": 3 } }), 15).await;
+    for (earlier, from) in moments.iter().enumerate() {
+        for (later, to) in moments.iter().enumerate().skip(earlier) {
+            let given = (later - earlier + 1) as u64;
+            assert!(given <= 3 + (to - from + 1).div_ceil(10), "{earlier} to {later}: {moments:?}");
+        }
+    }
+}

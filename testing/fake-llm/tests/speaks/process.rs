@@ -1,0 +1,121 @@
+//! The server as a process of its own.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use fake_llm::api::Api;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::client::{Asked, asked};
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fake-llm"));
+    command.args(arguments).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A process, and the address of the line that it prints.
+async fn started(arguments: &[&str]) -> (Child, SocketAddr) {
+    let mut child = command(arguments).spawn().expect("started");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let line = lines.next_line().await.expect("readable").expect("a line");
+    let address = line.strip_prefix("fake-llm listens on ").expect(&line).parse().expect(&line);
+    (child, address)
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn control(method: &'static str, path: &str, body: serde_json::Value) -> Asked {
+    Asked { method, path: path.to_owned(), headers: vec![], body }
+}
+
+#[tokio::test]
+async fn it_begins_with_a_script_takes_another_and_tells_what_it_saw() {
+    let script = file("begins.json", r#"{"rules": [{"do": {"fail": "unavailable"}, "first": 1}]}"#);
+    let (_child, address) = started(&["--script", script.to_str().expect("UTF-8")]).await;
+    assert_eq!(asked(Api::Openai, "a").send(address).await.status, 503);
+    assert_eq!(asked(Api::Openai, "a").send(address).await.status, 200);
+
+    let other = json!({ "rules": [{ "do": { "fail": "throttle" }, "first": 1 }] });
+    assert_eq!(control("POST", "/_script", other).send(address).await.status, 200);
+    assert_eq!(asked(Api::Anthropic, "b").send(address).await.status, 429);
+
+    let seen = control("GET", "/_seen", json!("")).send(address).await.body;
+    assert_eq!((&seen["requests"], &seen["completed"], &seen["failed"]), (&json!(3), &json!(1), &json!(1)));
+    assert_eq!((&seen["items"]["b"]["throttled"], &seen["items"]["a"]["requests"]), (&json!(1), &json!(2)));
+    assert_eq!(seen["items"]["a"]["calls"][0]["end"], "failed");
+    assert_eq!((&seen["format_faults"], &seen["concurrency_max"]), (&json!([]), &json!(1)));
+    assert_eq!(seen["last_request"]["headers"]["x-api-key"], "(redacted)");
+    // It reads back into the type that tests in process have.
+    let read: fake_llm::Seen = serde_json::from_value(seen).expect("readable");
+    assert_eq!((read.all.requests, read.items["b"].counts.throttled), (3, 1));
+}
+
+#[tokio::test]
+async fn a_script_that_cannot_be_played_is_refused_and_the_old_one_goes_on() {
+    let (_child, address) = started(&[]).await;
+    let good = json!({ "rules": [{ "do": { "fail": "denied" } }] });
+    assert_eq!(control("POST", "/_script", good).send(address).await.status, 200);
+    let heard = control("POST", "/_script", json!({ "ruls": [] })).send(address).await;
+    assert_eq!(heard.status, 400);
+    assert!(heard.text.contains("unknown field `ruls`"), "{}", heard.text);
+    assert_eq!(control("PUT", "/_script", json!({})).send(address).await.status, 405);
+    assert_eq!(asked(Api::Bedrock, "a").send(address).await.status, 403);
+
+    let file = file("wrong.json", r#"{"ruls": []}"#);
+    let ended = command(&["--script", file.to_str().expect("UTF-8")]).output().await.expect("ended");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said.contains("wrong.json") && said.contains("`ruls`"), "{said}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let (_child, address) = started(&[]).await;
+    let ended = command(&["--listen", &address.to_string()]).output().await.expect("ended");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said.contains(&address.to_string()), "{said}");
+}
+
+#[tokio::test]
+async fn it_ends_when_its_input_closes_if_it_was_told_so() {
+    let (mut child, address) = started(&["--until-stdin-closes"]).await;
+    assert_eq!(asked(Api::Openai, "a").send(address).await.status, 200);
+    drop(child.stdin.take());
+    assert!(child.wait().await.expect("ended").success());
+
+    let (mut child, address) = started(&[]).await;
+    drop(child.stdin.take());
+    assert_eq!(asked(Api::Openai, "a").send(address).await.status, 200);
+    assert!(child.try_wait().expect("known").is_none());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn it_ends_well_when_it_is_told_to_by_a_signal() {
+    for signal in ["-TERM", "-INT"] {
+        // With an input that stays open, which it must not wait for.
+        let (mut child, _) = started(&["--until-stdin-closes"]).await;
+        let input = child.stdin.take();
+        let id = child.id().expect("running").to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().await.expect("sent").success());
+        assert!(child.wait().await.expect("ended").success());
+        drop(input);
+    }
+}
+
+#[tokio::test]
+async fn in_process_it_ends_when_it_is_dropped() {
+    let fake = fake_llm::start(fake_llm::Script::default());
+    let address = fake.address();
+    assert_eq!(fake.url(), format!("http://{address}"));
+    drop(fake);
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
