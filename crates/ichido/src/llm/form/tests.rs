@@ -1,0 +1,171 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn labels() -> Form {
+    let schema = json!({
+        "type": "object",
+        "properties": {"label": {"enum": ["FYI", "IGNORE"]}},
+        "required": ["label"],
+        "additionalProperties": {"type": "number"},
+    });
+    Form::new("label", schema).expect("a schema")
+}
+
+fn anything() -> Form {
+    Form::new("anything", json!(true)).expect("a schema")
+}
+
+fn read(text: &str) -> Result<(Value, bool), Unusable> {
+    labels().read(text).map(|read| (read.value, read.was_mended))
+}
+
+#[test]
+fn json_is_taken_as_it_is() {
+    let fyi = json!({"label": "FYI"});
+    assert_eq!(read(r#"{"label":"FYI"}"#), Ok((fyi.clone(), false)));
+    assert_eq!(read(" \n{\"label\":\"FYI\"}\r\n "), Ok((fyi, false)), "white space is a part of JSON");
+    let text = anything().read("\"```json\\n{}\\n```\"").expect("a string");
+    assert_eq!(
+        (text.value, text.was_mended),
+        (json!("```json\n{}\n```"), false),
+        "a fence in a string is its own"
+    );
+}
+
+#[test]
+fn the_usual_damage_is_mended() {
+    for text in [
+        "\u{feff}{\"label\":\"FYI\"}",
+        "\u{a0}{\"label\":\"FYI\"}\u{2003}",
+        "```json\n{\"label\":\"FYI\"}\n```",
+        "```\n{\"label\":\"FYI\"}\n```",
+        "```JSON {\"label\":\"FYI\"}```",
+        "Here you are:\n\n```json\n{\"label\":\"FYI\"}\n```\nAnything else?",
+        "```json\n{\"label\":\"FYI\"}",
+        "Sure! {\"label\":\"FYI\"} is what I think.",
+        "As [1] and [the other](https://a.example/{x}) say: {\"label\":\"FYI\"} [2]",
+        "{label} is {\"label\":\"FYI\"}",
+        "{\"label\":\"FYI\"} or, again, {\"label\": \"FYI\"}",
+    ] {
+        assert_eq!(read(text), Ok((json!({"label": "FYI"}), true)), "{text}");
+    }
+    let fenced = anything().read("```json\n\"a ``` b\"\n```").expect("a string in a fence");
+    assert_eq!(fenced.value, json!("a ``` b"));
+}
+
+#[test]
+fn what_would_have_to_be_guessed_is_not_taken() {
+    let place = Err(Unusable::NoJson("at line 1 column 1".to_owned()));
+    assert_eq!(read("FYI"), place);
+    assert_eq!(read(""), Err(Unusable::NoJson("at line 1 column 0".to_owned())));
+    let two = "{\"label\":\"FYI\"} or {\"label\":\"IGNORE\"}";
+    assert_eq!(read(two), Err(Unusable::Ambiguous));
+    for text in [
+        "{\"label\":\"FYI\",}",
+        "{'label':'FYI'}",
+        "{\"label\":\"FYI\"",
+        "{\"label\":\"FY",
+        "[{\"label\":\"FYI\"},{\"label\":\"IGN",
+        "```json\n{\"all\":{\"label\":\"FYI\"},",
+    ] {
+        assert!(matches!(read(text), Err(Unusable::NoJson(_))), "{text}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_cut_off_or_declined_is_not_usable_however_it_reads() {
+    let reply = |ended| Reply { text: r#"{"label":"FYI"}"#.to_owned(), ended, id: None, usage: None };
+    assert!(labels().read_reply(&reply(Ended::Whole)).is_ok());
+    assert_eq!(labels().read_reply(&reply(Ended::CutOff)), Err(Unusable::CutOff));
+    assert_eq!(labels().read_reply(&reply(Ended::Declined)), Err(Unusable::Declined));
+}
+
+#[test]
+fn no_error_shows_the_words() {
+    for text in [
+        "secret",
+        "{\"label\":\"secret\"}",
+        "{\"secret\":1}",
+        "{\"label\":\"FYI\",\"secret\":\"x\"}",
+        "```json\n{\"label\":\"secret\"}\n```",
+        "\"secret",
+    ] {
+        let error = labels().read(text).expect_err("not of the form");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+    }
+    assert_eq!(
+        labels().read("{\"label\":\"secret\"}").expect_err("another label").to_string(),
+        "the answer is not of the form that was asked for: it fails \"/properties/label/enum\" of the schema"
+    );
+}
+
+#[test]
+fn a_form_has_a_name_that_providers_take_and_a_schema() {
+    for name in ["", "a b", "ü", &"x".repeat(NAME_BYTES_MAX + 1)] {
+        assert!(Form::new(name, json!({})).is_err(), "{name:?}");
+    }
+    assert!(Form::new("x".repeat(NAME_BYTES_MAX), json!({})).is_ok());
+    let error = Form::new("odd", json!({"type": 7})).expect_err("no schema");
+    assert!(
+        error.to_string().starts_with("the form \"odd\" cannot be used: it is no JSON Schema"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_work_is_bounded_whatever_the_text() {
+    for piece in ["[", "{", "{\"a\":", "[1,", "[\"", "[] ", "[x]"] {
+        let text = piece.repeat(mend::BYTES_MAX / piece.len());
+        let (_, starts) = mend::outermost(&text);
+        assert!(starts <= mend::STARTS_MAX, "{piece:?}");
+        assert!(labels().read(&text).is_err(), "{piece:?}");
+    }
+    let fyi = "{\"label\":\"FYI\"}";
+    let long = format!("{}{fyi}", " ".repeat(TEXT_BYTES_MAX));
+    assert!(matches!(read(&long), Err(Unusable::NoJson(why)) if why.contains("1048576")));
+    let prose = format!("{}{fyi}", "x".repeat(mend::BYTES_MAX));
+    assert!(read(&prose).is_err(), "too long to be mended");
+    let whole = format!("{}{fyi}", " ".repeat(mend::BYTES_MAX));
+    assert_eq!(read(&whole), Ok((json!({"label": "FYI"}), false)), "what needs no mending may be longer");
+}
+
+/// JSON without numbers that are no integers: those need not come back as they went.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec((".{0,6}", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn reading_never_panics(text in "\\PC{0,60}", damage in "[\\[\\]{}\",:`a\\\\ ]{0,60}") {
+        drop(labels().read(&text));
+        drop(labels().read(&damage));
+        drop(anything().read(&format!("{text}{damage}")));
+    }
+
+    #[test]
+    fn a_value_comes_back_equal_out_of_a_fence(value in value(), language in "(json|JSON|)") {
+        let text = format!("```{language}\n{value:#}\n```");
+        prop_assert_eq!(anything().read(&text).map(|read| read.value), Ok(value));
+    }
+
+    #[test]
+    fn an_object_comes_back_equal_out_of_prose(value in value(), before in "[^\\[\\]{}`]{1,40}", after in "[^\\[\\]{}`]{0,40}") {
+        let value = json!({"value": value});
+        let text = format!("So: {before} {value} {after}");
+        prop_assert_eq!(anything().read(&text), Ok(Read { value, was_mended: true }));
+    }
+}
