@@ -107,6 +107,7 @@ pub mod json;
 pub mod key;
 pub mod ledger;
 pub mod lifecycle;
+pub mod limits;
 pub mod pace;
 pub mod plan;
 pub mod retry;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ichido_core::limits::Limits;
 use ichido_core::verdict::{Effect, Verdict};
 
 /// What one call came to.
@@ -9,6 +10,8 @@ use ichido_core::verdict::{Effect, Verdict};
 pub struct Trial {
     /// The answer, or what went wrong.
     pub came: Result<Reply, Trouble>,
+    /// What the provider says is left of its limits, with the answer or the refusal.
+    pub limits: Limits,
 }
 
 /// What a model answered.

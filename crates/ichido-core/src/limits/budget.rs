@@ -1,0 +1,119 @@
+//! What is left at one endpoint, as far as it is known here.
+
+use std::time::Duration;
+
+use super::{Counter, Limits};
+use crate::time::Timestamp;
+
+/// How long a limit takes to come back in full where the provider has not shown it: limits are given by the minute.
+const WINDOW: Duration = Duration::from_mins(1);
+
+/// The part of a limit that is lost in reckoning with it: a call is not put off for that.
+const ROUNDING: f64 = 1e-12;
+
+/// What is left at one endpoint: reserved before each call, and corrected by each answer.
+///
+/// What other nodes take is known by the next answer. Calls that are under way when an answer comes count as far as the provider had
+/// counted them. A limit on the tokens of prompts or of answers alone is not reckoned with: what refusals say of it must do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    requests: Option<Level>,
+    tokens: Option<Level>,
+}
+
+/// What is left of one limit, and how it comes back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Level {
+    limit: f64,
+    /// What was left at the moment `at`.
+    left: f64,
+    at: Timestamp,
+    per_second: f64,
+    /// After so long without an answer one call is let through to get one.
+    silence_max: Duration,
+    /// When that is.
+    listens_at: Timestamp,
+}
+
+impl Budget {
+    /// Of an endpoint that has said nothing yet.
+    pub const NEW: Self = Self { requests: None, tokens: None };
+
+    /// Reserves one call of so many tokens, or says before when it should not be made.
+    ///
+    /// A call that is larger than the limit itself is let through when nothing of the limit is taken, rather than held for ever: the
+    /// provider may count it otherwise.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ichido_core::limits::{Budget, Counter, Limits};
+    /// use ichido_core::time::Timestamp;
+    ///
+    /// let now = Timestamp::from_secs(1_800_000_000);
+    /// // 1 of 10 is left, and 9 come back in 9 s.
+    /// let requests = Counter { limit: 10, remaining: 1, reset: now.plus(Duration::from_secs(9)) };
+    /// let said = Limits { requests: Some(requests), ..Limits::default() };
+    ///
+    /// let budget = Budget::NEW.hear(&said, now).take(now, 500)?;
+    /// let wait = budget.take(now, 500).expect_err("nothing is left").since(now);
+    /// assert!(Duration::from_secs(1) <= wait && wait < Duration::from_millis(1_001));
+    /// # Ok::<(), Timestamp>(())
+    /// ```
+    pub fn take(self, now: Timestamp, tokens: u64) -> Result<Self, Timestamp> {
+        let requests = self.requests.map(|level| level.take(now, 1.0)).transpose();
+        let tokens = self.tokens.map(|level| level.take(now, as_float(tokens))).transpose();
+        match (requests, tokens) {
+            (Ok(requests), Ok(tokens)) => Ok(Self { requests, tokens }),
+            (Err(first), Err(second)) => Err(first.max(second)),
+            (Err(moment), Ok(_)) | (Ok(_), Err(moment)) => Err(moment),
+        }
+    }
+
+    /// Corrects it by what an answer said; what it did not say stays as it was.
+    #[must_use]
+    pub fn hear(self, limits: &Limits, now: Timestamp) -> Self {
+        let level = |before: Option<Level>, counter: Option<Counter>| {
+            counter.map(|counter| Level::of(&counter, before, now)).or(before)
+        };
+        Self {
+            requests: level(self.requests, limits.requests),
+            tokens: level(self.tokens, limits.tokens_in_all()),
+        }
+    }
+}
+
+impl Level {
+    fn of(counter: &Counter, before: Option<Self>, now: Timestamp) -> Self {
+        let limit = as_float(counter.limit);
+        let resets_in = counter.resets_in(now);
+        // What comes back by a moment that is past is back.
+        let left = if resets_in.is_zero() { limit } else { as_float(counter.remaining) };
+        let shown = (limit - left) / resets_in.as_secs_f64();
+        // Of a limit that nothing was taken of, nobody can see how it comes back.
+        let assumed = || before.map_or(limit / WINDOW.as_secs_f64(), |before| before.per_second);
+        let per_second = if shown.is_finite() && 0.0 < shown { shown } else { assumed() };
+        let silence_max = if resets_in.is_zero() { WINDOW } else { resets_in };
+        Self { limit, left, at: now, per_second, silence_max, listens_at: now.plus(silence_max) }
+    }
+
+    fn take(self, now: Timestamp, wanted: f64) -> Result<Self, Timestamp> {
+        let wanted = wanted.min(self.limit);
+        let now = now.max(self.at);
+        let left = (self.left + self.per_second * now.since(self.at).as_secs_f64()).min(self.limit);
+        if wanted <= left + self.limit * ROUNDING {
+            return Ok(Self { left: (left - wanted).max(0.0), at: now, ..self });
+        }
+        if self.listens_at <= now {
+            return Ok(Self { left, at: now, listens_at: now.plus(self.silence_max), ..self });
+        }
+        let wait = Duration::try_from_secs_f64((wanted - left) / self.per_second).unwrap_or(Duration::MAX);
+        // Rounded up, so that there is enough at that moment.
+        let enough_at = now.plus(wait).plus(Duration::from_micros(1));
+        Err(enough_at.min(self.listens_at))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "beyond 2^53 tokens nobody counts single ones")]
+fn as_float(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,139 @@
+//! The header fields in which providers say what is left.
+
+use std::time::Duration;
+
+use super::{Counter, Limits};
+use crate::retry::WAIT_MAX;
+use crate::time::Timestamp;
+
+/// The longest value that is looked at.
+const VALUE_BYTES_MAX: usize = 1024;
+/// The most lines of these fields that are looked at.
+const LINES_MAX: usize = 64;
+
+/// The fields that may say something of limits.
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    pub(super) fn of<N, V>(headers: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: AsRef<str>,
+        V: AsRef<[u8]>,
+    {
+        let ours = headers.into_iter().filter_map(|(name, value)| {
+            let name = name.as_ref().to_ascii_lowercase();
+            let value = std::str::from_utf8(value.as_ref()).ok()?.trim();
+            (name.contains("ratelimit") && value.len() <= VALUE_BYTES_MAX).then(|| (name, value.to_owned()))
+        });
+        Self(ours.take(LINES_MAX).collect())
+    }
+
+    pub(super) fn limits(&self, now: Timestamp) -> Limits {
+        let openai = |what: &str| {
+            let name = |part: &str| format!("x-ratelimit-{part}-{what}");
+            self.counter(&name("limit"), &name("remaining"), &name("reset"), now)
+        };
+        let anthropic = |what: &str| {
+            let name = |part: &str| format!("anthropic-ratelimit-{what}-{part}");
+            self.counter(&name("limit"), &name("remaining"), &name("reset"), now)
+        };
+        Limits {
+            requests: tightest([openai("requests"), anthropic("requests"), self.draft("requests", now)]),
+            tokens: tightest([openai("tokens"), anthropic("tokens"), self.draft("tokens", now)]),
+            input_tokens: anthropic("input-tokens"),
+            output_tokens: anthropic("output-tokens"),
+        }
+    }
+
+    /// A counter of three fields. Without one of them nothing is known: some send -1 or 0 for what they do not count.
+    fn counter(&self, limit: &str, remaining: &str, reset: &str, now: Timestamp) -> Option<Counter> {
+        let reset = moment(self.value(reset)?, now)?;
+        Counter::new(self.value(limit)?.parse().ok()?, self.value(remaining)?.parse().ok()?, reset, now)
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A counter by the IETF's draft: `RateLimit: "day";r=50;t=30` with `RateLimit-Policy: "day";q=100;w=60;qu="requests"`.
+    fn draft(&self, unit: &str, now: Timestamp) -> Option<Counter> {
+        let policies = self.list("ratelimit-policy");
+        let unit_of = |policy: &sfv::Item| {
+            policy.params.get("qu").map_or("requests".to_owned(), |unit| {
+                unit.as_string().map(|unit| unit.as_str().to_owned()).unwrap_or_default()
+            })
+        };
+        let counters = self.list("ratelimit").into_iter().map(|state| {
+            let policy = policies.iter().find(|policy| policy.bare_item == state.bare_item)?;
+            if unit_of(policy) != unit {
+                return None;
+            }
+            let reset = now.plus(Duration::from_secs(number(&state, "t")?).min(WAIT_MAX));
+            Counter::new(number(policy, "q")?, number(&state, "r")?, reset, now)
+        });
+        tightest(counters)
+    }
+
+    fn list(&self, name: &str) -> Vec<sfv::Item> {
+        let lines: Vec<&str> =
+            self.0.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect();
+        let list: sfv::List = sfv::Parser::new(&lines.join(", ")).parse().unwrap_or_default();
+        let item = |entry| match entry {
+            sfv::ListEntry::Item(item) => Some(item),
+            sfv::ListEntry::InnerList(_) => None,
+        };
+        list.into_iter().filter_map(item).collect()
+    }
+}
+
+fn number(item: &sfv::Item, name: &str) -> Option<u64> {
+    u64::try_from(i64::from(item.params.get(name)?.as_integer()?)).ok()
+}
+
+fn tightest(counters: impl IntoIterator<Item = Option<Counter>>) -> Option<Counter> {
+    counters.into_iter().flatten().reduce(Counter::tighter)
+}
+
+/// When a counter resets: a moment by RFC 3339, a duration such as `6m0s`, or seconds.
+fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let utc = text.strip_suffix("+00:00").map(|moment| format!("{moment}Z"));
+    Timestamp::parse(utc.as_deref().unwrap_or(text)).or_else(|| duration(text).map(|wait| now.plus(wait)))
+}
+
+/// `12ms`, `1s`, `6m0s`, `1h30m2.5s`, or seconds without a unit; too much is [`WAIT_MAX`].
+fn duration(text: &str) -> Option<Duration> {
+    if text.is_empty() {
+        return None;
+    }
+    let (mut rest, mut secs) = (text, 0.0);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|character: char| character.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(letters);
+        let is_alone = number.len() == text.len();
+        secs += decimal(number)? * secs_of(unit, is_alone)?;
+        rest = next;
+    }
+    Some(Duration::try_from_secs_f64(secs).unwrap_or(WAIT_MAX).min(WAIT_MAX))
+}
+
+fn decimal(text: &str) -> Option<f64> {
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit()) && !text.ends_with('.');
+    text.parse().ok().filter(|_| is_number)
+}
+
+/// The seconds of a unit, as Go writes durations.
+fn secs_of(unit: &str, is_alone: bool) -> Option<f64> {
+    Some(match unit {
+        "d" => 86_400.0,
+        "h" => 3_600.0,
+        "m" => 60.0,
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" | "µs" | "μs" => 1e-6,
+        "ns" => 1e-9,
+        "" if is_alone => 1.0,
+        _ => return None,
+    })
+}
