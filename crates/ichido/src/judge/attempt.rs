@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::limits::Limits;
 use ichido_core::plan::may_start;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Answer, Echo, ErrorCode, NetworkFault, Seen, Table, Verdict};
@@ -120,7 +121,7 @@ impl Asker {
         if turn.is_new {
             tokio::time::sleep(self.settings.interval).await;
         }
-        self.ways.open(turn.failures.is_fresh(), fastrand::f64).await
+        self.ways.open(turn.prompt.tokens_max(), turn.failures.is_fresh(), fastrand::f64).await
     }
 
     async fn call(&self, turn: &Turn, way: &Way, bounds: &Bounds, lost: u32) -> Result<Came, StoreError> {
@@ -137,12 +138,15 @@ impl Asker {
         };
         drop(under_way);
         match trial {
-            Ok(Trial { came: Ok(reply), .. }) => {
-                self.ways.hear(way, &success()).await;
+            Ok(Trial { came: Ok(reply), limits }) => {
+                self.ways.hear(way, &success(), &limits).await;
                 self.counting.replied(self.clock.own().saturating_sub(began), reply.usage);
                 self.replied(turn, &reply, lost).await
             }
-            Ok(Trial { came: Err(trouble), .. }) => self.troubled(turn, way, &trouble, lost).await,
+            Ok(Trial { came: Err(trouble), limits }) => {
+                self.ways.hear(way, &trouble.verdict, &limits).await;
+                self.troubled(turn, way, &trouble, lost).await
+            }
             Err(why) => {
                 self.failed(turn, true).await?;
                 Ok(Came::Never(why))
@@ -179,7 +183,6 @@ impl Asker {
         trouble: &Trouble,
         lost: u32,
     ) -> Result<Came, StoreError> {
-        self.ways.hear(way, &trouble.verdict).await;
         let is_lost = trouble.may_be_billed();
         self.failed(turn, is_lost).await?;
         if trouble.verdict.code == Some(ErrorCode::RateLimited) {
@@ -236,15 +239,10 @@ fn came(then: Then, lost: u32) -> Came {
 
 /// What was asked for, out of a model's words; the error shows nothing of them.
 fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
-    match reply.ended {
-        Ended::CutOff => return Err("the answer was cut off; allow it more tokens".to_owned()),
-        Ended::Declined => return Err("the model declined to answer".to_owned()),
-        Ended::Whole => (),
-    }
     let Some(form) = &turn.prompt.form else {
         return Err("nothing says what an answer looks like".to_owned());
     };
-    let read = form.read(&reply.text).map_err(|unusable| unusable.to_string())?;
+    let read = form.read_reply(reply).map_err(|unusable| unusable.to_string())?;
     if (turn.fits)(&read.value) {
         return Ok((read.value, read.was_mended));
     }
@@ -263,5 +261,5 @@ fn success() -> Verdict {
 fn too_late() -> Trial {
     let verdict = judge(Seen::Network(NetworkFault::Timeout));
     let why = "no answer came in time".to_owned();
-    Trial { came: Err(Trouble { verdict, status: None, name: None, why }) }
+    Trial { came: Err(Trouble { verdict, status: None, name: None, why }), limits: Limits::default() }
 }

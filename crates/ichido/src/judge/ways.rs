@@ -2,16 +2,19 @@
 //!
 //! Each has a pace of its own. One that refuses calls is called more slowly or left alone for a while, and the others carry what they bear.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ichido_core::limits::{Budget, Limits};
 use ichido_core::pace::{Choice, Opening, Settings, choose};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Verdict;
 use ichido_store::Store;
 
+use crate::destination::http::clock;
 use crate::llm::Model;
 use crate::worker::clock::Clock;
+use crate::worker::node::lock;
 use crate::worker::pacer::{Caller, FRESH_FOR, Home, Pacer, Slot};
 
 /// How long nobody looks whether a wait is still needed: another endpoint may have become free.
@@ -21,7 +24,14 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 
 pub(super) struct Ways {
     clock: Arc<Clock>,
-    pacers: Vec<Pacer>,
+    ways: Vec<Endpoint>,
+}
+
+struct Endpoint {
+    /// What is learned from its refusals, with all who call it.
+    pacer: Pacer,
+    /// What it says is left, before it refuses.
+    budget: Mutex<Budget>,
 }
 
 /// A call may be made.
@@ -39,27 +49,29 @@ impl Ways {
         store: Option<&Store>,
         clock: &Arc<Clock>,
     ) -> Self {
-        let pacer = |endpoint: &String| {
+        let way = |endpoint: &String| {
             let home = store.map_or_else(Home::alone, |store| Home::Shared(store.clone()));
-            Pacer::new(endpoint.clone(), settings, home, Arc::clone(clock))
+            let pacer = Pacer::new(endpoint.clone(), settings, home, Arc::clone(clock));
+            Endpoint { pacer, budget: Mutex::new(Budget::NEW) }
         };
-        Self { clock: Arc::clone(clock), pacers: model.endpoints().iter().map(pacer).collect() }
+        Self { clock: Arc::clone(clock), ways: model.endpoints().iter().map(way).collect() }
     }
 
-    /// Waits until a call may be made to one of them.
-    pub(super) async fn open(&self, is_fresh: bool, dice: impl Fn() -> f64) -> Way {
+    /// Waits until a call of so many tokens may be made to one of them.
+    pub(super) async fn open(&self, tokens: u64, is_fresh: bool, dice: impl Fn() -> f64) -> Way {
         let caller = if is_fresh { Caller::Fresh } else { Caller::Again };
         loop {
-            let openings: Vec<Opening> = self.pacers.iter().map(Pacer::opening).collect();
+            let openings: Vec<Opening> =
+                self.ways.iter().map(|way| way.opening(tokens, &self.clock)).collect();
             let wait_until = match choose(&openings, dice()) {
                 Choice::AllRest { until } => {
                     // What is known of them may be old.
-                    for pacer in &self.pacers {
-                        pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+                    for way in &self.ways {
+                        way.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
                     }
                     until
                 }
-                Choice::Endpoint(endpoint) => match self.slot(endpoint, caller).await {
+                Choice::Endpoint(endpoint) => match self.slot(endpoint, tokens, caller).await {
                     Ok(sent) => return Way { endpoint, sent, caller },
                     Err(until) => until,
                 },
@@ -70,28 +82,50 @@ impl Ways {
     }
 
     /// Waits for a slot at one of them, and in the slot for whatever overtook it; `Err` is not before that moment.
-    async fn slot(&self, endpoint: usize, caller: Caller) -> Result<Timestamp, Timestamp> {
-        let Some(pacer) = self.pacers.get(endpoint) else { return Err(Timestamp::MAX) };
-        match pacer.slot(caller).await {
-            Slot::NotBefore(until, _) => Err(until),
-            Slot::At(moment) => {
-                tokio::time::sleep(moment.since(self.clock.now())).await;
-                pacer.stopped().map_or(Ok(moment), |(until, _)| Err(until))
-            }
+    async fn slot(&self, endpoint: usize, tokens: u64, caller: Caller) -> Result<Timestamp, Timestamp> {
+        let Some(Endpoint { pacer, budget }) = self.ways.get(endpoint) else { return Err(Timestamp::MAX) };
+        let moment = match pacer.slot(caller).await {
+            Slot::NotBefore(until, _) => return Err(until),
+            Slot::At(moment) => moment,
+        };
+        tokio::time::sleep(moment.since(self.clock.now())).await;
+        if let Some((until, _)) = pacer.stopped() {
+            return Err(until);
         }
+        let (mut budget, now) = (lock(budget), clock::now());
+        // Last, since what is reserved of it is only given back by the next answer.
+        *budget = budget.take(now, tokens).map_err(|until| self.clock.now().plus(until.since(now)))?;
+        Ok(moment)
     }
 
     /// What a call told of its endpoint.
-    pub(super) async fn hear(&self, way: &Way, verdict: &Verdict) {
-        if let Some(pacer) = self.pacers.get(way.endpoint) {
+    pub(super) async fn hear(&self, way: &Way, verdict: &Verdict, limits: &Limits) {
+        if let Some(Endpoint { pacer, budget }) = self.ways.get(way.endpoint) {
+            {
+                let mut budget = lock(budget);
+                *budget = budget.hear(limits, clock::now());
+            }
             pacer.hear(verdict, way.sent, way.caller).await;
         }
     }
 
     /// Shares what was heard and not yet written.
     pub(super) async fn report(&self) {
-        for pacer in &self.pacers {
-            pacer.report().await;
+        for way in &self.ways {
+            way.pacer.report().await;
+        }
+    }
+}
+
+impl Endpoint {
+    /// When it can take a call of so many tokens.
+    fn opening(&self, tokens: u64, own: &Clock) -> Opening {
+        let now = clock::now();
+        match (self.pacer.opening(), lock(&self.budget).take(now, tokens)) {
+            (opening, Ok(_)) => opening,
+            (opening, Err(until)) => {
+                Opening::Resting { until: opening.moment().max(own.now().plus(until.since(now))) }
+            }
         }
     }
 }

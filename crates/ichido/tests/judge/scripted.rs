@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ichido::judge::{Judge, Outcome, Report, Settings};
 use ichido::llm::{Asking, Ended, Form, Model, Prompt, Reply, Trial, Trouble};
+use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Answer, Echo, NetworkFault, Seen, Table};
 use serde::Deserialize;
@@ -133,9 +134,9 @@ fn trial(step: Step) -> Trial {
     let says = |text: &str, ended| Ok(Reply { text: text.to_owned(), ended, id: None, usage: None });
     let headers;
     let seen = match step {
-        Step::Says(text) => return Trial { came: says(text, Ended::Whole) },
-        Step::CutOff(text) => return Trial { came: says(text, Ended::CutOff) },
-        Step::Declines => return Trial { came: says("", Ended::Declined) },
+        Step::Says(text) => return said(says(text, Ended::Whole)),
+        Step::CutOff(text) => return said(says(text, Ended::CutOff)),
+        Step::Declines => return said(says("", Ended::Declined)),
         Step::Named(name) => Seen::Named(name),
         Step::Status(status) => answer(status, &[]),
         Step::Wait(seconds) => {
@@ -145,7 +146,11 @@ fn trial(step: Step) -> Trial {
         Step::Breaks(fault) => Seen::Network(fault),
     };
     let verdict = Table::llm().judge(&seen, Timestamp::from_secs(1_800_000_000));
-    Trial { came: Err(Trouble { verdict, status: None, name: None, why: "as scripted".to_owned() }) }
+    said(Err(Trouble { verdict, status: None, name: None, why: "as scripted".to_owned() }))
+}
+
+fn said(came: Result<Reply, Trouble>) -> Trial {
+    Trial { came, limits: Limits::default() }
 }
 
 pub(crate) fn form() -> Form {
