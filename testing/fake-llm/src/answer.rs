@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::script::Shape;
+use crate::action::Shape;
 
 const LABELS: [&str; 4] = ["ACT_NOW", "THINK", "FYI", "IGNORE"];
 

@@ -8,13 +8,14 @@ use http::Method;
 use http::request::Parts;
 use serde_json::json;
 
+use crate::action::{Action, Fault};
 use crate::answer::{Answer, judgement};
 use crate::api::{Api, Route, route};
 use crate::ask::Ask;
 use crate::clock;
+use crate::pace::RetryAfter;
 use crate::play::{Call, Step};
 use crate::reply::Reply;
-use crate::script::{Action, Fault, RetryAfter};
 use crate::seen::{CallSeen, End, FormatFault, LastRequest, ms, shown};
 use crate::server::Shared;
 use crate::wire::{Read, WireFault, Wrong, fault};

@@ -6,8 +6,31 @@
 //! a [`Script`], and the same script with the same calls plays alike. It knows nothing of the crates it tests.
 //!
 //! In a test, [`start`] it; it ends when the [`Fake`] is dropped. As a process of its own it is the binary
-//! `fake-llm`. Start reading at [`script`], then at [`seen`].
+//! `fake-llm`, which takes a script by `--script FILE` or `POST /_script`, and tells what it saw by `GET /_seen`.
+//! Start reading at [`script`], then at [`seen`].
+//!
+//! ```
+//! let script = br#"{
+//!     "latency": {"uniform_ms": {"least": 5, "most": 20, "seed": 7}},
+//!     "limits": [
+//!         {"rate": {"bucket": {"calls": 50, "per_ms": 1000, "burst": 5}}},
+//!         {"rate": {"tokens": {"tokens": 90000, "per_ms": 60000}}, "endpoint": "/east", "hint": false}
+//!     ],
+//!     "rules": [
+//!         {"do": {"fail": "throttle"}, "first_per_item": 2, "retry_after": {"ms": 250}},
+//!         {"do": {"fail": {"model_error": 429}}, "api": "bedrock", "item": "a", "first": 1},
+//!         {"do": {"answer": "cut_off"}, "item": "b"},
+//!         {"do": {"say": "no JSON at all"}, "item": "c", "latency": {"fixed_ms": 500}},
+//!         {"do": "drop_completed", "item": "d", "first": 1}
+//!     ]
+//! }"#;
+//! let fake = fake_llm::start(fake_llm::Script::parse(script)?);
+//! let chat = format!("{}/east/v1/chat/completions", fake.url());
+//! assert!(fake.seen().format_faults.is_empty());
+//! # Ok::<(), fake_llm::script::ScriptError>(())
+//! ```
 
+pub mod action;
 mod answer;
 mod anthropic;
 pub mod api;
@@ -17,6 +40,7 @@ mod call;
 mod clock;
 mod limiter;
 mod openai;
+pub mod pace;
 mod play;
 mod reply;
 mod schema;

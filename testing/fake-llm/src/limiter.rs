@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::script::Rate;
+use crate::pace::Rate;
 
 /// The state of one limit.
 #[derive(Debug)]

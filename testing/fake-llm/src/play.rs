@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
+use crate::action::{Action, Fault, Shape};
 use crate::api::Api;
 use crate::limiter::{Counter, Limiter};
-use crate::script::{Action, Fault, RetryAfter, Rule, Script, Shape};
+use crate::pace::RetryAfter;
+use crate::script::{Rule, Script};
 
 /// A script and how far it has come.
 #[derive(Debug)]

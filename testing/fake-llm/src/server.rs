@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,7 +21,7 @@ use crate::call::{self, Dropped};
 use crate::play::Play;
 use crate::reply::Reply;
 use crate::script::Script;
-use crate::seen::Seen;
+use crate::seen::{FormatFault, Seen};
 
 /// The longest request that is read.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -82,7 +82,9 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 let shared = Arc::clone(&shared);
                 let service = service_fn(move |request| respond(Arc::clone(&shared), request));
-                let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                // A client that goes does not end the call: a model that has begun goes on, and is billed.
+                let connection =
+                    http1::Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service);
                 // It ends with an error when it is dropped as the script says, and when the client goes.
                 tokio::spawn(async move { connection.await.unwrap_or_default() });
             }
@@ -97,17 +99,19 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Resp
     let (head, body) = request.into_parts();
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(error) => {
-            let why = format!("the request was not read to its end: {error}");
-            return Ok(Reply::json(413, &json!({ "error": why })).into_response());
+        Err(error) if error.is::<LengthLimitError>() => {
+            let why = format!("it is longer than {BODY_BYTES_MAX} bytes");
+            let (path, at) = (head.uri.path().to_owned(), "body".to_owned());
+            shared.lock().seen.not_understood(FormatFault { path, at, why: why.clone() });
+            return Ok(Reply::json(413, &json!({ "error": { "message": why } })).into_response());
         }
+        // The client went before it had said all; to the provider it has said nothing.
+        Err(_) => return Err(Dropped),
     };
     if let Some(reply) = control(&shared, &head, &body) {
         return Ok(reply.into_response());
     }
-    // A task of its own: a model that has begun goes on, and is billed, when the client has gone.
-    let task = tokio::spawn(async move { call::take(&shared, &head, &body).await });
-    task.await.unwrap_or(Err(Dropped)).map(Reply::into_response)
+    call::take(&shared, &head, &body).await.map(Reply::into_response)
 }
 
 /// What the test asks the server itself.

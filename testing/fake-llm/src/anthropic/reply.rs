@@ -4,12 +4,12 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
+use crate::action::Fault;
 use crate::answer::{Answer, Stop};
 use crate::ask::{Ask, tokens};
 use crate::clock::rfc_3339;
 use crate::limiter::{Counter, Of};
 use crate::reply::{Reply, bad_gateway};
-use crate::script::Fault;
 use crate::wire::{WireFault, Wrong};
 
 /// The model's answer.

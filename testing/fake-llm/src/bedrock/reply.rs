@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::action::Fault;
 use crate::answer::{Answer, Stop};
 use crate::ask::{Ask, tokens};
 use crate::reply::{Reply, bad_gateway};
-use crate::script::Fault;
 use crate::seen::ms;
 use crate::wire::{WireFault, Wrong};
 

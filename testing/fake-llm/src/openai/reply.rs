@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
+use crate::action::Fault;
 use crate::answer::{Answer, Stop};
 use crate::ask::{Ask, tokens};
 use crate::limiter::{Counter, Of};
 use crate::reply::{Reply, bad_gateway};
-use crate::script::Fault;
 use crate::wire::{WireFault, Wrong};
 
 /// The model's answer.

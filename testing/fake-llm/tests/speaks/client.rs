@@ -94,16 +94,19 @@ impl Asked {
         self
     }
 
-    /// Sends it and is gone before any answer.
-    pub(crate) async fn send_and_leave(self, to: SocketAddr) {
+    /// Sends it and leaves the connection to the caller, who can go before any answer.
+    pub(crate) async fn send_only(self, to: SocketAddr) -> TcpStream {
         let body = self.body.to_string();
         let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("host: {to}")];
         lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
-        lines.extend([format!("content-length: {}", body.len()), String::new(), body]);
+        if self.headers.iter().all(|(name, _)| *name != "content-length") {
+            lines.push(format!("content-length: {}", body.len()));
+        }
+        lines.extend([String::new(), body]);
         let request = lines.join("\r\n");
         let mut stream = TcpStream::connect(to).await.expect("connected");
         stream.write_all(request.as_bytes()).await.expect("sent");
-        stream.shutdown().await.expect("closed");
+        stream
     }
 
     /// Sends it and hears the answer.

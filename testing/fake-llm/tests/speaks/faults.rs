@@ -1,8 +1,8 @@
 //! Each fault, in the words of each provider.
 
-use fake_llm::Script;
 use fake_llm::api::Api;
 use fake_llm::seen::{Counts, End};
+use fake_llm::{Script, Seen};
 use serde_json::{Value, json};
 
 use crate::client::{APIS, asked, script, until};
@@ -118,10 +118,20 @@ async fn a_dropped_connection_ends_without_an_answer_and_is_billed_when_the_mode
 
 #[tokio::test]
 async fn a_client_that_leaves_is_billed_all_the_same() {
-    let fake = fake_llm::start(script(&json!({ "latency": { "fixed_ms": 20 } })));
-    asked(Api::Openai, "a").send_and_leave(fake.address()).await;
-    until(&fake, "the call has ended", |seen| seen.concurrency_max == 1 && seen.concurrency == 0).await;
-    assert_eq!(fake.seen().items["a"].counts.completed, 1);
+    let fake = fake_llm::start(script(&json!({ "latency": { "fixed_ms": 200 } })));
+    let ended = |count| move |seen: &Seen| seen.all.requests == count && seen.concurrency == 0;
+    drop(asked(Api::Openai, "left").send_only(fake.address()).await);
+    until(&fake, "the call has ended", ended(1)).await;
+
+    // As when its process is killed: the connection is reset in the middle of the model's work.
+    let killed = asked(Api::Openai, "killed").send_only(fake.address()).await;
+    until(&fake, "the call has come", |seen| seen.all.requests == 2).await;
+    killed.set_zero_linger().expect("set");
+    drop(killed);
+    until(&fake, "the call has ended", ended(2)).await;
+
+    let seen = fake.seen();
+    assert_eq!((seen.items["left"].counts.completed, seen.items["killed"].counts.completed), (1, 1));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use fake_llm::Script;
 use fake_llm::api::Api;
 use serde_json::{Value, json};
 
-use crate::client::{APIS, Asked, Heard, SIGNED, asked};
+use crate::client::{APIS, Asked, Heard, SIGNED, asked, until};
 
 /// Sends wrong requests, each with the status it gets, the place that is named and a part of what is said.
 async fn refused(wrong: Vec<(Asked, u16, &str, &str)>) -> Vec<Heard> {
@@ -255,6 +255,22 @@ async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
         wrong.push((Asked { method: "PUT", ..asked(api, "a") }, 400, "method", "PUT"));
     }
     refused(wrong).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_long_is_listed_and_one_that_breaks_off_is_not() {
+    let fake = fake_llm::start(Script::default());
+    let mut broken_off = asked(Api::Openai, "a").header("content-length", "99999");
+    broken_off.body = json!("{");
+    drop(broken_off.send_only(fake.address()).await);
+    let long = "a".repeat(9 * 1024 * 1024);
+    // Whether the client hears of it depends on how far it has come with sending.
+    let _: Result<Heard, hyper::Error> = asked(Api::Openai, &long).try_send(fake.address()).await;
+    until(&fake, "it is listed", |seen| !seen.format_faults.is_empty()).await;
+    let faults = fake.seen().format_faults;
+    assert_eq!((faults.len(), faults[0].at.as_str()), (1, "body"), "{faults:?}");
+    assert!(faults[0].why.contains("8388608"), "{faults:?}");
+    assert_eq!(fake.seen().all.requests, 0);
 }
 
 #[tokio::test]

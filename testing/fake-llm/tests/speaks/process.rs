@@ -111,6 +111,15 @@ async fn it_ends_well_when_it_is_told_to_by_a_signal() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn in_process_its_clock_goes_on_when_the_clock_of_the_test_stands() {
+    let script = fake_llm::Script::parse(br#"{"latency": {"fixed_ms": 30}}"#).expect("a script");
+    let fake = fake_llm::start(script);
+    assert_eq!(asked(Api::Openai, "a").send(fake.address()).await.status, 200);
+    let call = &fake.seen().items["a"].calls[0];
+    assert!(30 <= call.ended_ms - call.came_ms, "{call:?}");
+}
+
 #[tokio::test]
 async fn in_process_it_ends_when_it_is_dropped() {
     let fake = fake_llm::start(fake_llm::Script::default());
