@@ -45,6 +45,8 @@ pub enum Shape {
 pub enum Fault {
     /// Too many calls.
     Throttle,
+    /// Too many tokens.
+    ThrottleTokens,
     /// 503.
     Unavailable,
     /// 500.

@@ -105,7 +105,7 @@ fn last_request(route: &Route, head: &Parts, ask: &Ask) -> LastRequest {
 fn end(action: &Action) -> End {
     match action {
         Action::Answer(_) | Action::Say(_) => End::Completed,
-        Action::Fail(Fault::Throttle) => End::Throttled,
+        Action::Fail(Fault::Throttle | Fault::ThrottleTokens) => End::Throttled,
         Action::Fail(_) => End::Failed,
         Action::Drop => End::Dropped,
         Action::DropCompleted => End::DroppedCompleted,

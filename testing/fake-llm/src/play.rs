@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use crate::action::{Action, Fault, Shape};
 use crate::api::Api;
 use crate::limiter::{Counter, Limiter};
-use crate::pace::RetryAfter;
+use crate::pace::{Rate, RetryAfter};
 use crate::script::{Rule, Script};
 
 /// A script and how far it has come.
@@ -75,8 +75,8 @@ impl Play {
         self.calls += 1;
         let refused = self.admit(call, now);
         let counters = self.counters(call, now);
-        if let Err(hint) = refused {
-            let action = Action::Fail(Fault::Throttle);
+        if let Err((fault, hint)) = refused {
+            let action = Action::Fail(fault);
             return Step { hint, ..Step::of(action, Duration::ZERO, counters) };
         }
         let rule = self.use_rule(call);
@@ -88,16 +88,21 @@ impl Play {
         Step { retry_after, headers, ..Step::of(action, latency, counters) }
     }
 
-    /// Takes the call's part of each limit, or says when to come again where a limit tells that.
-    fn admit(&mut self, call: &Call, now: Duration) -> Result<(), Option<Duration>> {
-        let mut waits = vec![];
+    /// Takes the call's part of each limit, or says what is too many, and when to come again where a limit tells it.
+    fn admit(&mut self, call: &Call, now: Duration) -> Result<(), (Fault, Option<Duration>)> {
+        let mut longest = (Duration::ZERO, None);
         for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
-            if is_of(limit.endpoint.as_deref(), &call.endpoint) {
-                waits.push((limiter.wait(call.tokens, now), limit.hint));
+            let wait = limiter.wait(call.tokens, now);
+            if is_of(limit.endpoint.as_deref(), &call.endpoint) && longest.0 < wait {
+                longest = (wait, Some(limit));
             }
         }
-        if let Some((wait, hint)) = waits.into_iter().max().filter(|(wait, _)| !wait.is_zero()) {
-            return Err(hint.then_some(wait));
+        if let (wait, Some(limit)) = longest {
+            let fault = match limit.rate {
+                Rate::Bucket { .. } | Rate::Window { .. } => Fault::Throttle,
+                Rate::Tokens { .. } => Fault::ThrottleTokens,
+            };
+            return Err((fault, limit.hint.then_some(wait)));
         }
         for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
             if is_of(limit.endpoint.as_deref(), &call.endpoint) {

@@ -61,7 +61,7 @@ fn content(ask: &Ask, answer: &Answer, number: u64) -> Value {
 /// An error of the provider.
 pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
     let (status, kind, message) = match fault {
-        Fault::Throttle => {
+        Fault::Throttle | Fault::ThrottleTokens => {
             (429, "rate_limit_error", "This request would exceed your organization's rate limit")
         }
         Fault::SpendLimit => {

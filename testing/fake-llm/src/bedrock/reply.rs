@@ -55,6 +55,9 @@ pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
         Fault::Throttle => {
             (429, "ThrottlingException", "Too many requests, please wait before trying again.")
         }
+        Fault::ThrottleTokens => {
+            (429, "ThrottlingException", "Too many tokens, please wait before trying again.")
+        }
         Fault::Unavailable => {
             (503, "ServiceUnavailableException", "Bedrock is unable to process your request.")
         }

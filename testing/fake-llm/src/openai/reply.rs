@@ -61,6 +61,9 @@ pub(crate) fn fail(fault: Fault, number: u64) -> Reply {
     let invalid = "invalid_request_error";
     let (status, message, kind, code) = match fault {
         Fault::Throttle => (429, "Rate limit reached for requests", "requests", json!("rate_limit_exceeded")),
+        Fault::ThrottleTokens => {
+            (429, "Rate limit reached for tokens", "tokens", json!("rate_limit_exceeded"))
+        }
         Fault::SpendLimit => (429, "You exceeded your current quota", quota, json!(quota)),
         Fault::Overloaded => (503, "The engine is currently overloaded", "server_error", json!(null)),
         Fault::Unavailable => (503, "Service unavailable", "server_error", json!(null)),

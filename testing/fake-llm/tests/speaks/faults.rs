@@ -8,8 +8,12 @@ use serde_json::{Value, json};
 use crate::client::{APIS, asked, script, until};
 
 /// Of each fault: what Bedrock, OpenAI and Anthropic say, with the status.
-const SAID: [(&str, [(u16, &str); 3]); 11] = [
+const SAID: [(&str, [(u16, &str); 3]); 12] = [
     ("throttle", [(429, "ThrottlingException"), (429, "rate_limit_exceeded"), (429, "rate_limit_error")]),
+    (
+        "throttle_tokens",
+        [(429, "ThrottlingException"), (429, "rate_limit_exceeded"), (429, "rate_limit_error")],
+    ),
     ("unavailable", [(503, "ServiceUnavailableException"), (503, "server_error"), (503, "api_error")]),
     ("internal", [(500, "InternalServerException"), (500, "server_error"), (500, "api_error")]),
     ("overloaded", [(529, ""), (503, "server_error"), (529, "overloaded_error")]),
@@ -57,7 +61,7 @@ async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed(
             assert_eq!(heard.header("retry-after"), "", "{fault}");
         }
         let expected = match fault {
-            "throttle" => Counts { requests: 3, throttled: 3, ..Counts::default() },
+            "throttle" | "throttle_tokens" => Counts { requests: 3, throttled: 3, ..Counts::default() },
             _ => Counts { requests: 3, failed: 3, ..Counts::default() },
         };
         assert_eq!(fake.seen().items["a"].counts, expected, "{fault}");

@@ -74,6 +74,8 @@ async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
         let heard = asked(Api::Anthropic, "a").send(fake.address()).await;
         left.push((heard.status, heard.header("anthropic-ratelimit-tokens-remaining").to_owned()));
     }
+    let refused = asked(Api::Openai, "a").with("max_tokens", json!(100)).send(fake.address()).await;
+    assert_eq!((refused.status, &refused.body["error"]["type"]), (429, &json!("tokens")));
     assert_eq!(left, [(200, "144".to_owned()), (200, "38".to_owned()), (429, "38".to_owned())]);
 }
 
