@@ -44,8 +44,8 @@ pub const SERVER_VARIABLE: &str = "ICHIDO_TEST_POSTGRES";
 
 /// The oldest major version that its makers still mend.
 const MAJOR_MIN: u32 = 14;
-/// What a test needs to make a database, start it and stop it.
-const PROGRAMS: [&str; 3] = ["initdb", "pg_ctl", "postgres"];
+/// What a test needs to make a database, start it, copy it to a standby and stop it.
+const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
 /// Debian keeps each major version in a folder of its own here, off the path.
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
 /// The superuser of our own clusters.

@@ -20,7 +20,7 @@ fn the_newest_binaries_are_chosen_and_the_old_refused() {
 fn missing_binaries_are_told_with_what_to_install() {
     let said = ClusterError::NotFound.to_string();
     for needed in
-        ["initdb, pg_ctl, postgres", "apt-get install postgresql", "cargo xtask test", SERVER_VARIABLE]
+        ["initdb, pg_basebackup, pg_ctl, postgres", "apt-get install postgresql", "cargo xtask test", SERVER_VARIABLE]
     {
         assert!(said.contains(needed), "{said}");
     }
