@@ -121,3 +121,26 @@ async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
     let is_shown = timeout(SHOWN_WITHIN, all_shown).await.is_ok();
     assert!(is_shown, "no server shows {missing:#?}");
 }
+
+/// The name by which a heading of Markdown is linked to, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+#[test]
+fn every_alert_for_prometheus_names_the_section_of_the_runbook_that_is_about_it() {
+    let runbook = include_str!("../../../../docs/runbook.md");
+    let headings = runbook.lines().filter_map(|line| line.strip_prefix("## "));
+    let sections: BTreeSet<String> = headings.map(anchor).collect();
+    let rules = shipped("prometheus-alerts.yml");
+    let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
+    assert!(10 < alerts.len(), "{} alerts are too few to be all", alerts.len());
+    for alert in alerts {
+        let name = alert.lines().next().expect("a name");
+        let named =
+            alert.split_once("runbook: \"docs/runbook.md#").and_then(|(_, rest)| rest.split_once('"'));
+        let (section, _) = named.unwrap_or_else(|| panic!("{name} names no section of the runbook"));
+        assert!(sections.contains(section), "{name}: there is no section {section} among {sections:#?}");
+    }
+}
