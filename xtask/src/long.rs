@@ -15,6 +15,8 @@ const PEER: &str = "bench/peers/graphile/Cargo.toml";
 const STORM_MESSAGES: &str = "20000";
 /// How often nodes fall out, and the database fails over.
 const MACHINES_ROUNDS: &str = "20";
+/// How many orders, payments and faxes the demo sends after its story: about five minutes of them.
+const DEMO_SENT: &str = "240";
 
 /// Measures the store beside its floors, on both databases or on one.
 pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
@@ -45,7 +47,7 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
-/// Runs the crash tests, the storm and the tests of many machines for long.
+/// Runs the crash tests, the storm, the tests of many machines and the demo for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
         .env("ICHIDO_CRASH_KILLS", KILLS)
@@ -56,5 +58,8 @@ pub fn soak(root: &Path) -> Result<(), String> {
         .run(root)?;
     Line::cargo(&["test", "--package", "ichido-cli", "--test", "machines", "--", "--test-threads=1"])
         .env("ICHIDO_MACHINES_ROUNDS", MACHINES_ROUNDS)
+        .run(root)?;
+    Line::cargo(&["test", "--package", "ichido-cli", "--test", "demo"])
+        .env("ICHIDO_DEMO_SENT", DEMO_SENT)
         .run(root)
 }

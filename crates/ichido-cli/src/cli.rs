@@ -10,8 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
-    alerts, audit, backup, check, completions, config, dead, doctor, healthcheck, ledger, messages, paper,
-    proxy, queues, send, serve, store, token, worker,
+    alerts, audit, backup, check, completions, config, dead, demo, doctor, healthcheck, ledger, messages,
+    paper, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -20,13 +20,15 @@ use crate::{
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// How much to say on standard error
-    #[arg(long, global = true, value_enum, default_value_t = Log::Warn, env = "ICHIDO_LOG")]
-    log: Log,
+    /// How much to say on standard error [default: warn; of the demo, whose faults are on purpose, error]
+    #[arg(long, global = true, value_enum, env = "ICHIDO_LOG")]
+    log: Option<Log>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// See it work within a minute: orders, faults on purpose, retries, dead letters, alerts; needs nothing and leaves nothing
+    Demo(demo::Args),
     /// Take messages in over HTTP and deliver them: the whole engine, which needs no set-up
     Serve(serve::Args),
     /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
@@ -73,12 +75,24 @@ enum Log {
     Debug,
 }
 
+impl Command {
+    /// How much is said where nobody says it.
+    const fn log(&self) -> Log {
+        match self {
+            // It tells of each fault itself, as part of its story.
+            Self::Demo(_) => Log::Error,
+            _ => Log::Warn,
+        }
+    }
+}
+
 /// Reads the command line and does as it says.
 pub(crate) fn run() -> ExitCode {
     let matches = documented(Cli::command(), exit::HELP).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    log(cli.log);
+    log(cli.log.unwrap_or(cli.command.log()));
     let ended = match cli.command {
+        Command::Demo(args) => on_runtime(demo::run(args)),
         Command::Serve(args) => on_runtime(serve::run(args)),
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
         Command::Worker(args) => on_runtime(worker::run(args)),
@@ -173,7 +187,7 @@ mod tests {
     }
 
     /// Those that run until they are told to stop, and the one that writes for a shell.
-    const NOT_FOR_PROGRAMS: [&str; 5] = ["serve", "proxy", "worker", "paper", "completions"];
+    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "paper", "completions"];
 
     #[test]
     fn every_command_that_ends_with_an_answer_has_it_for_programs() {

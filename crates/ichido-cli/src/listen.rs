@@ -33,7 +33,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::signals::Signals;
 use body::AnswerBody;
 use framing::Fault;
 use limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, STREAMS_MAX};
@@ -71,18 +70,18 @@ pub(crate) enum Ended {
     },
 }
 
-/// Serves until the signals say stop. `detached` ends when work ends that no connection waits for any more.
+/// Serves until it hears the first stop; the second is waited for while it drains. `detached` ends when work ends that no connection waits for any more.
 pub(crate) async fn serve<A: Answers>(
     listener: TcpListener,
     answers: Arc<A>,
     limits: Limits,
-    signals: &mut Signals,
+    stop: &mut impl AsyncFnMut(),
     detached: impl Future<Output = ()>,
 ) -> Ended {
     let places = Arc::new(Semaphore::new(limits.connections_max));
     // HTTP/2 carries many requests on one connection; together they are no more than connections may be.
     let requests = Arc::new(Semaphore::new(limits.connections_max));
-    let (stop, stopping) = watch::channel(false);
+    let (tell, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     loop {
         // The place comes before the connection: who finds none waits in the system's queue, and costs us nothing.
@@ -93,7 +92,7 @@ pub(crate) async fn serve<A: Answers>(
         let (place, accepted) = tokio::select! {
             accepted = accepted => accepted,
             Some(_) = connections.join_next() => continue,
-            () = signals.next() => break,
+            () = stop() => break,
         };
         match accepted {
             Ok((stream, _)) => {
@@ -114,9 +113,9 @@ pub(crate) async fn serve<A: Answers>(
     }
     // Closed first, so that whoever comes now is refused at once instead of waiting in vain.
     drop(listener);
-    stop.send_replace(true);
+    tell.send_replace(true);
     answers.stopping();
-    drain(connections, detached, limits.drain, signals).await
+    drain(connections, detached, limits.drain, stop).await
 }
 
 async fn pause_after(error: &io::Error) {
@@ -132,7 +131,7 @@ async fn drain(
     mut connections: JoinSet<()>,
     detached: impl Future<Output = ()>,
     within: Duration,
-    signals: &mut Signals,
+    stop: &mut impl AsyncFnMut(),
 ) -> Ended {
     tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
     let ended = async {
@@ -142,7 +141,7 @@ async fn drain(
     let at_once = tokio::select! {
         () = ended => return Ended::Drained,
         () = sleep(within) => false,
-        () = signals.next() => true,
+        () = stop() => true,
     };
     Ended::Cut { connections: connections.len(), at_once }
 }

@@ -13,6 +13,7 @@ mod clock;
 mod completions;
 mod config;
 mod dead;
+mod demo;
 mod doctor;
 mod duration;
 mod exit;

@@ -25,11 +25,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub(crate) use args::Args;
+pub(crate) use behaviour::Behaviour;
+pub(crate) use fault::Rates;
 
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
-use behaviour::Behaviour;
 use service::Broker;
 use settings::Settings;
 
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
 }
 
-/// A broker inside another program, which fails in no way unless it is told to over HTTP. It ends with its owner.
+/// A broker inside another program, which behaves as it is told, over HTTP as well. It ends with its owner.
 pub(crate) struct InProcess {
     pub(crate) address: SocketAddr,
     serving: JoinHandle<usize>,
@@ -61,13 +62,13 @@ pub(crate) struct InProcess {
 
 impl InProcess {
     /// Starts one on a free port of loopback.
-    pub(crate) async fn start() -> Result<Self, Exit> {
+    pub(crate) async fn start(behaviour: Behaviour, seed: u64) -> Result<Self, Exit> {
         let taken = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await;
         let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = taken.map_err(|error| {
             Exit::Failed(format!("the broker of paper cannot listen on loopback: {error}"))
         })?;
-        let broker = Broker::new(Behaviour::WELL, fastrand::u64(..));
+        let broker = Broker::new(behaviour, seed);
         let serving = tokio::spawn(server::serve(listener, broker, async || std::future::pending().await));
         Ok(Self { address, serving })
     }

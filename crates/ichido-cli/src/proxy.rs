@@ -50,12 +50,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     // Before the first connection, so that a signal never finds us without a way to drain.
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let mut stop = async || signals.next().await;
     let ended = match adapter {
         None => {
             let listener = listen(address).await?;
             announce(&listener, &args)?;
             let role = HopRole { rules, limits, forward, patience };
-            serve(listener, Arc::new(role), limits, &mut signals, std::future::ready(())).await
+            serve(listener, Arc::new(role), limits, &mut stop, std::future::ready(())).await
         }
         Some(adapter) => {
             let store = open(&adapter.store).await?;
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let listener = listen(address).await?;
             announce(&listener, &args)?;
             let caretaker = tokio::spawn(caretaker::run(store, operations));
-            let ended = serve(listener, Arc::new(role), limits, &mut signals, keeper.drained()).await;
+            let ended = serve(listener, Arc::new(role), limits, &mut stop, keeper.drained()).await;
             caretaker.abort();
             ended
         }

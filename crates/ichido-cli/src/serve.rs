@@ -37,6 +37,7 @@ mod request;
 mod running;
 mod search;
 mod server;
+mod serving;
 mod setup;
 mod show;
 mod steps;
@@ -45,37 +46,24 @@ mod waiting;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use ichido::letters::Policies;
-use ichido::worker::Running;
 use ichido_store::Store;
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{MissedTickBehavior, interval};
 
-use self::limits::WAITERS_SHARE;
 use crate::config::ServeConfig;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::listen::bounds::Bounds;
-use crate::listen::{self, Ended};
 use crate::out;
 use crate::signals::Signals;
 use crate::store::{open_with, sqlite_file};
 use crate::traces;
-use crate::worker::{self, metrics};
-use access::{Access, Tokens};
-use admission::Admission;
-use api::Api;
-use destinations::KnownDestination;
-use feed::Feed;
+use crate::worker;
+pub(crate) use access::Access;
+use access::Tokens;
 pub(crate) use inside::Inside;
-use places::Places;
-use server::Server;
+pub(crate) use serving::Serving;
 use setup::{DEMO, Setup};
-use waiting::Waiting;
 
 /// What `ichido serve` is told.
 #[derive(Debug, clap::Args)]
@@ -102,7 +90,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let setup = Setup::find(&args).await?;
-    let ServeConfig { listen, limits, chosen } = setup.config.serve;
+    let ServeConfig { listen, limits, .. } = setup.config.serve;
     let mut faults = Faults::default();
     let limits = args.bounds.resolve(limits, &mut faults);
     let limits = faults.or(limits).map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
@@ -118,47 +106,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let access = Access::new(store.clone(), address);
     let is_open = is_open(&access, address).await?;
     worker::check_keys("serve", &store, &setup.config, &setup.place).await?;
-    let measured = metrics::measure()?;
-    server::describe_metrics();
-    let folding = tokio::spawn(fold(measured.clone()));
-    let policies = Policies::of(&setup.config.queues, &targets);
-    let destinations = KnownDestination::all(&setup.config.destinations, &setup.config.queues, &targets);
-    let worker = worker::start(&store, &setup.config, targets)
-        .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
-    let worker = Arc::new(worker);
-    let operations = Arc::new(running::Running::default());
-    let queues = Api::known(&setup.config);
-    let api = Api {
-        store: store.clone(),
-        chosen,
-        admission: Admission::start(store.clone(), &queues).await,
-        queues,
-        destinations,
-        policies,
-        waiting: Waiting::start(
-            store.clone(),
-            chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE),
-        ),
-        operations: Arc::clone(&operations),
-        feed: Feed::new(chosen.listeners_max),
-        batches: Places::new(limits::BATCHES_MAX, limits::BATCHES_OF_ONE_MAX),
-        listings: Semaphore::new(limits::LISTINGS_MAX),
-        metrics: measured,
-        worker_lives: lives(&worker),
-    };
+    let serving = Serving::start("serve", &setup.config, &store, targets, access, limits).await?;
     announce(&setup, &store, address, is_open)?;
-    let server = Arc::new(Server::new(api, access, limits));
-    let ended = listen::serve(listener, server, limits, &mut signals, std::future::ready(())).await;
-    if !matches!(ended, Ended::Cut { .. }) {
-        operations.ended().await;
-    }
-    let stopped = stop(&worker, &setup, ended, &mut signals).await;
-    folding.abort();
+    let ended = serving.until(listener, async || signals.next().await).await;
     exporting.end().await;
-    stopped
+    ended
 }
 
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Exit> {
+/// Takes an address; port 0 is a free one.
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Exit> {
     let taken = TcpListener::bind(address).await;
     let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = taken.map_err(|error| {
@@ -189,57 +145,6 @@ async fn is_open(access: &Access, address: SocketAddr) -> Result<bool, Exit> {
         ),
     );
     Err(Exit::Misconfigured { command: "serve", faults })
-}
-
-/// What was measured is folded now and then, so that it takes no room while nobody asks.
-async fn fold(measured: PrometheusHandle) {
-    let mut fold = interval(metrics::FOLD_EVERY);
-    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        fold.tick().await;
-        measured.run_upkeep();
-    }
-}
-
-/// Whether the worker works, for whoever asks.
-fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
-    let (tell, lives) = watch::channel(true);
-    let worker = Arc::clone(worker);
-    tokio::spawn(async move {
-        worker.ended().await;
-        tell.send_replace(false);
-    });
-    lives
-}
-
-/// The server has ended; now the worker does, in good order unless a second signal came or comes.
-async fn stop(worker: &Running, setup: &Setup, ended: Ended, signals: &mut Signals) -> Result<(), Exit> {
-    worker.stop();
-    let is_told = async {
-        match ended {
-            Ended::Cut { at_once: true, .. } => {}
-            Ended::Cut { .. } | Ended::Drained => signals.next().await,
-        }
-    };
-    let is_cut = tokio::select! {
-        () = worker.ended() => false,
-        () = is_told => {
-            worker.stop();
-            worker.ended().await;
-            true
-        }
-    };
-    let connections = match ended {
-        Ended::Drained => String::new(),
-        Ended::Cut { connections, .. } => format!("connections cut: {connections}; "),
-    };
-    match (is_cut, ended) {
-        (true, _) => Err(Exit::Cut(format!("{connections}{}", worker::cut(&setup.config)))),
-        (false, Ended::Cut { .. }) => {
-            Err(Exit::Cut(format!("{connections}the worker has ended in good order")))
-        }
-        (false, Ended::Drained) => Ok(()),
-    }
 }
 
 /// Where it is, what it serves, and what to try next; the last line says that it works.

@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => {
             worker.stop();
             worker.ended().await;
-            Err(Exit::Cut(cut(&config)))
+            Err(Exit::Cut(cut(lease_max(&config))))
         }
     };
     if let Some(serving) = serving {
@@ -105,12 +105,16 @@ fn stopping(config: &Config, worker: &Running) -> String {
 }
 
 /// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
-pub(crate) fn cut(config: &Config) -> String {
-    let longest = config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default();
+pub(crate) fn cut(lease_max: Duration) -> String {
     format!(
         "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
-        duration::shown(longest)
+        duration::shown(lease_max)
     )
+}
+
+/// The longest lease of a queue.
+pub(crate) fn lease_max(config: &Config) -> Duration {
+    config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default()
 }
 
 /// The flag or the environment, then the configuration.

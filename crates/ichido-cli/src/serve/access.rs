@@ -31,7 +31,7 @@ use crate::token;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The door.
-pub(super) struct Access {
+pub(crate) struct Access {
     store: Store,
     is_loopback: bool,
     known: Mutex<Option<Known>>,
@@ -57,7 +57,7 @@ struct Known {
 }
 
 impl Access {
-    pub(super) fn new(store: Store, listens_on: SocketAddr) -> Self {
+    pub(crate) fn new(store: Store, listens_on: SocketAddr) -> Self {
         Self {
             store,
             is_loopback: listens_on.ip().is_loopback(),

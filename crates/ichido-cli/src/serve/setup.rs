@@ -6,7 +6,7 @@ use super::Args;
 use crate::config::{self, Config, FILE_NAME, Outside};
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::paper::InProcess;
+use crate::paper::{Behaviour, InProcess};
 use crate::store::DEFAULT_URL;
 
 /// The queue that is there without a configuration.
@@ -34,7 +34,7 @@ impl Setup {
             let url = configured(args, &config, &place).map_err(misconfigured)?;
             return Ok(Self { config, url, place, paper: None });
         }
-        let paper = InProcess::start().await?;
+        let paper = InProcess::start(Behaviour::WELL, fastrand::u64(..)).await?;
         let config = built_in(&paper).map_err(misconfigured)?;
         let url = args.store.clone().unwrap_or_else(|| DEFAULT_URL.to_owned());
         Ok(Self { config, url, place: BUILT_IN.into(), paper: Some(paper) })

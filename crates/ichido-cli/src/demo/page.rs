@@ -1,0 +1,47 @@
+//! How the story looks in a terminal: no line wider than most of them are.
+
+/// The widest line, unless one word alone is wider.
+const WIDTH_MAX: usize = 100;
+/// What lines of a chapter begin with.
+const INDENT: &str = "   ";
+
+/// A paragraph of a chapter. Lines after the first are indented by two more.
+pub(super) fn paragraph(text: &str) -> String {
+    let mut out = String::from(INDENT);
+    let mut width = INDENT.len();
+    // What stands in columns keeps them: only where a line is too long is it broken.
+    for (index, word) in text.split(' ').enumerate() {
+        let more = word.chars().count() + usize::from(0 < index);
+        if WIDTH_MAX < width + more && 0 < index {
+            out.push('\n');
+            out.push_str(INDENT);
+            out.push_str("  ");
+            width = INDENT.len() + 2;
+        } else if 0 < index {
+            out.push(' ');
+            width += 1;
+        }
+        out.push_str(word);
+        width += word.chars().count();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_lines_stay_as_they_are_and_long_ones_are_broken_between_words() {
+        assert_eq!(paragraph("order-1:   buy"), "   order-1:   buy");
+        let long = ["word"; 60].join(" ");
+        let shown = paragraph(&long);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines.iter().all(|line| line.len() <= WIDTH_MAX), "{shown}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("     word")), "{shown}");
+        assert_eq!(shown.split_whitespace().count(), 60);
+        let wide = "x".repeat(200);
+        assert_eq!(paragraph(&wide), format!("   {wide}"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Where the demo keeps its messages, and where it listens.
+//!
+//! Guarantee: it never writes into a store that is there, and a store that nobody asked to keep is gone when the demo has ended.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use uuid::Uuid;
+
+use crate::config::LISTEN_DEFAULT;
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::store::{check, sqlite_file};
+
+/// The store's file in a folder of its own.
+const FILE: &str = "ichido.db";
+
+/// The store of a demo.
+pub(super) struct Place {
+    pub(super) url: String,
+    /// The folder that goes with the demo, if it is one.
+    folder: Option<PathBuf>,
+}
+
+impl Place {
+    /// The file that was asked for, which must be new; or one in a new folder.
+    pub(super) fn make(store: Option<String>) -> Result<Self, Exit> {
+        if let Some(url) = store {
+            let mut faults = Faults::default();
+            let url = faults.check("--store", new_file(&url).map(|()| url.clone()));
+            let url = faults.or(url).map_err(|faults| Exit::Misconfigured { command: "demo", faults })?;
+            return Ok(Self { url, folder: None });
+        }
+        let folder = std::env::temp_dir().join(format!("ichido-demo-{}", Uuid::now_v7()));
+        make_private(&folder).map_err(|error| {
+            let shown = folder.display();
+            Exit::Failed(format!("the folder {shown} for the demo's store cannot be made: {error}; --store sqlite:FILE names a file elsewhere"))
+        })?;
+        let url = format!("sqlite:{}", folder.join(FILE).display());
+        Ok(Self { url, folder: Some(folder) })
+    }
+
+    /// For people.
+    pub(super) fn told(&self) -> String {
+        let file = sqlite_file(&self.url).unwrap_or(Path::new(""));
+        let whole = std::path::absolute(file);
+        let shown = whole.as_deref().unwrap_or(file).display();
+        let then = if self.folder.is_some() { "removed at the end" } else { "kept, as you asked" };
+        format!("{shown} ({then})")
+    }
+
+    /// Removes what nobody asked to keep, and says what is left; `turned` is how far the store's clock was turned ahead.
+    pub(super) fn leave(mut self, turned: Duration) -> Result<String, Exit> {
+        let Some(folder) = self.folder.take() else {
+            return Ok(match turned.as_secs() / 60 {
+                0 => "the store is kept".to_owned(),
+                minutes => format!("the store is kept; the times in it are up to {minutes} minutes ahead"),
+            });
+        };
+        std::fs::remove_dir_all(&folder).map_err(|error| {
+            Exit::Failed(format!("{} cannot be removed: {error}; remove it yourself", folder.display()))
+        })?;
+        Ok("nothing is left behind".to_owned())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Something else went wrong, and that is what is told.
+        drop(self.folder.take().map(std::fs::remove_dir_all));
+    }
+}
+
+fn new_file(url: &str) -> Result<(), &'static str> {
+    check(url)?;
+    match sqlite_file(url).map(Path::try_exists) {
+        None => Err(
+            "is not of the embedded kind, and a demo does not belong into a database that others use; write \"sqlite:FILE\"",
+        ),
+        Some(Ok(false)) => Ok(()),
+        Some(Ok(true)) => {
+            Err("is there already, and a demo writes into no store that may be somebody's; name a new file")
+        }
+        Some(Err(_)) => Err("cannot be looked at; name a file in a folder that you may read"),
+    }
+}
+
+/// Orders are nobody else's business, be they made up.
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Where the demo listens.
+pub(super) struct Heard {
+    pub(super) listener: TcpListener,
+    pub(super) address: SocketAddr,
+    /// The usual port was taken.
+    pub(super) is_elsewhere: bool,
+}
+
+/// Takes the address that was asked for; else the usual one, or a free port where that is taken.
+pub(super) async fn listen(asked: Option<SocketAddr>) -> Result<Heard, Exit> {
+    if let Some(beyond) = asked.filter(|address| !address.ip().is_loopback()) {
+        let mut faults = Faults::default();
+        faults.add("--listen", format!("{beyond} can be reached from other machines, and the demo lets everybody in; take an address of loopback, such as {LISTEN_DEFAULT}"));
+        return Err(Exit::Misconfigured { command: "demo", faults });
+    }
+    let usual = TcpListener::bind(asked.unwrap_or(LISTEN_DEFAULT)).await;
+    let (bound, is_elsewhere) = match usual {
+        Err(error) if asked.is_none() && error.kind() == ErrorKind::AddrInUse => {
+            (TcpListener::bind((LISTEN_DEFAULT.ip(), 0)).await, true)
+        }
+        bound => (bound, false),
+    };
+    let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) = bound.map_err(|error| {
+        let address = asked.unwrap_or(LISTEN_DEFAULT);
+        Exit::Failed(format!("cannot listen on {address}: {error}; another port is chosen by --listen"))
+    })?;
+    Ok(Heard { listener, address, is_elsewhere })
+}

@@ -1,0 +1,89 @@
+//! What the demo runs by: two receivers of paper in this process, and a configuration that sends to them.
+
+use std::path::PathBuf;
+
+use super::story::Mood;
+use crate::config::{self, Config, Outside};
+use crate::exit::Exit;
+use crate::paper::{Behaviour, InProcess, Rates};
+
+/// What the configuration is called where something is said of it.
+const NAME: &str = "the demo's configuration";
+
+/// Queues and destinations, as `ichido.toml` would have them.
+const TEXT: &str = r#"
+[worker]
+name = "demo"
+
+[queues.orders]
+destination = "broker"
+outbound_key = "own"
+requeue = true
+retry = { waits = ["500ms", "1s", "2s"], jitter = "none" }
+
+[queues.payments]
+destination = "bank"
+outbound_key = "own"
+
+[queues.faxes]
+destination = "fax"
+outbound_key = "own"
+
+[destinations.broker]
+kind = "paper"
+url = "http://BROKER/orders"
+
+[destinations.bank]
+kind = "http"
+url = "http://OFFICE/payments"
+total_time_out = "5s"
+settles_within = "1s"
+
+[destinations.bank.reconcile]
+url = "http://OFFICE/orders/by-key/{key}"
+rules = [
+    { status = "200", at = "/status", is = "accepted", means = "done" },
+    { status = "404", at = "/error", is = "no_such_order", means = "not_done" },
+]
+
+[destinations.fax]
+kind = "http"
+url = "http://OFFICE/faxes"
+total_time_out = "5s"
+"#;
+
+/// The receivers.
+pub(super) struct Receivers {
+    /// Takes orders, and honours keys.
+    pub(super) broker: InProcess,
+    /// Pays and faxes, honours no keys, and loses its answers.
+    pub(super) office: InProcess,
+}
+
+impl Receivers {
+    pub(super) async fn start(seed: u64) -> Result<Self, Exit> {
+        let mute = Rates::of(Mood::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
+        let rates =
+            mute.map_err(|errors| Exit::Failed(format!("the office cannot lose answers: {errors:?}")))?;
+        let losing = Behaviour { honours_keys: false, rates, ..Behaviour::WELL };
+        Ok(Self {
+            broker: InProcess::start(Behaviour::WELL, seed).await?,
+            office: InProcess::start(losing, seed).await?,
+        })
+    }
+
+    /// The configuration. The environment has no say in it: what is seen is the same everywhere.
+    pub(super) fn config(&self) -> Result<Config, Exit> {
+        let text = TEXT
+            .replace("BROKER", &self.broker.address.to_string())
+            .replace("OFFICE", &self.office.address.to_string());
+        let outside = Outside {
+            variable: &|_| None,
+            file: &|path| std::fs::read_to_string(path),
+            named: Vec::new(),
+            folder: PathBuf::new(),
+        };
+        config::resolve(NAME, &text, &outside)
+            .map_err(|faults| Exit::Misconfigured { command: "demo", faults })
+    }
+}

@@ -1,0 +1,164 @@
+//! What somebody who watches should see, and whether it was seen.
+//!
+//! Guarantee: a sight is counted only where what came proves it; what was never seen is named.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::table::table;
+
+/// Something worth seeing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sight {
+    Sent,
+    Replayed,
+    Refused,
+    Retried,
+    LostAndDoneOnce,
+    Dead,
+    Parked,
+    AlertOpened,
+    Requeued,
+    Decided,
+    AskedAfter,
+    AlertResolved,
+}
+
+impl Sight {
+    /// All of them, with what they are, in the order of the story.
+    pub(super) const ALL: [(Self, &'static str); 12] = [
+        (Self::Sent, "sent at the first try"),
+        (Self::Replayed, "sent again by its caller, and answered as the first time"),
+        (Self::Refused, "refused, because the key was used for another request"),
+        (Self::Retried, "failed, tried again after a wait, and sent"),
+        (Self::LostAndDoneOnce, "its answer was lost: tried again under the same key, and done once"),
+        (Self::Parked, "its answer was lost, and nobody knows: parked, and not tried again"),
+        (Self::Dead, "given up at once, because no retry mends it: a dead letter"),
+        (Self::AlertOpened, "an alert opened"),
+        (Self::Requeued, "a dead letter was requeued, and sent"),
+        (Self::Decided, "a person decided about a parked one"),
+        (Self::AskedAfter, "its receiver was asked what became of it, and it was settled"),
+        (Self::AlertResolved, "an alert was over"),
+    ];
+}
+
+/// A message as the API shows it.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Message {
+    pub(super) status: String,
+    pub(super) tries: u32,
+    pub(super) last_error: Option<LastError>,
+    pub(super) result: Option<Outcome>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct LastError {
+    pub(super) code: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Outcome {
+    pub(super) receipt: Option<String>,
+}
+
+impl Message {
+    /// Whether nothing more happens to it by itself.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.status.as_str(), "sent" | "dead" | "parked" | "cancelled")
+    }
+
+    /// What its end shows. Whether a lost answer had an effect once is known to the receiver alone, so that it is not told from other
+    /// failures here.
+    pub(super) fn sight(&self) -> Option<Sight> {
+        match self.status.as_str() {
+            "sent" if 1 < self.tries => Some(Sight::Retried),
+            "sent" => Some(Sight::Sent),
+            "dead" => Some(Sight::Dead),
+            "parked" => Some(Sight::Parked),
+            _ => None,
+        }
+    }
+
+    /// How it stands, in a few words.
+    pub(super) fn told(&self) -> String {
+        let error = self.last_error.as_ref().map(|error| error.code.as_str()).unwrap_or_default();
+        let receipt = self.result.as_ref().and_then(|result| result.receipt.as_deref());
+        let receipt = receipt.map(|receipt| format!(", as {receipt}")).unwrap_or_default();
+        match (self.status.as_str(), self.tries) {
+            ("sent", 1) => format!("sent at the first try{receipt}"),
+            ("sent", tries) => format!("sent at try {tries}, after {error}{receipt}"),
+            ("dead", 1) => format!("dead at the first try: {error}"),
+            ("dead", tries) => format!("dead after {tries} tries: {error}"),
+            ("parked", _) => format!("parked: {error}, and nobody knows whether it was done"),
+            ("failed", tries) => format!("try {tries} failed: {error}; it is tried again after a wait"),
+            (status, _) => status.to_owned(),
+        }
+    }
+}
+
+/// How often each was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen(BTreeMap<Sight, u64>);
+
+impl Seen {
+    pub(super) fn count(&mut self, sight: Sight) {
+        *self.0.entry(sight).or_default() += 1;
+    }
+
+    /// What was never seen.
+    pub(super) fn missing(&self) -> Vec<&'static str> {
+        let missing = Sight::ALL.iter().filter(|(sight, _)| !self.0.contains_key(sight));
+        missing.map(|(_, what)| *what).collect()
+    }
+
+    /// For people.
+    pub(super) fn table(&self) -> String {
+        let rows = Sight::ALL.iter().map(|(sight, what)| {
+            let count = self.0.get(sight).copied().unwrap_or(0);
+            [count.to_string(), (*what).to_owned()]
+        });
+        table(["SEEN", "WHAT"], rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(status: &str, tries: u32) -> Message {
+        let last_error = Some(LastError { code: "BROKER_5XX".to_owned() });
+        Message { status: status.to_owned(), tries, last_error, result: None }
+    }
+
+    #[test]
+    fn every_sight_has_words_once_and_what_was_not_seen_is_named() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.missing().len(), Sight::ALL.len());
+        for (index, (sight, what)) in Sight::ALL.iter().enumerate() {
+            assert!(seen.missing().contains(what), "{what} is said of two");
+            seen.count(*sight);
+            assert_eq!(seen.missing().len(), Sight::ALL.len() - index - 1);
+        }
+        seen.count(Sight::Sent);
+        let table = seen.table();
+        assert!(table.contains("2     sent at the first try\n") && !table.contains("\n0 "), "{table}");
+    }
+
+    #[test]
+    fn only_an_end_is_a_sight() {
+        for (status, tries, sight) in [
+            ("queued", 0, None),
+            ("sending", 1, None),
+            ("failed", 1, None),
+            ("sent", 1, Some(Sight::Sent)),
+            ("sent", 2, Some(Sight::Retried)),
+            ("dead", 1, Some(Sight::Dead)),
+            ("parked", 1, Some(Sight::Parked)),
+        ] {
+            let message = message(status, tries);
+            assert_eq!((message.sight(), message.has_ended()), (sight, sight.is_some()), "{status}");
+        }
+        assert_eq!(message("sent", 2).told(), "sent at try 2, after BROKER_5XX");
+    }
+}

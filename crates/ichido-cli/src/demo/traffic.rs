@@ -1,0 +1,103 @@
+//! The traffic after the story: slow, and a little of everything.
+//!
+//! Guarantee: the same seed sends the same in the same order, however long the waits really were.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::order::{Order, Queue};
+use super::sight::Sight;
+
+/// How many of the last orders may be sent again.
+const REMEMBERED_MAX: usize = 20;
+/// The shortest and the longest pause between two.
+const PAUSE_MS: std::ops::RangeInclusive<u64> = 500..=1_500;
+
+/// What is sent next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Beat {
+    /// Before it is sent.
+    pub(super) pause: Duration,
+    pub(super) order: Order,
+    /// What the answer shows, where the key was used before.
+    pub(super) shows: Option<Sight>,
+}
+
+/// Dice, and what was sent lately.
+pub(super) struct Traffic {
+    dice: fastrand::Rng,
+    /// How many of each queue there were.
+    orders: u32,
+    payments: u32,
+    faxes: u32,
+    lately: VecDeque<Order>,
+}
+
+impl Traffic {
+    /// After a story with so many orders, one payment and one fax.
+    pub(super) fn after(seed: u64, orders: u32) -> Self {
+        let dice = fastrand::Rng::with_seed(seed);
+        Self { dice, orders, payments: 1, faxes: 1, lately: VecDeque::new() }
+    }
+
+    pub(super) fn next(&mut self) -> Beat {
+        let pause = Duration::from_millis(self.dice.u64(PAUSE_MS));
+        let (choice, which) = (self.dice.u8(..100), self.dice.usize(..REMEMBERED_MAX));
+        let again = self.lately.get(which % self.lately.len().max(1)).cloned();
+        let (order, shows) = match (choice, again) {
+            (0..15, Some(order)) => (order, Some(Sight::Replayed)),
+            (15..20, Some(order)) => (order.other(), Some(Sight::Refused)),
+            (20..25, _) => (self.new_one(Queue::Payments), None),
+            (25..28, _) => (self.new_one(Queue::Faxes), None),
+            _ => (self.new_one(Queue::Orders), None),
+        };
+        Beat { pause, order, shows }
+    }
+
+    fn new_one(&mut self, queue: Queue) -> Order {
+        let number = match queue {
+            Queue::Orders => &mut self.orders,
+            Queue::Payments => &mut self.payments,
+            Queue::Faxes => &mut self.faxes,
+        };
+        *number = number.saturating_add(1);
+        let order = Order::new(queue, *number, &mut self.dice);
+        if queue == Queue::Orders {
+            self.lately.truncate(REMEMBERED_MAX - 1);
+            self.lately.push_front(order.clone());
+        }
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_same_seed_sends_the_same() {
+        let beats = |seed| -> Vec<Beat> {
+            let mut traffic = Traffic::after(seed, 4);
+            (0..200).map(|_| traffic.next()).collect()
+        };
+        assert_eq!(beats(1), beats(1));
+        assert_ne!(beats(1), beats(2));
+    }
+
+    #[test]
+    fn a_key_is_new_unless_it_is_said_to_be_sent_again() {
+        let mut traffic = Traffic::after(3, 4);
+        let (mut keys, mut again, mut refused) = (BTreeSet::new(), 0, 0);
+        for _ in 0..1_000 {
+            let Beat { order, shows, pause } = traffic.next();
+            assert!(PAUSE_MS.contains(&u64::try_from(pause.as_millis()).expect("short")));
+            assert_eq!(keys.insert(order.key.clone()), shows.is_none(), "{order:?}");
+            again += u32::from(shows == Some(Sight::Replayed));
+            refused += u32::from(shows == Some(Sight::Refused));
+        }
+        assert!(100 < again && again < 200 && 20 < refused && refused < 90, "{again} {refused}");
+        assert!(keys.contains("payment-2") && keys.contains("fax-2") && !keys.contains("order-4"));
+    }
+}

@@ -1,0 +1,148 @@
+//! A server's parts, from their start to their end: the worker, the API on the same store, and what both tell.
+//!
+//! Guarantee: nothing is answered before the worker works. After the first stop nothing new is accepted, what is in flight is answered,
+//! and then the worker ends without losing anything; after the second both end at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::letters::Policies;
+use ichido::worker::{Running, Target};
+use ichido_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::access::Access;
+use super::admission::Admission;
+use super::api::Api;
+use super::destinations::KnownDestination;
+use super::feed::Feed;
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, LISTINGS_MAX, WAITERS_SHARE};
+use super::places::Places;
+use super::running;
+use super::server::{self, Server};
+use super::waiting::Waiting;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::listen::limits::Limits;
+use crate::listen::{self, Ended};
+use crate::worker::{self, metrics};
+
+/// A server that is ready to answer.
+pub(crate) struct Serving {
+    server: Arc<Server>,
+    limits: Limits,
+    worker: Arc<Running>,
+    operations: Arc<running::Running>,
+    folding: JoinHandle<()>,
+    /// The longest lease of a queue, for who is told that it was cut.
+    lease_max: Duration,
+}
+
+impl Serving {
+    /// Starts the worker, and makes the API ready.
+    pub(crate) async fn start(
+        command: &'static str,
+        config: &Config,
+        store: &Store,
+        targets: Vec<Target>,
+        access: Access,
+        limits: Limits,
+    ) -> Result<Self, Exit> {
+        let measured = metrics::measure()?;
+        server::describe_metrics();
+        let folding = tokio::spawn(fold(measured.clone()));
+        let policies = Policies::of(&config.queues, &targets);
+        let destinations = KnownDestination::all(&config.destinations, &config.queues, &targets);
+        let worker = worker::start(store, config, targets)
+            .map_err(|faults| Exit::Misconfigured { command, faults })?;
+        let worker = Arc::new(worker);
+        let operations = Arc::new(running::Running::default());
+        let queues = Api::known(config);
+        let chosen = config.serve.chosen;
+        let waiters_max = chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
+        let api = Api {
+            store: store.clone(),
+            chosen,
+            admission: Admission::start(store.clone(), &queues).await,
+            queues,
+            destinations,
+            policies,
+            waiting: Waiting::start(store.clone(), waiters_max),
+            operations: Arc::clone(&operations),
+            feed: Feed::new(chosen.listeners_max),
+            batches: Places::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
+            listings: Semaphore::new(LISTINGS_MAX),
+            metrics: measured,
+            worker_lives: lives(&worker),
+        };
+        let server = Arc::new(Server::new(api, access, limits));
+        Ok(Self { server, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
+    }
+
+    /// Answers until it is told to stop, and then ends in good order unless it is told so once more.
+    pub(crate) async fn until(self, listener: TcpListener, mut stop: impl AsyncFnMut()) -> Result<(), Exit> {
+        let ready = std::future::ready(());
+        let ended = listen::serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await;
+        if !matches!(ended, Ended::Cut { .. }) {
+            self.operations.ended().await;
+        }
+        let stopped = self.stop_worker(ended, stop).await;
+        self.folding.abort();
+        stopped
+    }
+
+    /// The server has ended; now the worker does, in good order unless a second stop came or comes.
+    async fn stop_worker(&self, ended: Ended, mut stop: impl AsyncFnMut()) -> Result<(), Exit> {
+        self.worker.stop();
+        let is_told = async {
+            match ended {
+                Ended::Cut { at_once: true, .. } => {}
+                Ended::Cut { .. } | Ended::Drained => stop().await,
+            }
+        };
+        let is_cut = tokio::select! {
+            () = self.worker.ended() => false,
+            () = is_told => {
+                self.worker.stop();
+                self.worker.ended().await;
+                true
+            }
+        };
+        let connections = match ended {
+            Ended::Drained => String::new(),
+            Ended::Cut { connections, .. } => format!("connections cut: {connections}; "),
+        };
+        match (is_cut, ended) {
+            (true, _) => Err(Exit::Cut(format!("{connections}{}", worker::cut(self.lease_max)))),
+            (false, Ended::Cut { .. }) => {
+                Err(Exit::Cut(format!("{connections}the worker has ended in good order")))
+            }
+            (false, Ended::Drained) => Ok(()),
+        }
+    }
+}
+
+/// What was measured is folded now and then, so that it takes no room while nobody asks.
+async fn fold(measured: PrometheusHandle) {
+    let mut fold = interval(metrics::FOLD_EVERY);
+    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        fold.tick().await;
+        measured.run_upkeep();
+    }
+}
+
+/// Whether the worker works, for whoever asks.
+fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
+    let (tell, lives) = watch::channel(true);
+    let worker = Arc::clone(worker);
+    tokio::spawn(async move {
+        worker.ended().await;
+        tell.send_replace(false);
+    });
+    lives
+}

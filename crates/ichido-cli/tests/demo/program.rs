@@ -1,0 +1,89 @@
+//! A demo as a process, line by line.
+
+use std::io::{BufRead as _, BufReader, Lines, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::folder::Folder;
+
+/// The binary, with a folder for what is temporary in which nothing else is, and nothing of the environment that it would listen to.
+pub(crate) fn ichido(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+    for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG", "ICHIDO_SERVER", "ICHIDO_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).env("TMPDIR", folder);
+    command
+}
+
+/// Runs one to its end: its code, what it said, and what it complained of.
+pub(crate) fn ended(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = ichido(folder.path()).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// What is in a folder.
+pub(crate) fn left(folder: &Folder) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// One that runs.
+pub(crate) struct Demo {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    pub(crate) said: String,
+}
+
+impl Demo {
+    pub(crate) fn start(folder: &Folder, flags: &[&str]) -> Self {
+        let mut command = ichido(folder.path());
+        let command = command.arg("demo").args(flags).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, said: String::new() }
+    }
+
+    /// The next line.
+    pub(crate) fn line(&mut self) -> String {
+        let line = self.lines.next().unwrap_or_else(|| panic!("it has ended:\n{}", self.said)).unwrap();
+        self.said += &line;
+        self.said.push('\n');
+        line
+    }
+
+    /// Reads until a line has a text.
+    pub(crate) fn until(&mut self, text: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for its end: its code, all that it said, and what it complained of.
+    pub(crate) fn wait(mut self) -> (Option<i32>, String, String) {
+        for line in self.lines.by_ref() {
+            self.said += &line.unwrap();
+            self.said.push('\n');
+        }
+        let mut err = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap().code(), std::mem::take(&mut self.said), err)
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
