@@ -11,6 +11,9 @@ use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 use super::show::uncommented;
 use super::*;
 
+mod showing;
+mod streams;
+
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Everything that the commented file refers to.
@@ -322,87 +325,6 @@ repeatable = true
     assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::Nothing), Some(Guarantee::Repeatable)]);
 }
 
-#[test]
-fn everything_that_is_wrong_with_a_stream_is_said_at_once_and_nobody_is_asked() {
-    let text = r#"
-[queues.a]
-destination = "bus"
-lease = "5s"
-[destinations.bus]
-kind = "nats"
-urls = ["nats://ann:s3cret@bus:4222", "http://bus"]
-subject = "orders.*"
-credentials = { token = "s3cret", user = "ann" }
-connect_time_out = "20s"
-settles_within = "1s"
-retries = 3
-[destinations.bare]
-kind = "nats"
-[destinations.slow]
-kind = "nats"
-urls = ["nats://bus:4222"]
-subject = "orders"
-[queues.b]
-destination = "slow"
-lease = "10s"
-"#;
-    let problems = problems_of(text);
-    let expected = [
-        ("ichido.toml:7:9 destinations.bus.urls[0]", "must not hold a user or a password"),
-        ("ichido.toml:7:39 destinations.bus.urls[1]", "is no URL of a NATS server"),
-        ("ichido.toml:8:11 destinations.bus.subject", "has a wildcard"),
-        ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
-        ("ichido.toml:9:15 destinations.bus.credentials", "says no one way"),
-        ("ichido.toml:10:20 destinations.bus.connect_time_out", "not longer than time_out"),
-        ("ichido.toml:11:18 destinations.bus.settles_within", "from 15s"),
-        ("ichido.toml:12:1 destinations.bus.retries", "is no setting"),
-        ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
-        ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
-        ("ichido.toml:21:9 queues.b.lease", "not longer than the destination's time-out, 10s"),
-    ];
-    let all = problems.join("\n");
-    for (place, what) in expected {
-        let found =
-            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
-        assert!(found, "{place}: {what}\nin\n{all}");
-    }
-    assert_eq!(problems.len(), expected.len(), "{all}");
-    assert!(!all.contains("s3cret"), "{all}");
-}
-
-#[test]
-fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
-    for credentials in [
-        "{ user = \"ann\", password = \"env:NATS_PASSWORD\" }",
-        "{ token = \"env:NATS_PASSWORD\" }",
-        "{ nkey = \"env:NATS_SEED\" }",
-    ] {
-        let text = format!(
-            "[destinations.bus]\nkind = \"nats\"\nurls = [\"nats://bus:4222\"]\nsubject = \"orders.placed\"\ncredentials = {credentials}\ntime_out = \"2s\"\n"
-        );
-        let mut variables = variables();
-        variables
-            .insert("NATS_SEED", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY".to_owned());
-        let config = resolved_with(&text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
-        let [bus] = &config.destinations[..] else { panic!("one destination") };
-        assert_eq!(bus.whereto, "nats://bus:4222, orders.placed");
-        assert_eq!(
-            (bus.time_out(), bus.guarantee(), bus.can_be_asked()),
-            (Duration::from_secs(2), None, false)
-        );
-        let shown = format!("{config:?}");
-        assert!(!shown.contains("s3cret") && !shown.contains("SUACSSL3"), "{shown}");
-    }
-}
-
-#[test]
-fn what_the_guide_says_of_streams_is_understood() {
-    let guide = include_str!("../../../../docs/guides/run-a-worker.md");
-    let text = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
-    let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    assert_eq!((config.queues.len(), config.destinations[0].kind), (1, "nats"));
-}
-
 /// The problems of a text begin so, one for each, in this order.
 fn assert_problems(text: &str, expected: &[(&str, &str)]) {
     let problems = problems_of(text);
@@ -561,37 +483,6 @@ fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
 }
 
 #[test]
-fn what_holds_is_shown_with_who_said_it_and_no_secret() {
-    let variables = BTreeMap::from([
-        ("ICHIDO__STORE__URL", "postgres://ann:s3cret@db/ichido".to_owned()),
-        ("ICHIDO__QUEUES__ORDERS__LEASE", "5m".to_owned()),
-        ("OUTBOX_PARALLELISM", "9".to_owned()),
-        ("OUTBOX_IDLE_SLEEP_MS", "50".to_owned()),
-    ]);
-    let traced = traced_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
-    let text = shown(&traced, &[], true);
-    for line in [
-        "[store]\nurl = \"…\"  # the variable ICHIDO__STORE__URL\nconnections_max = 16  # default\n",
-        "idle_sleep = \"50ms\"  # the variable OUTBOX_IDLE_SLEEP_MS\n",
-        "# audit_key is not set\n",
-        "[queue_defaults]\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
-        "[queues.Mail-EU]\ndestination = \"paper\"  # ichido.toml:7:15\nparallelism = 5  # ichido.toml:8:15\nbatch_size = 32  # default\n",
-        "lease = \"3m\"  # ichido.toml:5:9\nretry = \"outbox\"  # default\n",
-        "[queues.orders]\ndestination = \"paper\"  # ichido.toml:10:15\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
-        "lease = \"5m\"  # the variable ICHIDO__QUEUES__ORDERS__LEASE\nretry = \"outbox\"  # ichido.toml:11:9\n",
-        "[destinations.paper]\nkind = \"paper\"  # ichido.toml:13:8\n",
-    ] {
-        assert!(text.contains(line), "{line}\nin\n{text}");
-    }
-    assert!(!text.contains("s3cret"), "{text}");
-    let flagged = shown(&traced, &[show::Over::store("sqlite:b.db", "the flag --store")], true);
-    assert!(flagged.contains("url = \"sqlite:b.db\"  # the flag --store\n"), "{flagged}");
-    // Without who said it, it is TOML, and says the same.
-    let plain = shown(&traced, &[], false);
-    assert!(!plain.contains("# the") && DeTable::parse(&plain).is_ok(), "{plain}");
-}
-
-#[test]
 fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
     let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
     let serve = resolved(text).serve;
@@ -644,55 +535,4 @@ fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
             ("ichido.toml:6:17 serve.listeners_max", "a whole number from 0 to 10000"),
         ],
     );
-}
-
-#[test]
-fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
-    let whole = uncommented();
-    let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_time_out = \"2s\"\ncircuit = { rest = \"9m\" }\n";
-    for text in [DEFAULT_FILE, &whole, short, NAMED] {
-        let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-        let plain = shown(&traced, &[], false);
-        let again = resolved_with(&plain, &variables()).unwrap_or_else(|faults| panic!("{faults}\n{plain}"));
-        assert_eq!(
-            format!("{:?}", again.destinations),
-            format!("{:?}", traced.config.destinations),
-            "{plain}"
-        );
-        assert_eq!(format!("{:?}", again.queues), format!("{:?}", traced.config.queues), "{plain}");
-        assert_eq!(format!("{:?}", again.serve), format!("{:?}", traced.config.serve), "{plain}");
-    }
-    let traced = traced_with(short, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    let text = shown(&traced, &[], true);
-    for line in [
-        "url = \"http://a.test/\"  # ichido.toml:3:7\n",
-        "# signing_secrets is not set\n",
-        "connect_time_out = \"2s\"  # default\n",
-        "honours_key = false  # default\n",
-        "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:5:20\nrest_max = \"9m\"  # default\n",
-    ] {
-        assert!(text.contains(line), "{line}\nin\n{text}");
-    }
-}
-
-#[test]
-fn what_may_be_secret_in_a_destination_is_not_shown() {
-    let text = "[destinations.a]\nkind = \"http\"\nurl = \"env:URL\"\nsigning_secrets = [\"env:SIGNING\"]\nheaders = { Accept = \"*/*\" }\n[destinations.b]\nkind = \"http\"\nurl = \"http://b.test/\"\n[destinations.c]\nkind = \"nats\"\nurls = [\"nats://c\"]\nsubject = \"x\"\ncredentials = { user = \"ann\", password = \"env:NATS_PASSWORD\" }\n";
-    let mut variables = variables();
-    variables.extend([
-        ("URL", "https://a.test/s3cret".to_owned()),
-        ("SIGNING", SECRET.to_owned()),
-        ("ICHIDO__DESTINATIONS__A__HEADERS", "{ Accept = \"s3cret\" }".to_owned()),
-        ("ICHIDO__DESTINATIONS__B__URL", "https://b.test/s3cret".to_owned()),
-    ]);
-    let traced = traced_with(text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
-    let all = show::shown(&traced.asked, &traced.environment, &[]);
-    for text in [show::text(&all, true), show::json(&all).to_string()] {
-        assert!(!text.contains("s3cret") && !text.contains(SECRET), "{text}");
-        assert!(
-            text.contains("env:URL") && text.contains("env:SIGNING") && text.contains("env:NATS_PASSWORD"),
-            "{text}"
-        );
-        assert!(text.contains("the variable ICHIDO__DESTINATIONS__B__URL"), "{text}");
-    }
 }

@@ -1,0 +1,84 @@
+//! Streams of NATS as a destination.
+
+use super::*;
+
+#[test]
+fn everything_that_is_wrong_with_a_stream_is_said_at_once_and_nobody_is_asked() {
+    let text = r#"
+[queues.a]
+destination = "bus"
+lease = "5s"
+[destinations.bus]
+kind = "nats"
+urls = ["nats://ann:s3cret@bus:4222", "http://bus"]
+subject = "orders.*"
+credentials = { token = "s3cret", user = "ann" }
+connect_time_out = "20s"
+settles_within = "1s"
+retries = 3
+[destinations.bare]
+kind = "nats"
+[destinations.slow]
+kind = "nats"
+urls = ["nats://bus:4222"]
+subject = "orders"
+[queues.b]
+destination = "slow"
+lease = "10s"
+"#;
+    let problems = problems_of(text);
+    let expected = [
+        ("ichido.toml:7:9 destinations.bus.urls[0]", "must not hold a user or a password"),
+        ("ichido.toml:7:39 destinations.bus.urls[1]", "is no URL of a NATS server"),
+        ("ichido.toml:8:11 destinations.bus.subject", "has a wildcard"),
+        ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
+        ("ichido.toml:9:15 destinations.bus.credentials", "says no one way"),
+        ("ichido.toml:10:20 destinations.bus.connect_time_out", "not longer than time_out"),
+        ("ichido.toml:11:18 destinations.bus.settles_within", "from 15s"),
+        ("ichido.toml:12:1 destinations.bus.retries", "is no setting"),
+        ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
+        ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
+        ("ichido.toml:21:9 queues.b.lease", "not longer than the destination's time-out, 10s"),
+    ];
+    let all = problems.join("\n");
+    for (place, what) in expected {
+        let found =
+            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+        assert!(found, "{place}: {what}\nin\n{all}");
+    }
+    assert_eq!(problems.len(), expected.len(), "{all}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+#[test]
+fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
+    for credentials in [
+        "{ user = \"ann\", password = \"env:NATS_PASSWORD\" }",
+        "{ token = \"env:NATS_PASSWORD\" }",
+        "{ nkey = \"env:NATS_SEED\" }",
+    ] {
+        let text = format!(
+            "[destinations.bus]\nkind = \"nats\"\nurls = [\"nats://bus:4222\"]\nsubject = \"orders.placed\"\ncredentials = {credentials}\ntime_out = \"2s\"\n"
+        );
+        let mut variables = variables();
+        variables
+            .insert("NATS_SEED", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY".to_owned());
+        let config = resolved_with(&text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+        let [bus] = &config.destinations[..] else { panic!("one destination") };
+        assert_eq!(bus.whereto, "nats://bus:4222, orders.placed");
+        assert_eq!(
+            (bus.time_out(), bus.guarantee(), bus.can_be_asked()),
+            (Duration::from_secs(2), None, false)
+        );
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("s3cret") && !shown.contains("SUACSSL3"), "{shown}");
+    }
+}
+
+#[test]
+fn what_the_guide_says_of_streams_is_understood() {
+    let guide = include_str!("../../../../docs/guides/run-a-worker.md");
+    let text = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((config.queues.len(), config.destinations[0].kind), (1, "nats"));
+}
