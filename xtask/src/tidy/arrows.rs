@@ -16,8 +16,9 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("ichido-core", &[]),
     ("ichido-store", &["ichido-core"]),
     ("ichido", &["ichido-core", "ichido-store"]),
+    ("ichido-bedrock", &["ichido-core", "ichido"]),
     ("ichido-client", &["ichido-core"]),
-    ("ichido-cli", &["ichido-core", "ichido-store", "ichido", "ichido-client"]),
+    ("ichido-cli", &["ichido-core", "ichido-store", "ichido", "ichido-bedrock", "ichido-client"]),
     // Measures from outside, so it may use whatever a user may.
     ("ichido-bench", &["ichido-core", "ichido-store", "ichido", "ichido-client"]),
     // Plays the part of somebody else's service, so it knows of ours only what comes over the wire.

@@ -1,0 +1,32 @@
+//! The most that is read of an answer. The SDK by itself reads as much as comes.
+
+use aws_sdk_bedrockruntime::config::interceptors::BeforeDeserializationInterceptorContextMut;
+use aws_sdk_bedrockruntime::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_bedrockruntime::error::BoxError;
+use aws_smithy_types::body::SdkBody;
+use http_body_util::Limited;
+
+/// The most bytes of an answer; one that is longer is given up on there. The longest answers of models are some 100,000 tokens.
+pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// Puts the bound around each answer's body before it is read.
+#[derive(Debug)]
+pub(crate) struct Bound;
+
+impl Intercept for Bound {
+    fn name(&self) -> &'static str {
+        "IchidoBound"
+    }
+
+    fn modify_before_deserialization(
+        &self,
+        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let body = context.response_mut().body_mut();
+        let unbounded = std::mem::replace(body, SdkBody::taken());
+        *body = SdkBody::from_body_1_x(Limited::new(unbounded, ANSWER_BYTES_MAX));
+        Ok(())
+    }
+}

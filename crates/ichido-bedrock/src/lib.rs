@@ -1,0 +1,109 @@
+//! Language models on Amazon Bedrock, asked by its Converse API.
+//!
+//! Guarantee: each [`ask`](ichido::llm::Model::ask) of a [`Bedrock`] puts at most one request on the wire: the retries of AWS's SDK are
+//! switched off. What a call came to is judged by [`Table::llm`](ichido_core::verdict::Table::llm); where it is not certain that nothing was
+//! sent, the call counts as possibly billed. Nothing of a prompt, an answer or a key is shown or logged (SPEC B8), neither by us nor by the
+//! SDK, which by itself would write all three at the level of traces.
+//!
+//! Start at [`BedrockSettings`]. It is a crate of its own because the SDK is heavy to build.
+
+mod bound;
+mod clock;
+mod fault;
+mod grammar;
+mod reading;
+mod request;
+mod sent;
+mod settings;
+mod way;
+mod words;
+
+pub use settings::{
+    BedrockSettings, CONNECT_TIME_OUT, Credentials, ENDPOINTS_MAX, EndpointSettings, Forms, Keys, TIME_OUT,
+    TIME_OUT_MAX,
+};
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_bedrockruntime::Client;
+use ichido::llm::{Asking, Model, Prompt, Reply, Trial, Trouble};
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
+
+use sent::Sent;
+
+/// A model on Bedrock, in one or more regions. Made by [`BedrockSettings::resolve`].
+pub struct Bedrock {
+    name: String,
+    /// What is called: the model, or the inference profile before it.
+    called: String,
+    /// What each of the clients is called, in the same order.
+    endpoints: Vec<String>,
+    clients: Vec<Client>,
+    time_out: Duration,
+    forms: Forms,
+}
+
+impl fmt::Debug for Bedrock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bedrock")
+            .field("name", &self.name)
+            .field("called", &self.called)
+            .field("endpoints", &self.endpoints)
+            .field("time_out", &self.time_out)
+            .field("forms", &self.forms)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Model for Bedrock {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn endpoints(&self) -> &[String] {
+        &self.endpoints
+    }
+
+    fn time_out(&self) -> Duration {
+        self.time_out
+    }
+
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+        // Bedrock sends no counters of what is left, so there is nothing but the answer.
+        Box::pin(async move { Trial { came: self.tried(endpoint, prompt).await } })
+    }
+}
+
+impl Bedrock {
+    async fn tried(&self, endpoint: usize, prompt: &Prompt) -> Result<Reply, Trouble> {
+        let Some(client) = self.clients.get(endpoint) else {
+            return Err(unasked(format!(
+                "there is no endpoint {endpoint}; there are {}",
+                self.clients.len()
+            )));
+        };
+        let call = request::of(client, &self.called, prompt, self.forms).map_err(unasked)?;
+        let sent = Arc::new(Sent::default());
+        // The SDK writes whole requests and answers, with their keys, to whoever listens at the level of traces.
+        let came = call
+            .customize()
+            .interceptor(sent::Watch(Arc::clone(&sent)))
+            .send()
+            .with_subscriber(NoSubscriber::new())
+            .await;
+        match came {
+            Ok(output) => reading::reply(output),
+            Err(error) => Err(reading::trouble(&error, sent.get(), prompt, clock::now())),
+        }
+    }
+}
+
+/// A call that was not made, because it is wrong as it stands.
+fn unasked(why: String) -> Trouble {
+    let verdict = Verdict::said(Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp, None, None);
+    Trouble { verdict, status: None, name: None, why }
+}

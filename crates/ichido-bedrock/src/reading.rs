@@ -1,0 +1,162 @@
+//! What came back, read: an answer, or why there is none (SPEC B1).
+
+use aws_sdk_bedrockruntime::config::http::HttpResponse;
+use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata as _, SdkError};
+use aws_sdk_bedrockruntime::operation::RequestId as _;
+use aws_sdk_bedrockruntime::operation::converse::{ConverseError, ConverseOutput};
+use aws_sdk_bedrockruntime::types::{self, ContentBlock, StopReason, TokenUsage};
+use ichido::llm::{Ended, Prompt, Reply, Trouble, Usage};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Seen, Table, Verdict};
+
+use crate::fault::{self, Fault};
+use crate::words;
+
+/// The header field that names an error.
+const ERROR_NAME: &str = "x-amzn-errortype";
+
+/// What the model answered, or that it stopped in a way that leaves no answer.
+pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, Trouble> {
+    let id = output.request_id().map(str::to_owned);
+    let Some(ended) = ended(&output.stop_reason) else {
+        let why = format!("the model stopped without a usable answer: {:?}", output.stop_reason.as_str());
+        return Err(unusable(with_id(why, id.as_deref())));
+    };
+    let text = match output.output {
+        Some(types::ConverseOutput::Message(message)) => text(message.content),
+        _ => return Err(unusable(with_id("the answer holds no message".to_owned(), id.as_deref()))),
+    };
+    Ok(Reply { text, ended, id, usage: output.usage.as_ref().map(usage) })
+}
+
+/// Why the model stopped. `None`: it broke its own output, or says something that is not known here and so proves nothing.
+fn ended(reason: &StopReason) -> Option<Ended> {
+    match reason {
+        StopReason::EndTurn | StopReason::StopSequence => Some(Ended::Whole),
+        StopReason::MaxTokens | StopReason::ModelContextWindowExceeded => Some(Ended::CutOff),
+        StopReason::ContentFiltered | StopReason::GuardrailIntervened => Some(Ended::Declined),
+        _ => None,
+    }
+}
+
+/// Its words; its thoughts are not among them.
+fn text(content: Vec<ContentBlock>) -> String {
+    content
+        .into_iter()
+        .filter_map(|block| if let ContentBlock::Text(text) = block { Some(text) } else { None })
+        .collect()
+}
+
+fn usage(counted: &TokenUsage) -> Usage {
+    // What was read from a cache or written to one is no part of the input as it is counted there.
+    let cached = [counted.cache_read_input_tokens, counted.cache_write_input_tokens];
+    let tokens = |count: i32| u64::try_from(count).unwrap_or(0);
+    let input = tokens(counted.input_tokens) + cached.into_iter().flatten().map(tokens).sum::<u64>();
+    Usage { input, output: tokens(counted.output_tokens) }
+}
+
+/// Why there is no answer.
+pub(crate) fn trouble(
+    error: &SdkError<ConverseError, HttpResponse>,
+    was_sent: bool,
+    prompt: &Prompt,
+    now: Timestamp,
+) -> Trouble {
+    // The body is in memory only where it was read to its end.
+    let whole = error.raw_response().and_then(|raw| Some((raw, raw.body().bytes()?)));
+    match (error, whole) {
+        (SdkError::ServiceError(service), Some((raw, body))) => {
+            refused(service.err(), raw, body, prompt, now)
+        }
+        (SdkError::ResponseError(_), Some((raw, _))) => {
+            let why =
+                "what came is no answer of the Converse API; is the endpoint's address right?".to_owned();
+            let status = Some(raw.status().as_u16());
+            Trouble { status, ..unusable(with_id(why, error.request_id())) }
+        }
+        _ => unanswered(error, was_sent, now),
+    }
+}
+
+fn unusable(why: String) -> Trouble {
+    let verdict = Table::llm().judge(&Seen::UnusableAnswer, Timestamp::EPOCH);
+    Trouble { verdict, status: None, name: None, why }
+}
+
+/// An answer came, and says no.
+fn refused(
+    error: &ConverseError,
+    raw: &HttpResponse,
+    body: &[u8],
+    prompt: &Prompt,
+    now: Timestamp,
+) -> Trouble {
+    let status = raw.status().as_u16();
+    let message = error.message().unwrap_or("no message");
+    let fields: Vec<(&str, &[u8])> =
+        raw.headers().iter().map(|(name, value)| (name, value.as_bytes())).collect();
+    let answer = Answer { status, headers: &fields, body, echo: Echo::Absent };
+    let verdict = if is_of_the_day(error) {
+        Table::llm().judge(&Seen::Named("ServiceQuotaExceededException"), now)
+    } else if let Some(status) = status_of_model(error) {
+        // The model's own status speaks in place of the name, which stands for all of them.
+        let headers: Vec<_> =
+            fields.iter().copied().filter(|(name, _)| !name.eq_ignore_ascii_case(ERROR_NAME)).collect();
+        let answer = Answer { status, headers: &headers, body: b"", ..answer };
+        Table::llm().judge(&Seen::Answer(answer), now)
+    } else {
+        Table::llm().judge(&Seen::Answer(answer), now)
+    };
+    let name = error.code().map(|name| words::of_provider(name, prompt));
+    let said = words::of_provider(message, prompt);
+    let why = match &name {
+        Some(name) => format!("{name}: {said}"),
+        None => format!("status {status}: {said}"),
+    };
+    Trouble { verdict, status: Some(status), name, why: with_id(why, error.meta().extra("aws_request_id")) }
+}
+
+/// Whether the tokens of the day are spent. It has the name of a throttle, and no retry within a batch mends it.
+fn is_of_the_day(error: &ConverseError) -> bool {
+    error.is_throttling_exception() && error.message().is_some_and(|message| message.contains("per day"))
+}
+
+/// The status that the model itself gave, where it is the model that failed. A success is none.
+fn status_of_model(error: &ConverseError) -> Option<u16> {
+    let ConverseError::ModelErrorException(error) = error else {
+        return None;
+    };
+    error
+        .original_status_code
+        .and_then(|status| u16::try_from(status).ok())
+        .filter(|status| (400..600).contains(status))
+}
+
+/// No whole answer came, or no call was made.
+fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now: Timestamp) -> Trouble {
+    let not_done = |code| Verdict::said(Some(code), Effect::NotDone, Advice::GiveUp, None, None);
+    let (verdict, what) = match fault::of(error, was_sent) {
+        Fault::NoKeys => (
+            not_done(ErrorCode::Unauthorized),
+            "not sent, for no AWS credentials were found; set them in the environment or in a profile",
+        ),
+        Fault::NoRequest => (not_done(ErrorCode::BadRequest), "not sent, for no request can be made of it"),
+        Fault::Network(fault) => {
+            let what = if fault.may_have_arrived() { "may have been sent" } else { "not sent" };
+            (Table::llm().judge(&Seen::Network(fault), now), what)
+        }
+    };
+    let why = format!("{what}: {}", words::of_chain(error));
+    let status = error.raw_response().map(|raw| raw.status().as_u16());
+    Trouble { verdict, status, name: None, why: with_id(why, error.request_id()) }
+}
+
+/// The provider's name for the call, for who asks AWS about it.
+fn with_id(why: String, id: Option<&str>) -> String {
+    match id {
+        Some(id) => {
+            format!("{why} (request {})", id.chars().take(words::WORDS_CHARS_MAX).collect::<String>())
+        }
+        None => why,
+    }
+}

@@ -1,0 +1,38 @@
+//! Whether a call came as far as the wire.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use aws_sdk_bedrockruntime::config::interceptors::BeforeTransmitInterceptorContextRef;
+use aws_sdk_bedrockruntime::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_bedrockruntime::error::BoxError;
+
+/// Whether a call was handed on to be sent. Until then, nothing of it has left: keys are looked up and the request is signed before.
+#[derive(Debug, Default)]
+pub(crate) struct Sent(AtomicBool);
+
+impl Sent {
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Notes when a call is handed on. It is asked just before the SDK gives the request to its connector.
+#[derive(Debug)]
+pub(crate) struct Watch(pub(crate) Arc<Sent>);
+
+impl Intercept for Watch {
+    fn name(&self) -> &'static str {
+        "IchidoSent"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
