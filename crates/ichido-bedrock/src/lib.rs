@@ -3,7 +3,7 @@
 //! Guarantee: each [`ask`](ichido::llm::Model::ask) of a [`Bedrock`] puts at most one request on the wire: the retries of AWS's SDK are
 //! switched off. What a call came to is judged by [`Table::llm`](ichido_core::verdict::Table::llm); where it is not certain that nothing was
 //! sent, the call counts as possibly billed. Nothing of a prompt, an answer or a key is shown or logged (SPEC B8), neither by us nor by the
-//! SDK, which by itself would write all three at the level of traces.
+//! SDK, which by itself writes whole answers at the level of traces.
 //!
 //! Start at [`BedrockSettings`]. It is a crate of its own because the SDK is heavy to build.
 
@@ -88,7 +88,7 @@ impl Bedrock {
         };
         let call = request::of(client, &self.called, prompt, self.forms).map_err(unasked)?;
         let sent = Arc::new(Sent::default());
-        // The SDK writes whole requests and answers, with their keys, to whoever listens at the level of traces.
+        // The SDK writes whole answers to whoever listens at the level of traces.
         let came = call
             .customize()
             .interceptor(sent::Watch(Arc::clone(&sent)))

@@ -55,7 +55,7 @@ fn usage(counted: &TokenUsage) -> Usage {
     Usage { input, output: tokens(counted.output_tokens) }
 }
 
-/// Why there is no answer.
+/// Why there is no answer. Its verdict is never that there is one.
 pub(crate) fn trouble(
     error: &SdkError<ConverseError, HttpResponse>,
     was_sent: bool,
@@ -64,17 +64,20 @@ pub(crate) fn trouble(
 ) -> Trouble {
     // The body is in memory only where it was read to its end.
     let whole = error.raw_response().and_then(|raw| Some((raw, raw.body().bytes()?)));
-    match (error, whole) {
-        (SdkError::ServiceError(service), Some((raw, body))) => {
+    let Some((raw, body)) = whole else {
+        return unanswered(error, was_sent, now);
+    };
+    match error {
+        SdkError::ServiceError(service) if !raw.status().is_success() => {
             refused(service.err(), raw, body, prompt, now)
         }
-        (SdkError::ResponseError(_), Some((raw, _))) => {
+        // The SDK calls it an error of the service too when a success is none that it can read.
+        _ => {
             let why =
                 "what came is no answer of the Converse API; is the endpoint's address right?".to_owned();
             let status = Some(raw.status().as_u16());
             Trouble { status, ..unusable(with_id(why, error.request_id())) }
         }
-        _ => unanswered(error, was_sent, now),
     }
 }
 
@@ -113,7 +116,7 @@ fn refused(
         Some(name) => format!("{name}: {said}"),
         None => format!("status {status}: {said}"),
     };
-    Trouble { verdict, status: Some(status), name, why: with_id(why, error.meta().extra("aws_request_id")) }
+    Trouble { verdict, status: Some(status), name, why: with_id(why, error.meta().request_id()) }
 }
 
 /// Whether the tokens of the day are spent. It has the name of a throttle, and no retry within a batch mends it.

@@ -12,11 +12,11 @@ use super::Finding;
 use crate::line::Line;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("ichido-core", &[]),
     ("ichido-store", &["ichido-core"]),
     ("ichido", &["ichido-core", "ichido-store"]),
-    ("ichido-bedrock", &["ichido-core", "ichido"]),
+    ("ichido-bedrock", &["ichido-core", "ichido", "fake-llm"]),
     ("ichido-client", &["ichido-core"]),
     ("ichido-cli", &["ichido-core", "ichido-store", "ichido", "ichido-bedrock", "ichido-client"]),
     // Measures from outside, so it may use whatever a user may.

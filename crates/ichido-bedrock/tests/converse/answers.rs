@@ -1,0 +1,89 @@
+//! What a model answers, and how it stopped.
+
+use fake_llm::script::{Action, Shape};
+use ichido::llm::{Ended, Usage};
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use serde_json::json;
+
+use crate::fixture::{MODEL, ask, assert_requests, fake, model, trouble};
+use crate::raw::Raw;
+
+/// An answer of the Converse API.
+async fn answering(stop_reason: &str, content: serde_json::Value) -> Raw {
+    let body = json!({
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": stop_reason,
+        "usage": {"inputTokens": 12, "outputTokens": 3, "totalTokens": 15, "cacheReadInputTokens": 100},
+        "metrics": {"latencyMs": 7},
+    });
+    Raw::answering(200, "content-type: application/json\r\n", &body.to_string()).await
+}
+
+#[tokio::test]
+async fn an_answer_comes_with_its_id_and_what_it_counts_as() {
+    let fake = fake(Action::Say("It is off.".to_owned()));
+    let reply = ask(&model(fake.url()).await).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.ended), ("It is off.", Ended::Whole));
+    assert!(reply.id.is_some_and(|id| id.starts_with("00000000-0000-4000-8000-")));
+    assert!(reply.usage.is_some_and(|usage| 0 < usage.input && 0 < usage.output));
+    assert_requests(&fake, 1);
+    let seen = fake.seen().last_request.unwrap();
+    assert_eq!((seen.model.as_str(), seen.tokens_max), (MODEL, Some(200)));
+}
+
+#[tokio::test]
+async fn how_the_model_stopped_is_told() {
+    for (shape, ended) in
+        [(Shape::Whole, Ended::Whole), (Shape::CutOff, Ended::CutOff), (Shape::Filtered, Ended::Declined)]
+    {
+        let fake = fake(Action::Answer(shape));
+        let reply = ask(&model(fake.url()).await).await.unwrap();
+        assert_eq!(reply.ended, ended, "{shape:?}");
+        assert_requests(&fake, 1);
+    }
+    for (reason, ended) in [
+        ("stop_sequence", Ended::Whole),
+        ("model_context_window_exceeded", Ended::CutOff),
+        ("guardrail_intervened", Ended::Declined),
+    ] {
+        let raw = answering(reason, json!([{"text": "So."}])).await;
+        assert_eq!(ask(&model(raw.url()).await).await.unwrap().ended, ended, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_an_answer_are_its_texts_and_not_its_thoughts() {
+    let thought = json!({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}});
+    let raw = answering("end_turn", json!([thought, {"text": "It "}, {"text": "is."}])).await;
+    let reply = ask(&model(raw.url()).await).await.unwrap();
+    assert_eq!(reply.text, "It is.");
+    assert_eq!(reply.usage, Some(Usage { input: 112, output: 3 }));
+}
+
+#[tokio::test]
+async fn an_answer_that_proves_no_end_is_unusable_and_asked_for_again() {
+    for reason in ["malformed_model_output", "malformed_tool_use", "tool_use", "something_new"] {
+        let raw = answering(reason, json!([{"text": "So."}])).await;
+        let trouble = trouble(raw.url()).await;
+        assert_eq!(trouble.verdict.code, Some(ErrorCode::AnswerUnusable), "{reason}");
+        assert_eq!((trouble.verdict.effect, trouble.verdict.advice), (Effect::Done, Advice::RetryAnswer));
+        assert!(trouble.why.contains(reason), "{}", trouble.why);
+        assert_eq!(raw.requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_of_the_api_is_unusable() {
+    for body in [
+        "<html>Welcome to the hotel's network</html>",
+        "{}",
+        "[",
+        "{\"output\":{},\"stopReason\":\"end_turn\"}",
+    ] {
+        let raw = Raw::answering(200, "", body).await;
+        let trouble = trouble(raw.url()).await;
+        assert_eq!(trouble.verdict.code, Some(ErrorCode::AnswerUnusable), "{body}: {}", trouble.why);
+        assert!(!trouble.why.contains("hotel"), "{}", trouble.why);
+        assert_eq!(raw.requests(), 1);
+    }
+}

@@ -1,0 +1,84 @@
+//! What the environment of AWS has a say in, and what it has not. Each case is a process of its own, for its environment is its own.
+
+use std::process::Command;
+
+use fake_llm::Script;
+use fake_llm::script::{Action, Fault};
+use ichido::llm::Model as _;
+use ichido_bedrock::{BedrockSettings, Credentials};
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
+
+use crate::fixture::{MODEL, ask, assert_requests, fake, settings};
+
+/// Runs an ignored case of this file in a process with just this environment. No machine is asked for keys.
+fn run(case: &str, environment: &[(&str, &str)]) {
+    let name = format!("environment::{case}");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &name, "--ignored", "--nocapture"]).env_clear();
+    command.env("AWS_EC2_METADATA_DISABLED", "true").envs(environment.iter().copied());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+}
+
+const KEYS: [(&str, &str); 2] =
+    [("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMIEXAMPLEKEY")];
+
+#[test]
+fn keys_and_region_are_found_in_the_environment_and_its_retries_are_not_made() {
+    let retries =
+        [("AWS_REGION", "ap-northeast-1"), ("AWS_MAX_ATTEMPTS", "5"), ("AWS_RETRY_MODE", "adaptive")];
+    run("found_keys_and_one_try", &[KEYS.as_slice(), &retries].concat());
+}
+
+#[tokio::test]
+#[ignore = "run by another case, with an environment of its own"]
+async fn found_keys_and_one_try() {
+    let own = BedrockSettings::new(MODEL).resolve().await.unwrap();
+    assert_eq!(own.endpoints(), ["ap-northeast-1"]);
+
+    let fake = fake(Action::Fail(Fault::Unavailable));
+    let found = BedrockSettings { credentials: Credentials::Found, ..settings(fake.url()) };
+    let trouble = ask(&found.resolve().await.unwrap()).await.unwrap_err();
+    assert_eq!(trouble.status, Some(503));
+    assert_requests(&fake, 1);
+    assert_eq!(fake.seen().last_request.unwrap().headers["amz-sdk-request"], "attempt=1; max=1");
+}
+
+#[test]
+fn keys_that_are_given_win_over_a_token_in_the_environment() {
+    run("given_keys_sign", &[("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-EXAMPLE")]);
+}
+
+#[tokio::test]
+#[ignore = "run by another case, with an environment of its own"]
+async fn given_keys_sign() {
+    // The server wants a signature, and takes no token.
+    let fake = fake_llm::start(Script::default());
+    ask(&settings(fake.url()).resolve().await.unwrap()).await.unwrap();
+    assert_requests(&fake, 1);
+}
+
+#[test]
+fn without_keys_nothing_is_sent_and_it_is_said_that_the_set_up_is_wrong() {
+    run("no_keys", &[]);
+}
+
+#[tokio::test]
+#[ignore = "run by another case, with an environment of its own"]
+async fn no_keys() {
+    let fake = fake_llm::start(Script::default());
+    let found = BedrockSettings { credentials: Credentials::Found, ..settings(fake.url()) };
+    let trouble = ask(&found.resolve().await.unwrap()).await.unwrap_err();
+    let verdict = trouble.verdict;
+    assert_eq!(
+        (verdict.code, verdict.effect, verdict.advice),
+        (Some(ErrorCode::Unauthorized), Effect::NotDone, Advice::GiveUp),
+        "{trouble:?}"
+    );
+    assert!(trouble.why.starts_with("not sent, for no AWS credentials were found"), "{}", trouble.why);
+    assert_requests(&fake, 0);
+
+    let nowhere = BedrockSettings::new(MODEL).resolve().await.unwrap_err();
+    assert_eq!(nowhere.to_string(), "endpoints: there are none; name at least one region, or set AWS_REGION");
+}

@@ -1,0 +1,48 @@
+//! How a model is told of the form that it is to answer in.
+
+use std::sync::Arc;
+
+use fake_llm::Script;
+use fake_llm::seen::AskedJson;
+use ichido::llm::{Form, Model as _, Prompt};
+use ichido_bedrock::{BedrockSettings, Forms};
+use serde_json::{Value, json};
+
+use crate::fixture::{assert_requests, prompt, settings};
+
+fn judgement() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "label": {"enum": ["ACT_NOW", "THINK", "FYI", "IGNORE"]},
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+            "reason": {"type": "string", "minLength": 1},
+        },
+        "required": ["label", "confidence", "reason"],
+    })
+}
+
+async fn asked(forms: Forms, schema: Value) -> Option<AskedJson> {
+    let form = Arc::new(Form::new("judgement", schema).unwrap());
+    let fake = fake_llm::start(Script::default());
+    let model = BedrockSettings { forms, ..settings(fake.url()) }.resolve().await.unwrap();
+    let reply = model.ask(0, &Prompt { form: Some(Arc::clone(&form)), ..prompt() }).await.came.unwrap();
+    form.read(&reply.text).unwrap();
+    assert_requests(&fake, 1);
+    fake.seen().last_request.unwrap().asked_json
+}
+
+#[tokio::test]
+async fn a_form_is_told_by_the_part_of_its_schema_that_bedrock_takes() {
+    let asked = asked(Forms::Schema, judgement()).await.unwrap();
+    let schema = asked.schema.unwrap();
+    assert_eq!(asked.by, "outputConfig");
+    assert_eq!(schema["properties"]["confidence"]["description"], "minimum: 0, maximum: 1");
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+#[tokio::test]
+async fn a_form_is_left_to_the_prompt_where_that_is_set_or_bedrock_has_no_grammar_for_it() {
+    assert_eq!(asked(Forms::Prompt, judgement()).await, None);
+    assert_eq!(asked(Forms::Schema, json!({"type": "object"})).await, None);
+}

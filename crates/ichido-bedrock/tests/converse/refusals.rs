@@ -1,0 +1,107 @@
+//! What Bedrock refuses, row by row (SPEC B1), and what is shown of it.
+
+use std::time::Duration;
+
+use fake_llm::Script;
+use fake_llm::script::{Action, Fault, RetryAfter, Rule};
+use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
+use serde_json::json;
+
+use crate::fixture::{TOKEN, assert_requests, failing, prompt, trouble};
+use crate::raw::Raw;
+
+#[tokio::test]
+async fn each_refusal_is_judged_by_its_name_or_its_status() {
+    use Advice::{GiveUp, Retry};
+    use Effect::{NotDone, Unknown};
+    use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
+    let rows = [
+        (Fault::Throttle, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
+        (Fault::Unavailable, 503, Some("ServiceUnavailableException"), Broker5xx, Unknown, Retry),
+        (Fault::Internal, 500, Some("InternalServerException"), Broker5xx, Unknown, Retry),
+        (Fault::Overloaded, 529, None, RateLimited, NotDone, Retry),
+        (Fault::TimedOut, 408, Some("ModelTimeoutException"), NetworkTimeout, Unknown, GiveUp),
+        (Fault::NotReady, 429, Some("ModelNotReadyException"), Broker5xx, NotDone, Retry),
+        (Fault::ModelError(429), 424, Some("ModelErrorException"), RateLimited, NotDone, Retry),
+        (Fault::ModelError(503), 424, Some("ModelErrorException"), Broker5xx, Unknown, Retry),
+        (Fault::ModelError(400), 424, Some("ModelErrorException"), BadRequest, NotDone, GiveUp),
+        // No status of a failure: the name speaks.
+        (Fault::ModelError(200), 424, Some("ModelErrorException"), Broker5xx, Unknown, GiveUp),
+        (Fault::SpendLimit, 400, Some("ServiceQuotaExceededException"), QuotaSpent, NotDone, GiveUp),
+        (Fault::Denied, 403, Some("AccessDeniedException"), Unauthorized, NotDone, GiveUp),
+        (Fault::Invalid, 400, Some("ValidationException"), BadRequest, NotDone, GiveUp),
+        (Fault::NotFound, 404, Some("ResourceNotFoundException"), BadRequest, NotDone, GiveUp),
+        (Fault::Unknown, 418, Some("TeapotException"), BadRequest, NotDone, GiveUp),
+        (Fault::BadGateway, 502, None, Broker5xx, Unknown, Retry),
+    ];
+    for (fault, status, name, code, effect, advice) in rows {
+        let fake = failing(fault);
+        let trouble = trouble(fake.url()).await;
+        let verdict = trouble.verdict;
+        assert_eq!((verdict.code, verdict.effect, verdict.advice), (Some(code), effect, advice), "{fault:?}");
+        assert_eq!((trouble.status, trouble.name.as_deref()), (Some(status), name), "{fault:?}");
+        assert_eq!(trouble.may_be_billed(), effect == Unknown, "{fault:?}");
+        // Once, whatever the SDK would do by itself, and it says so.
+        assert_requests(&fake, 1);
+        let said = fake.seen().last_request.unwrap().headers["amz-sdk-request"].clone();
+        assert_eq!(said, "attempt=1; max=1", "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_to_wait_is_heard() {
+    let rule = Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::of(Action::Fail(Fault::Throttle)) };
+    let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
+    let trouble = trouble(fake.url()).await;
+    assert_eq!(trouble.verdict.hint, Some(Duration::from_secs(7)));
+    assert_eq!(trouble.verdict.tells_pace(), Some(PaceReport::Throttled));
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_day_are_a_quota_though_they_are_called_a_throttle() {
+    let named = "x-amzn-errortype: ThrottlingException\r\n";
+    let of_day = r#"{"message": "Too many tokens per day, please wait before trying again."}"#;
+    let of_minute = r#"{"message": "Too many tokens, please wait before trying again."}"#;
+    for (body, code, advice) in
+        [(of_day, ErrorCode::QuotaSpent, Advice::GiveUp), (of_minute, ErrorCode::RateLimited, Advice::Retry)]
+    {
+        let raw = Raw::answering(429, named, body).await;
+        let verdict = trouble(raw.url()).await.verdict;
+        assert_eq!(
+            (verdict.code, verdict.effect, verdict.advice),
+            (Some(code), Effect::NotDone, advice),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_is_named_by_its_body_where_no_header_names_it() {
+    let body = r#"{"__type": "com.amazon.bedrock#ServiceQuotaExceededException", "message": "spent"}"#;
+    let raw = Raw::answering(400, "", body).await;
+    let trouble = trouble(raw.url()).await;
+    assert_eq!(trouble.verdict.code, Some(ErrorCode::QuotaSpent));
+    assert_eq!(trouble.name.as_deref(), Some("ServiceQuotaExceededException"));
+}
+
+#[tokio::test]
+async fn a_refusal_is_shown_with_its_request_and_without_what_is_secret() {
+    let fake = failing(Fault::Denied);
+    let denied = trouble(fake.url()).await.why;
+    assert!(
+        denied.starts_with("AccessDeniedException: You don't have access to the model. (request 0000"),
+        "{denied}"
+    );
+
+    let echo = json!({"message": format!("malformed input: {}", prompt().user)}).to_string();
+    let raw = Raw::answering(400, "x-amzn-errortype: ValidationException\r\n", &echo).await;
+    let echoed = trouble(raw.url()).await;
+    assert!(!format!("{echoed:?}").contains("Alpha"), "{echoed:?}");
+
+    let signed = json!({"message": format!("The signature does not match.\n\nx-amz-security-token:{TOKEN}")});
+    let raw =
+        Raw::answering(403, "x-amzn-errortype: InvalidSignatureException\r\n", &signed.to_string()).await;
+    let refused = trouble(raw.url()).await;
+    assert_eq!(refused.verdict.code, Some(ErrorCode::Unauthorized));
+    assert_eq!(refused.why, "InvalidSignatureException: The signature does not match.");
+}

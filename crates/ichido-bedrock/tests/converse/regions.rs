@@ -1,0 +1,34 @@
+//! Several regions, one client each.
+
+use fake_llm::Script;
+use fake_llm::script::{Action, Fault, Rule};
+use ichido::llm::Model as _;
+use ichido_bedrock::{BedrockSettings, EndpointSettings};
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
+
+use crate::fixture::{assert_requests, prompt, settings};
+
+#[tokio::test]
+async fn each_region_is_asked_by_its_place_in_the_list() {
+    let rule = Rule { endpoint: Some("/east".to_owned()), ..Rule::of(Action::Fail(Fault::Throttle)) };
+    let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
+    let endpoint = |region: &str, path: &str| EndpointSettings {
+        region: region.to_owned(),
+        url: Some(format!("{}{path}", fake.url())),
+    };
+    let endpoints = vec![endpoint("us-east-1", "/east"), endpoint("us-west-2", "/west/")];
+    let model = BedrockSettings { endpoints, ..settings("") }.resolve().await.unwrap();
+    let at = fake.address();
+    assert_eq!(model.endpoints(), [format!("us-east-1 at {at}/east"), format!("us-west-2 at {at}/west")]);
+
+    let throttled = model.ask(0, &prompt()).await.came.unwrap_err();
+    assert_eq!(throttled.verdict.code, Some(ErrorCode::RateLimited));
+    model.ask(1, &prompt()).await.came.unwrap();
+    assert_requests(&fake, 2);
+    let seen = fake.seen().endpoints;
+    assert_eq!((seen["/east"].throttled, seen["/west"].completed), (1, 1));
+
+    let nowhere = model.ask(2, &prompt()).await.came.unwrap_err();
+    assert_eq!((nowhere.verdict.effect, nowhere.verdict.advice), (Effect::NotDone, Advice::GiveUp));
+    assert_requests(&fake, 2);
+}

@@ -1,0 +1,90 @@
+//! What can be wrong with settings, and what is called.
+
+use std::time::Duration;
+
+use fake_llm::Script;
+use ichido::llm::Model as _;
+use ichido_bedrock::{BedrockSettings, Credentials, ENDPOINTS_MAX, EndpointSettings, Keys};
+
+use crate::fixture::{MODEL, SECRET_KEY, TOKEN, ask, assert_requests, settings};
+
+const ARN: &str = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/ab12cd";
+
+async fn places(settings: BedrockSettings) -> Vec<String> {
+    let problems = settings.resolve().await.unwrap_err();
+    assert!(!problems.to_string().contains("SECRET"), "{problems}");
+    problems.0.into_iter().map(|problem| problem.place).collect()
+}
+
+#[tokio::test]
+async fn a_profile_is_what_is_called_and_the_model_keeps_its_name() {
+    for (model_id, arn, name, called) in
+        [(Some(MODEL), None, MODEL, MODEL), (Some(MODEL), Some(ARN), MODEL, ARN), (None, Some(ARN), ARN, ARN)]
+    {
+        let fake = fake_llm::start(Script::default());
+        let (model_id, arn) = (model_id.map(str::to_owned), arn.map(str::to_owned));
+        let settings = BedrockSettings { model_id, inference_profile_arn: arn, ..settings(fake.url()) };
+        let model = settings.resolve().await.unwrap();
+        assert_eq!(model.name(), name);
+        ask(&model).await.unwrap();
+        assert_requests(&fake, 1);
+        assert_eq!(fake.seen().last_request.unwrap().model, called);
+    }
+}
+
+#[tokio::test]
+async fn every_problem_is_said_at_once_and_without_a_secret() {
+    let endpoint =
+        |region: &str, url: &str| EndpointSettings { region: region.to_owned(), url: Some(url.to_owned()) };
+    let wrong = BedrockSettings {
+        model_id: Some("a model".to_owned()),
+        inference_profile_arn: Some("eu.anthropic.claude".to_owned()),
+        endpoints: vec![
+            endpoint("Frankfurt", "https://example.com"),
+            endpoint("eu-central-1", "example.com"),
+            endpoint("eu-central-1", "ftp://example.com"),
+            endpoint("eu-central-1", "https://SECRET@example.com"),
+            endpoint("eu-central-1", "https://example.com?SECRET"),
+            EndpointSettings::region("eu-west-1"),
+            EndpointSettings::region("eu-west-1"),
+        ],
+        credentials: Credentials::Given(Keys {
+            access_key_id: String::new(),
+            secret_access_key: "SECRET with a space".to_owned(),
+            session_token: Some("SECRET\n".to_owned()),
+        }),
+        connect_time_out: Duration::ZERO,
+        time_out: Duration::from_hours(2),
+        ..settings("")
+    };
+    let expected = [
+        "model_id",
+        "inference_profile_arn",
+        "endpoints[0].region",
+        "endpoints[1].url",
+        "endpoints[2].url",
+        "endpoints[3].url",
+        "endpoints[4].url",
+        "endpoints[6]",
+        "time_out",
+        "connect_time_out",
+        "credentials.access_key_id",
+        "credentials.secret_access_key",
+        "credentials.session_token",
+    ];
+    assert_eq!(places(wrong).await, expected);
+
+    let nameless = BedrockSettings { model_id: None, ..settings("http://localhost") };
+    assert_eq!(places(nameless).await, ["model_id"]);
+    let regions = (0..=ENDPOINTS_MAX).map(|index| EndpointSettings::region(format!("region-{index}")));
+    let many = BedrockSettings { endpoints: regions.collect(), ..settings("") };
+    assert_eq!(places(many).await, ["endpoints"]);
+}
+
+#[tokio::test]
+async fn nothing_secret_is_shown_of_settings_or_of_a_model() {
+    let settings = settings("http://localhost:1");
+    let shown = format!("{settings:?} {:?}", settings.resolve().await.unwrap());
+    assert!(shown.contains("AKIAIOSFODNN7EXAMPLE"), "{shown}");
+    assert!(!shown.contains(SECRET_KEY) && !shown.contains(TOKEN), "{shown}");
+}
