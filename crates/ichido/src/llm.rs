@@ -7,13 +7,19 @@
 //! Calls to a model are *repeatable* (SPEC F2): nothing breaks when one is made twice, but it may be billed twice. Whoever repeats one of
 //! unknown outcome counts it ([`Trouble::may_be_billed`]).
 //!
-//! Start at [`Prompt`] and [`Model`].
+//! Start at [`Prompt`] and [`Model`]. [`OpenAi`] and [`Anthropic`] are models behind HTTP, in those two ways of speaking.
 
+mod anthropic;
 mod form;
+mod line;
+mod openai;
 mod prompt;
 mod trial;
 
+pub use anthropic::{Anthropic, AnthropicSettings};
 pub use form::{Form, FormError, Read, Unusable};
+pub use line::{ENDPOINTS_MAX, ServiceSettings};
+pub use openai::{FormBy, LimitBy, OpenAi, OpenAiSettings};
 pub use prompt::Prompt;
 pub use trial::{Ended, Reply, Trial, Trouble, Usage};
 

@@ -15,7 +15,7 @@ use crate::line::Line;
 const ARROWS: [(&str, &[&str]); 9] = [
     ("ichido-core", &[]),
     ("ichido-store", &["ichido-core"]),
-    ("ichido", &["ichido-core", "ichido-store"]),
+    ("ichido", &["ichido-core", "ichido-store", "fake-llm"]),
     ("ichido-bedrock", &["ichido-core", "ichido", "fake-llm"]),
     ("ichido-client", &["ichido-core"]),
     ("ichido-cli", &["ichido-core", "ichido-store", "ichido", "ichido-bedrock", "ichido-client"]),

@@ -181,6 +181,11 @@ const NAME_POINTERS: [&str; 7] =
     ["/error/details/error_code", "/error/code", "/error/type", "/error", "/code", "/__type", "/type"];
 
 impl<'a> Answer<'a> {
+    /// The most telling name that the service gives the error, if this is one and it names it.
+    pub fn error_name(&self) -> Option<Cow<'a, str>> {
+        if self.status < 400 { None } else { self.names().into_iter().next() }
+    }
+
     fn names(&self) -> Vec<Cow<'a, str>> {
         let mut names = Vec::new();
         let in_header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-amzn-errortype"));

@@ -303,6 +303,21 @@ fn a_services_name_for_the_error_wins_over_the_status() {
 }
 
 #[test]
+fn the_most_telling_name_of_an_error_is_handed_out() {
+    let name = |status, body| Answer { body, ..answer(status) }.error_name();
+    assert_eq!(
+        name(429, br#"{"error":{"type":"requests","code":"rate_limit_exceeded"}}"#).as_deref(),
+        Some("rate_limit_exceeded")
+    );
+    assert_eq!(
+        name(529, br#"{"type":"error","error":{"type":"overloaded_error"}}"#).as_deref(),
+        Some("overloaded_error")
+    );
+    assert_eq!(name(502, b"<html>"), None);
+    assert_eq!(name(200, br#"{"code":"fine"}"#), None, "no error");
+}
+
+#[test]
 fn the_two_meanings_of_429_are_told_apart() {
     let slow_down: &[&[u8]] = &[
         br#"{"error":{"message":"slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,

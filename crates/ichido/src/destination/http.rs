@@ -27,14 +27,15 @@
 
 mod address;
 pub(crate) mod clock;
-mod exchange;
-mod peer;
+pub(crate) mod exchange;
+pub(crate) mod peer;
 mod pool;
+pub(crate) mod reach;
 mod reading;
 mod reconcile;
 mod settings;
 mod sign;
-mod way;
+pub(crate) mod way;
 
 pub use super::problems::{Problem, Problems};
 pub use reading::Meaning;
@@ -67,7 +68,7 @@ const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// How we call ourselves.
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/", env!("CARGO_PKG_VERSION")));
+pub(crate) const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/", env!("CARGO_PKG_VERSION")));
 
 /// An HTTP destination.
 ///

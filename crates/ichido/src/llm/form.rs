@@ -5,6 +5,7 @@
 //! No error shows any of the words (SPEC B8), and the work is bounded whatever they are.
 
 mod mend;
+mod told;
 
 use std::fmt;
 

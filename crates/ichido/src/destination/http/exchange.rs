@@ -20,30 +20,30 @@ const UNUSED_MAX: u32 = 3;
 
 /// How long each stage may take, and how much is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// To connect: name, TCP and TLS.
-    pub(super) connect: Duration,
+    pub(crate) connect: Duration,
     /// From when the request is handed to a connection until the answer's head is there.
-    pub(super) answer: Duration,
+    pub(crate) answer: Duration,
     /// All of it, to the answer's last byte.
-    pub(super) total: Duration,
+    pub(crate) total: Duration,
     /// The largest answer that is read to its end.
-    pub(super) answer_bytes_max: usize,
+    pub(crate) answer_bytes_max: usize,
 }
 
 /// An answer, with its body up to the bound.
 #[derive(Debug)]
-pub(super) struct Answered {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
     /// Whether that is all of the body. If not, the rest was not read.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl Peer {
     /// Sends a request and reads its answer.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
         bounds: &Bounds,

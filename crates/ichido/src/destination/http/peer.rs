@@ -33,9 +33,9 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(super) type Line = SendRequest<Full<Bytes>>;
 
 /// Whom to call.
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// As the field `Host` has it.
-    pub(super) authority: Authority,
+    pub(crate) authority: Authority,
     pub(super) host: Host,
     pub(super) port: u16,
     pub(super) tls: Option<Tls>,
@@ -60,13 +60,13 @@ pub(super) struct Tls {
 
 /// There is no whole answer: what that says of the request, and why, in words for the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) kind: NetworkFault,
-    pub(super) why: String,
+pub(crate) struct Fault {
+    pub(crate) kind: NetworkFault,
+    pub(crate) why: String,
 }
 
 impl Fault {
-    pub(super) fn new(kind: NetworkFault, why: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: NetworkFault, why: impl Into<String>) -> Self {
         Self { kind, why: why.into() }
     }
 }

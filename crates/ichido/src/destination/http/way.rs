@@ -10,12 +10,12 @@ use super::peer::{Host, Peer};
 
 /// Where a URL leads.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
-    pub(super) is_tls: bool,
-    pub(super) authority: Authority,
+pub(crate) struct Way {
+    pub(crate) is_tls: bool,
+    pub(crate) authority: Authority,
     pub(super) host: Host,
     pub(super) port: u16,
-    pub(super) target: PathAndQuery,
+    pub(crate) target: PathAndQuery,
 }
 
 /// Why a text is no [`Way`]. No variant holds a part of it: a URL may hold a secret.
@@ -81,7 +81,7 @@ fn host_of(host: &str) -> Option<Host> {
 
 impl Peer {
     /// Its name, as the field `Host` carries it.
-    pub(super) fn host_field(&self) -> HeaderValue {
+    pub(crate) fn host_field(&self) -> HeaderValue {
         // An authority is visible ASCII, so that there is always a value.
         HeaderValue::from_str(self.authority.as_str()).unwrap_or_else(|_| HeaderValue::from_static(""))
     }

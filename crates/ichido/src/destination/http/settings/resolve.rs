@@ -1,27 +1,23 @@
 //! From what a person wrote to a destination: each part is read, and what is wrong with it is added to the list.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido_core::json::Pointer;
 use ichido_core::retry::Guarantee;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 
 use super::{
     ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
 };
+use crate::destination::Promise;
 use crate::destination::http::exchange::Bounds;
-use crate::destination::http::peer::{Host, Peer, Tls};
-use crate::destination::http::pool::Pool;
+use crate::destination::http::reach::Reach;
 use crate::destination::http::reading::{Reading, Sign};
 use crate::destination::http::reconcile::{Found, PLACE, Reconcile};
 use crate::destination::http::sign::Secret;
 use crate::destination::http::way::Way;
 use crate::destination::http::{Http, Problems};
-use crate::destination::{Promise, trust};
 
 impl HttpSettings {
     pub(super) fn resolved(&self) -> Result<Http, Problems> {
@@ -29,8 +25,8 @@ impl HttpSettings {
         self.check_bounds(&mut problems);
         let headers = self.header_map(&mut problems);
         let secrets = self.secrets(&mut problems);
-        let mut trust = Trust { roots: self.trusted_roots.as_deref(), client: None };
-        let post = self.peer("url", &self.url, &mut trust, &mut problems);
+        let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
+        let post = reach.peer("url", &self.url, &mut problems);
         let rules = self.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
         let rules = signs("rules", rules, &mut problems);
         let key_at = problems.check("key_pointer", Pointer::parse(&self.key_pointer));
@@ -39,7 +35,7 @@ impl HttpSettings {
             None => Some(None),
         };
         let reconcile = match &self.reconcile {
-            Some(settings) => self.reconcile(settings, &mut trust, &mut problems).map(Some),
+            Some(settings) => reconcile(settings, &mut reach, &mut problems).map(Some),
             None => Some(None),
         };
         let built = (post, key_at, receipt_at, reconcile);
@@ -142,95 +138,37 @@ impl HttpSettings {
             })
             .collect()
     }
+}
 
-    fn peer(
-        &self,
-        place: &str,
-        url: &str,
-        trust: &mut Trust<'_>,
-        problems: &mut Problems,
-    ) -> Option<(Peer, Way)> {
-        let way = problems.check(place, Way::parse(url))?;
-        let host = way.authority.host();
-        let allows_link_local =
-            self.allow_link_local.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
-        if way.names_link_local() && !allows_link_local {
-            problems.add(place, format!("{host} is a link-local address, where clouds hand out credentials; if it is meant, name it in allow_link_local"));
-        }
-        let tls = if way.is_tls { Some(trust.tls(place, &way, problems)?) } else { None };
-        let peer = Peer {
-            authority: way.authority.clone(),
-            host: way.host.clone(),
-            port: way.port,
-            tls,
-            allows_link_local,
-            pool: Pool::default(),
-        };
-        Some((peer, way))
+fn reconcile(
+    settings: &ReconcileSettings,
+    reach: &mut Reach<'_>,
+    problems: &mut Problems,
+) -> Option<Reconcile> {
+    problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
+    if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
+        problems.add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
     }
-
-    fn reconcile(
-        &self,
-        settings: &ReconcileSettings,
-        trust: &mut Trust<'_>,
-        problems: &mut Problems,
-    ) -> Option<Reconcile> {
-        problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
-        if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
-            problems
-                .add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
-        }
-        let rules = settings.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
-        let rules = signs("reconcile.rules", rules, problems);
-        if !settings.url.contains(PLACE) {
-            problems.add(
-                "reconcile.url",
-                "has no {key}, so that the answer would be the same for every message; put {key} where the key goes, in the path or the query",
-            );
-        }
-        // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
-        let (peer, way) =
-            self.peer("reconcile.url", &settings.url.replace(PLACE, STAND_IN), trust, problems)?;
-        if way.authority.as_str().contains(STAND_IN) {
-            problems.add(
-                "reconcile.url",
-                "a key cannot be a part of the host; put {key} into the path or the query",
-            );
-        }
-        let template = way.target.as_str().replace(STAND_IN, PLACE);
-        Some(Reconcile { peer, template, rules })
+    let rules = settings.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
+    let rules = signs("reconcile.rules", rules, problems);
+    if !settings.url.contains(PLACE) {
+        problems.add(
+            "reconcile.url",
+            "has no {key}, so that the answer would be the same for every message; put {key} where the key goes, in the path or the query",
+        );
     }
+    // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
+    let (peer, way) = reach.peer("reconcile.url", &settings.url.replace(PLACE, STAND_IN), problems)?;
+    if way.authority.as_str().contains(STAND_IN) {
+        problems
+            .add("reconcile.url", "a key cannot be a part of the host; put {key} into the path or the query");
+    }
+    let template = way.target.as_str().replace(STAND_IN, PLACE);
+    Some(Reconcile { peer, template, rules })
 }
 
 /// Stands for a key where a URL is taken apart.
 const STAND_IN: &str = "ichido--key--stand-in";
-
-/// TLS, set up once where it is needed.
-struct Trust<'a> {
-    roots: Option<&'a str>,
-    client: Option<Arc<ClientConfig>>,
-}
-
-impl Trust<'_> {
-    fn tls(&mut self, place: &str, way: &Way, problems: &mut Problems) -> Option<Tls> {
-        let config = if let Some(config) = &self.client {
-            Arc::clone(config)
-        } else {
-            let mut config = problems.check("trusted_roots", trust::client(self.roots))?;
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-            Arc::new(config)
-        };
-        self.client = Some(Arc::clone(&config));
-        let name = match &way.host {
-            Host::Address(address) => ServerName::from(*address),
-            Host::Name(name) => {
-                let name = ServerName::try_from(name.clone());
-                problems.check(place, name.map_err(|_| "its host is no name that a certificate can have"))?
-            }
-        };
-        Some(Tls { config, name })
-    }
-}
 
 /// Rules, read from their texts.
 fn signs<'a, M: 'a>(

@@ -1,0 +1,71 @@
+use std::sync::Arc;
+
+use super::*;
+
+#[test]
+fn a_request_says_what_the_prompt_says() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "number", "minimum": 0}}});
+    let form = Arc::new(Form::new("answer", schema).expect("a schema"));
+    let prompt = Prompt {
+        system: Some("Be brief.".to_owned()),
+        user: "How many?".to_owned(),
+        max_tokens: 7,
+        form: Some(form),
+    };
+    let closed =
+        json!({"type": "object", "properties": {"a": {"type": "number"}}, "additionalProperties": false});
+    let mut expected = json!({
+        "model": "m",
+        "max_tokens": 7,
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "How many?"}],
+        "output_config": {"format": {"type": "json_schema", "schema": closed}},
+    });
+    assert_eq!(body("m", &prompt, true), expected);
+    expected.as_object_mut().expect("an object").remove("output_config");
+    assert_eq!(body("m", &prompt, false), expected);
+    let map = Form::new("map", json!({"type": "object"})).expect("a schema");
+    let prompt = Prompt { form: Some(Arc::new(map)), ..prompt };
+    assert_eq!(body("m", &prompt, true), expected, "what cannot be said is not said");
+}
+
+fn read(content: &Value, reason: &Value) -> Option<(String, Ended)> {
+    reply(&json!({"content": content, "stop_reason": reason})).map(|reply| (reply.text, reply.ended))
+}
+
+#[test]
+fn an_answer_says_why_it_ended() {
+    let content = json!([
+        {"type": "thinking", "thinking": "Hm."},
+        {"type": "text", "text": "Sev"},
+        {"type": "text", "text": "en."},
+    ]);
+    for (reason, ended) in [
+        ("end_turn", Ended::Whole),
+        ("stop_sequence", Ended::Whole),
+        ("max_tokens", Ended::CutOff),
+        ("model_context_window_exceeded", Ended::CutOff),
+        ("pause_turn", Ended::CutOff),
+        ("refusal", Ended::Declined),
+    ] {
+        assert_eq!(read(&content, &json!(reason)), Some(("Seven.".to_owned(), ended)), "{reason}");
+    }
+    assert_eq!(read(&json!([]), &json!("refusal")), Some((String::new(), Ended::Declined)));
+}
+
+#[test]
+fn what_is_no_answer_is_not_taken_for_one() {
+    let text = json!([{"type": "text", "text": "Seven."}]);
+    assert_eq!(read(&text, &json!(null)), None);
+    assert_eq!(read(&json!("Seven."), &json!("end_turn")), None);
+    assert_eq!(read(&json!([{"type": "text"}]), &json!("end_turn")), None);
+    assert!(reply(&json!({})).is_none());
+}
+
+#[test]
+fn what_it_counts_as_is_read_with_what_was_kept() {
+    let usage = json!({"input_tokens": 5, "output_tokens": 2, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100});
+    let body = json!({"id": "msg_1", "content": [], "stop_reason": "end_turn", "usage": usage});
+    let reply = reply(&body).expect("an answer");
+    assert_eq!((reply.id.as_deref(), reply.usage), (Some("msg_1"), Some(Usage { input: 115, output: 2 })));
+}
