@@ -77,7 +77,7 @@ fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
 
 #[test]
 fn what_the_guide_says_of_streams_is_understood() {
-    let guide = include_str!("../../../../docs/guides/run-a-worker.md");
+    let guide = include_str!("../../../../../docs/guides/run-a-worker.md");
     let text = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!((config.queues.len(), config.destinations[0].kind), (1, "nats"));
