@@ -24,6 +24,8 @@ pub(super) struct Alert {
     pub(super) rule: String,
     pub(super) about: String,
     pub(super) state: String,
+    /// Since when what was measured is well again.
+    pub(super) clear_since: Option<String>,
     pub(super) text: String,
 }
 

@@ -62,6 +62,8 @@ pub(super) enum Step {
     Decide(String),
     /// Waits until there is an incident.
     Opens(Rule, Queue),
+    /// Waits until what was measured is found to be well again, which is the beginning of its end.
+    Clears(Rule, Queue),
     /// Waits until it is over.
     Resolves(Rule, Queue),
     /// Turns the clock of the demo's own store ahead, in place of waiting.
@@ -209,6 +211,9 @@ fn later(paid: String) -> Chapter {
         steps: vec![
             Step::TurnClock,
             Step::Ends(paid, Sight::AskedAfter),
+            // An alert is over when it has been clear for a while: were the clock turned before, the while would only begin.
+            Step::Clears(Rule::DeadLetter, Queue::Orders),
+            Step::Clears(Rule::Parked, Queue::Faxes),
             Step::TurnClock,
             Step::Resolves(Rule::DeadLetter, Queue::Orders),
             Step::Resolves(Rule::Parked, Queue::Faxes),
@@ -229,7 +234,12 @@ mod tests {
             Step::Ends(_, sight) => Some(*sight),
             Step::Opens(..) => Some(Sight::AlertOpened),
             Step::Resolves(..) => Some(Sight::AlertResolved),
-            Step::Broker(_) | Step::Fails(_) | Step::Requeue(_) | Step::Decide(_) | Step::TurnClock => None,
+            Step::Broker(_)
+            | Step::Fails(_)
+            | Step::Requeue(_)
+            | Step::Decide(_)
+            | Step::Clears(..)
+            | Step::TurnClock => None,
         }
     }
 
@@ -262,7 +272,7 @@ mod tests {
                 Step::Fails(key) | Step::Ends(key, _) | Step::Requeue(key) | Step::Decide(key) => {
                     assert!(sent.contains(key), "{key}");
                 }
-                Step::Opens(..) | Step::Resolves(..) | Step::TurnClock => (),
+                Step::Opens(..) | Step::Clears(..) | Step::Resolves(..) | Step::TurnClock => (),
             }
         }
         assert_eq!(mood, Mood::Well);

@@ -12,15 +12,16 @@ use uuid::Uuid;
 
 use super::order::{Order, Queue};
 use super::page::paragraph;
-use super::server::{Called, Put};
+use super::server::{Alert, Called, Put};
 use super::sight::{Message, Seen, Sight};
 use super::story::{Chapter, Look, Mood, Step};
 use super::traffic::{Beat, Traffic};
 use crate::exit::Exit;
 use crate::out;
 
-/// How long a step waits for what it is to show. The slowest is an alert, for which is looked every ten seconds.
-const SHOWN_WITHIN: Duration = Duration::from_secs(40);
+/// How long a step waits for what it is to show. The slowest is a receiver that is asked after something: once a minute, should the clock
+/// be turned at a bad moment.
+const SHOWN_WITHIN: Duration = Duration::from_secs(75);
 /// How often it is looked whether something has come.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -130,8 +131,9 @@ impl Teller {
                 self.called.step(self.id(&key)?, "decide", decision).await?;
                 say(&format!("{key}: decided, it was done"))
             }
-            Step::Opens(rule, queue) => self.alert(rule, queue, "firing", Sight::AlertOpened).await,
-            Step::Resolves(rule, queue) => self.alert(rule, queue, "resolved", Sight::AlertResolved).await,
+            Step::Opens(rule, queue) => self.opens(rule, queue).await,
+            Step::Clears(rule, queue) => self.clears(rule, queue).await,
+            Step::Resolves(rule, queue) => self.resolves(rule, queue).await,
             Step::TurnClock => {
                 self.store.skew_by(CLEAR_FOR);
                 let minutes = CLEAR_FOR.as_secs() / 60;
@@ -188,26 +190,51 @@ impl Teller {
         say(&format!("{key}: {told}"))
     }
 
-    async fn alert(&mut self, rule: Rule, queue: Queue, state: &str, sight: Sight) -> Result<(), Exit> {
-        let name = rule.as_str();
+    /// Waits for an incident that is so; `None` where there is none within the time.
+    async fn incident(
+        &self,
+        rule: Rule,
+        queue: Queue,
+        is_so: impl Fn(&Alert) -> bool,
+    ) -> Result<Option<Alert>, Exit> {
         let looking = async {
             loop {
-                if let Some(alert) =
-                    self.called.alert(name, queue).await?.filter(|alert| alert.state == state)
-                {
+                let found = self.called.alert(rule.as_str(), queue).await?;
+                if let Some(alert) = found.filter(&is_so) {
                     return Ok(alert);
                 }
                 sleep(LOOK_EVERY).await;
             }
         };
-        let Ok(found) = timeout(SHOWN_WITHIN, looking).await else {
-            return say(&not_seen(&format!("alert {name}")));
-        };
-        let alert = found?;
-        self.seen.count(sight);
-        match sight {
-            Sight::AlertOpened => say(&format!("alert {name}: {}", alert.text)),
-            _ => say(&format!("alert {name} of {}: over", queue.name())),
+        timeout(SHOWN_WITHIN, looking).await.ok().transpose()
+    }
+
+    async fn opens(&mut self, rule: Rule, queue: Queue) -> Result<(), Exit> {
+        let name = rule.as_str();
+        match self.incident(rule, queue, |alert| alert.state == "firing").await? {
+            Some(alert) => {
+                self.seen.count(Sight::AlertOpened);
+                say(&format!("alert {name}: {}", alert.text))
+            }
+            None => say(&not_seen(&format!("alert {name}"))),
+        }
+    }
+
+    async fn clears(&self, rule: Rule, queue: Queue) -> Result<(), Exit> {
+        match self.incident(rule, queue, |alert| alert.clear_since.is_some()).await? {
+            Some(_) => Ok(()),
+            None => say(&not_seen(&format!("the end of alert {}", rule.as_str()))),
+        }
+    }
+
+    async fn resolves(&mut self, rule: Rule, queue: Queue) -> Result<(), Exit> {
+        let name = rule.as_str();
+        match self.incident(rule, queue, |alert| alert.state == "resolved").await? {
+            Some(_) => {
+                self.seen.count(Sight::AlertResolved);
+                say(&format!("alert {name} of {}: over", queue.name()))
+            }
+            None => say(&not_seen(&format!("the end of alert {name}"))),
         }
     }
 

@@ -47,7 +47,7 @@ fn every_kind_is_seen_and_nothing_is_left_behind() {
 
 #[test]
 fn traffic_goes_on_after_the_story_and_every_command_that_is_shown_works_until_ctrl_c() {
-    let count = std::env::var(SENT).map_or(3, |text| text.parse().unwrap());
+    let count = std::env::var(SENT).map_or(2, |text| text.parse().unwrap());
     let folder = folder::fresh();
     let mut demo = Demo::start(&folder, &["--listen", "127.0.0.1:0"]);
     demo.until("the broker fails three calls of ten");
