@@ -24,6 +24,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND=RATE", long_help = super::fault::help())]
     pub(crate) fault: Vec<String>,
 
+    /// Fail only calls that have this text in their body; the others are answered well [default: any]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) fault_text: String,
+
     /// How much longer than the others a slow answer takes
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub(crate) slow: String,

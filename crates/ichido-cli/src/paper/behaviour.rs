@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::fault::Rates;
+use super::fault::{Fault, Rates};
 
 /// The longest wait that may be asked for.
 pub(crate) const WAIT_MAX: Duration = Duration::from_hours(1);
@@ -23,6 +23,8 @@ pub(crate) struct Behaviour {
     /// What `Retry-After` says.
     pub(crate) retry_after: Duration,
     pub(crate) rates: Rates,
+    /// What a call must have in its body to fail; empty where any may.
+    pub(crate) fault_text: String,
 }
 
 impl Behaviour {
@@ -34,7 +36,15 @@ impl Behaviour {
         slow: Duration::from_secs(2),
         retry_after: Duration::from_secs(1),
         rates: Rates::NONE,
+        fault_text: String::new(),
     };
+
+    /// How a call with this body fails, if it does. `dice` is uniform in [0, 1).
+    pub(crate) fn fault(&self, body: &[u8], dice: f64) -> Option<Fault> {
+        let text = self.fault_text.as_bytes();
+        let may_fail = text.is_empty() || body.windows(text.len()).any(|part| part == text);
+        if may_fail { self.rates.draw(dice) } else { None }
+    }
 
     /// As `GET /paper/faults` tells it, in the form that `PUT` takes.
     pub(crate) fn told(&self) -> Value {
@@ -47,6 +57,7 @@ impl Behaviour {
             "slow_ms": millis(self.slow),
             "retry_after_s": self.retry_after.as_secs(),
             "faults": faults,
+            "fault_text": self.fault_text,
         })
     }
 
@@ -65,6 +76,7 @@ impl Behaviour {
                 "refuses_old_fences" => value.as_bool().map(|is| changed.refuses_old_fences = is),
                 "latency_ms" => wait(value, Duration::from_millis).map(|wait| changed.latency = wait),
                 "slow_ms" => wait(value, Duration::from_millis).map(|wait| changed.slow = wait),
+                "fault_text" => value.as_str().map(|text| text.clone_into(&mut changed.fault_text)),
                 "retry_after_s" => wait(value, Duration::from_secs).map(|wait| changed.retry_after = wait),
                 "faults" => value.as_object().map(|faults| {
                     let given = faults.iter().map(|(name, rate)| (name.as_str(), rate.as_f64()));
@@ -110,6 +122,7 @@ mod tests {
             slow: Duration::from_secs(2),
             retry_after: Duration::from_secs(1),
             rates: Rates::default(),
+            fault_text: String::new(),
         }
     }
 
@@ -123,6 +136,17 @@ mod tests {
         assert_eq!(changed.rates, rates);
         let again = changed.changed(br#"{"faults":{}}"#).expect("it fits");
         assert_eq!(again.rates, Rates::default(), "rates are replaced, not added to");
+    }
+
+    #[test]
+    fn only_calls_with_the_text_fail_and_any_where_there_is_none() {
+        let fails = |text: &str, body: &str| {
+            let put = format!(r#"{{"fault_text":"{text}","faults":{{"slow":1}}}}"#);
+            plain().changed(put.as_bytes()).expect("it fits").fault(body.as_bytes(), 0.5).is_some()
+        };
+        assert!(fails("", "") && fails("", "a-12"), "any call");
+        assert!(fails("a-1", "[a-12]") && fails("a-1", "a-1"));
+        assert!(!fails("a-1", "a-2") && !fails("a-1", "a-") && !fails("a-1", ""));
     }
 
     #[test]

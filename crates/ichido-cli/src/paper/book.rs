@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytes::Bytes;
 use ichido_core::digest::Digest;
 use ichido_core::time::Timestamp;
 
@@ -22,6 +23,7 @@ pub(crate) struct Arrival {
     /// Empty where none was sent, which only a broker that does not honour keys takes.
     pub(crate) key: String,
     pub(crate) fence: Option<u64>,
+    pub(crate) body: Bytes,
     pub(crate) digest: Digest,
 }
 
@@ -117,7 +119,7 @@ impl Book {
         if before.is_some_and(|(_, digest)| digest != arrival.digest) {
             return self.refused(Refusal::KeyReused);
         }
-        let fault = behaviour.rates.draw(dice);
+        let fault = behaviour.fault(&arrival.body, dice);
         if let Some(fault) = fault {
             *self.faults.entry(fault).or_default() += 1;
             if !fault.has_effect() {

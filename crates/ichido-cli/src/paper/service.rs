@@ -133,7 +133,7 @@ async fn read(body: Incoming) -> Result<Bytes, Box<Response<AnswerBody>>> {
 /// What matters of an order; or how it is refused.
 fn arrival(
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
     honours_keys: bool,
 ) -> Result<Arrival, (StatusCode, &'static str)> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
@@ -153,6 +153,7 @@ fn arrival(
     Ok(Arrival {
         key: key.map_or_else(String::new, |key| key.as_str().to_owned()),
         fence: text("ichido-fence").and_then(|fence| fence.parse().ok()),
+        body: body.clone(),
         digest: digest.unwrap_or_else(|_| Digest::of_bytes(body)),
     })
 }

@@ -41,6 +41,7 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
             slow: slow?,
             retry_after: retry_after?,
             rates: rates?,
+            fault_text: args.fault_text.clone(),
         };
         Some(Settings { listen: listen?, behaviour, seed: args.seed.unwrap_or_else(|| fastrand::u64(..)) })
     })();

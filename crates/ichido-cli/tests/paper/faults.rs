@@ -114,3 +114,21 @@ async fn the_effect_of_a_slow_order_is_there_before_its_answer() {
     let waited = tokio::time::timeout(Duration::from_millis(50), stream.read_u8()).await;
     assert!(waited.is_err(), "{waited:?}");
 }
+
+#[tokio::test]
+async fn one_order_always_fails_and_its_neighbours_do_not() {
+    let paper = Paper::start(&["--fault", "server_error_before=1", "--fault-text", "\"order-13\""]);
+    for round in 1..=3 {
+        assert_eq!(paper.post(&order("order-13")).await.status, 503);
+        assert_eq!(paper.post(&order("order-131")).await.status, 200, "its text is another");
+        assert_eq!(paper.counts("order-13").await, (0, round));
+    }
+    assert_eq!(paper.put("/paper/faults", r#"{"fault_text":"order-131"}"#).await.status, 200);
+    assert_eq!(paper.post(&order("order-13")).await.status, 200);
+    assert_eq!(
+        paper.post(&order("order-131")).await.status,
+        503,
+        "it fails from now on, though it was taken"
+    );
+    assert_eq!((paper.counts("order-13").await.0, paper.counts("order-131").await.0), (1, 1));
+}

@@ -15,11 +15,13 @@ fn behaviour(honours_keys: bool) -> Behaviour {
         slow: Duration::ZERO,
         retry_after: Duration::ZERO,
         rates: Rates::default(),
+        fault_text: String::new(),
     }
 }
 
 fn arrival(key: &str, fence: Option<u64>, body: &str) -> Arrival {
-    Arrival { key: key.to_owned(), fence, digest: Digest::of_bytes(body.as_bytes()) }
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    Arrival { key: key.to_owned(), fence, digest: Digest::of_bytes(&body), body }
 }
 
 fn effects(book: &Book, key: &str) -> u64 {
