@@ -1,13 +1,16 @@
 //! What the API shows of messages, queues and nodes.
 
 use ichido_core::lifecycle::Stage;
-use ichido_core::verdict::Effect;
+use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{MessageRow, Transition};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::caller::Caller;
+
+/// What stands for the digest of a result that an earlier call gave, and nobody saw (SPEC D7).
+const FROM_CONFLICT: &str = "sha256:from-conflict";
 
 /// A message that was accepted. It says nothing that ever changes, so that every answer to the same request is the same.
 #[derive(Debug, Serialize, ToSchema)]
@@ -96,7 +99,7 @@ pub(super) struct Outcome {
     status: Option<u16>,
     /// The receiver's own name for what it did, such as a broker's order id.
     receipt: Option<String>,
-    /// `sha256:` over the canonical result.
+    /// `sha256:` over the canonical result; `sha256:from-conflict` where the receiver had done it before.
     result_digest: Option<String>,
 }
 
@@ -113,7 +116,7 @@ impl Message {
             at: step.at.to_string(),
             status: step.status,
             receipt: step.receipt.clone(),
-            result_digest: step.result_digest.map(|digest| digest.to_string()),
+            result_digest: result_digest(step),
         });
         Self {
             id: row.id,
@@ -182,6 +185,7 @@ impl Event {
     pub(super) fn new(step: Transition) -> Self {
         Self {
             at: step.at.to_string(),
+            result_digest: result_digest(&step),
             kind: step.kind,
             from: step.from.as_str(),
             to: step.to.as_str(),
@@ -191,11 +195,20 @@ impl Event {
             error_text: step.excerpt,
             status: step.status,
             receipt: step.receipt,
-            result_digest: step.result_digest.map(|digest| digest.to_string()),
             fence: step.fence,
             node: step.node,
             actor: step.actor,
         }
+    }
+}
+
+fn result_digest(step: &Transition) -> Option<String> {
+    match step.result_digest {
+        Some(digest) => Some(digest.to_string()),
+        None if step.code.as_deref() == Some(ErrorCode::ConflictProcessed.as_str()) => {
+            Some(FROM_CONFLICT.to_owned())
+        }
+        None => None,
     }
 }
 

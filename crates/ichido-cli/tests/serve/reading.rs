@@ -1,6 +1,6 @@
 //! Looking at messages, queues, nodes and the server itself (SPEC D1, D13, D18, E6).
 
-use super::client::{Request, problem};
+use super::client::{Request, problem, send};
 use super::program::{LOOK_EVERY, On, Place};
 use crate::on_both;
 
@@ -35,6 +35,22 @@ on_both! {
         let nodes = server.get("/v1/nodes").await.json();
         let node = events["events"].as_array().unwrap().iter().find_map(|event| event["node"].as_str());
         assert_eq!((&nodes["nodes"][0]["id"], &nodes["nodes"][0]["alive"]), (&node.unwrap().into(), &true.into()));
+    }
+
+    /// SPEC D7: what the earlier call gave is not known, and the word for that stands in its place.
+    async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(place) {
+        let server = place.serve(&[]);
+        let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
+        assert_eq!(send(server.broker(), &faults).await.status(), 200);
+        let put = server.send(&Request::put("order-1", "{}")).await;
+        let href = put.one("location").unwrap();
+        let message = server.until_status(href, "sent").await;
+        let result = &message["result"];
+        assert_eq!((&result["status"], &result["result_digest"]), (&409.into(), &"sha256:from-conflict".into()));
+        let events = server.get(&format!("{href}/events")).await.json();
+        let of = |index: usize| (&events["events"][index]["to"], &events["events"][index]["result_digest"]);
+        assert_eq!(of(0), (&"sending".into(), &serde_json::Value::Null));
+        assert_eq!(of(1), (&"sent".into(), &"sha256:from-conflict".into()));
     }
 
     /// A pause holds on every node, and says whose it is; messages are still taken in.
