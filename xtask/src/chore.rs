@@ -17,7 +17,7 @@ Usage: cargo xtask <chore>
                         the worker beside the floor and beside a peer, likewise
   bench serve [DATABASE]
                         accepting over HTTP beside a handler written by hand, likewise
-  soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database; 20 rounds of many machines
+  soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database; 20 rounds of many machines, 10 of each example
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   fuzz-api              requests drawn from the API's description, sent to a server (a short form is part of `test`)
   help, --help, -h      this text";

@@ -17,6 +17,8 @@ const STORM_MESSAGES: &str = "20000";
 const MACHINES_ROUNDS: &str = "20";
 /// How many orders, payments and faxes the demo sends after its story: about five minutes of them.
 const DEMO_SENT: &str = "240";
+/// How often each example runs on each database.
+const EXAMPLES_ROUNDS: &str = "10";
 
 /// Measures the store beside its floors, on both databases or on one.
 pub fn bench_store(root: &Path, database: Option<Database>) -> Result<(), String> {
@@ -47,7 +49,7 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
-/// Runs the crash tests, the storm, the tests of many machines and the demo for long.
+/// Runs the crash tests, the storm, the tests of many machines, the demo and the examples for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
         .env("ICHIDO_CRASH_KILLS", KILLS)
@@ -61,5 +63,8 @@ pub fn soak(root: &Path) -> Result<(), String> {
         .run(root)?;
     Line::cargo(&["test", "--package", "ichido-cli", "--test", "demo"])
         .env("ICHIDO_DEMO_SENT", DEMO_SENT)
+        .run(root)?;
+    Line::cargo(&["test", "--package", "ichido-cli", "--test", "examples"])
+        .env("ICHIDO_EXAMPLES_ROUNDS", EXAMPLES_ROUNDS)
         .run(root)
 }
