@@ -226,11 +226,11 @@ fn told(config: &Config) -> String {
     // A string takes all that is written to it.
     _ = writeln!(
         out,
-        "store: {store}\nworker: {}, looks every {:?} when idle, stops within {:?}, keeps what has ended for {:?}, seals the audit trail {}\n",
+        "store: {store}\nworker: {}, looks every {} when idle, stops within {}, keeps what has ended for {}, seals the audit trail {}\n",
         worker.name,
-        worker.idle_sleep,
-        worker.stop_within,
-        worker.keep_finished,
+        duration::shown(worker.idle_sleep),
+        duration::shown(worker.stop_within),
+        duration::shown(worker.keep_finished),
         if worker.audit_key.is_some() { "under a key" } else { "without a key" }
     );
     for receiver in &config.alerts.receivers {
@@ -247,7 +247,7 @@ fn told(config: &Config) -> String {
             queue.parallelism.to_string(),
             queue.batch_size.to_string(),
             (queue.retry.tries.get() - 1).to_string(),
-            format!("{:?}", queue.lease),
+            duration::shown(queue.lease),
             if queue.requeue { "yes" } else { "no" }.to_owned(),
         ]
     });
@@ -259,12 +259,14 @@ fn told(config: &Config) -> String {
             described.kind.to_owned(),
             described.whereto.clone(),
             match described.guarantee() {
-                Some(Guarantee::HonoursKeys { keeps_for }) => format!("honours keys for {keeps_for:?}"),
+                Some(Guarantee::HonoursKeys { keeps_for }) => {
+                    format!("honours keys for {}", duration::shown(keeps_for))
+                }
                 Some(Guarantee::Repeatable) => "may be repeated".to_owned(),
                 Some(Guarantee::Nothing) => "nothing: what is unknown is parked".to_owned(),
                 None => "honours keys for as long as its stream remembers: the worker asks it".to_owned(),
             },
-            format!("{:?}", described.time_out()),
+            duration::shown(described.time_out()),
             if described.can_be_asked() { "yes" } else { "no" }.to_owned(),
         ]
     });

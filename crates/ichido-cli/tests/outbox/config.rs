@@ -11,7 +11,14 @@ fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
     let checked = run(folder.path(), &["config", "check"], "");
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let file = format!("SQLite, {}\n", folder.path().join("ichido.db").display());
-    for told in [&*file, "orders", "paper", "http://127.0.0.1:8090"] {
+    // Times are in the units in which a file has them.
+    let times = [
+        "every 200ms when idle, stops within 25s, keeps what has ended for 90d",
+        " 10m ",
+        " for 365d ",
+        " 15s ",
+    ];
+    for told in [&*file, "orders", "paper", "http://127.0.0.1:8090"].into_iter().chain(times) {
         assert!(checked.out.contains(told), "{told} in {}", checked.out);
     }
     let path = folder.write("ichido.toml", "# mine\n");
