@@ -21,14 +21,17 @@ pids=
 address=
 # Keys are new in each run, as they are for each press of a button.
 run=$(date +%s)-$$
-place=$(mktemp -d "${TMPDIR:-/tmp}/ichido-example.XXXXXX") || exit 1
+place=$(mktemp -d) || exit 1
 
 clean_up() {
   trap '' EXIT HUP INT TERM
-  for pid in $pids; do
-    kill -KILL "$pid" 2>/dev/null
-  done
-  wait
+  # Some shells have something to say about who was killed.
+  {
+    for pid in $pids; do
+      kill -KILL "$pid"
+    done
+    wait
+  } 2>/dev/null
   rm -rf "$place"
 }
 trap clean_up EXIT
@@ -116,8 +119,10 @@ start() {
 
 # kill_now PID: ends a program that was started, without a chance to do anything about it.
 kill_now() {
-  kill -KILL "$1"
-  wait "$1" 2>/dev/null
+  {
+    kill -KILL "$1"
+    wait "$1"
+  } 2>/dev/null
   # Its number may be another's from now on.
   running=
   for pid in $pids; do
