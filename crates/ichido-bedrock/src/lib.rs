@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use aws_sdk_bedrockruntime::Client;
 use ichido::llm::{Asking, Model, Prompt, Reply, Trial, Trouble};
+use ichido_core::limits::Limits;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
@@ -73,8 +74,8 @@ impl Model for Bedrock {
     }
 
     fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
-        // Bedrock sends no counters of what is left, so there is nothing but the answer.
-        Box::pin(async move { Trial { came: self.tried(endpoint, prompt).await } })
+        // Bedrock sends no counters of what is left.
+        Box::pin(async move { Trial { came: self.tried(endpoint, prompt).await, limits: Limits::default() } })
     }
 }
 

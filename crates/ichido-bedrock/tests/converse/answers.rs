@@ -1,6 +1,6 @@
 //! What a model answers, and how it stopped.
 
-use fake_llm::script::{Action, Shape};
+use fake_llm::action::{Action, Shape};
 use ichido::llm::{Ended, Usage};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use fake_llm::Script;
-use fake_llm::script::{Action, Fault};
+use fake_llm::action::{Action, Fault};
 use ichido::llm::Model as _;
 use ichido_bedrock::{BedrockSettings, Credentials};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};

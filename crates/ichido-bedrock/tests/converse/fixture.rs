@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fake_llm::script::{Action, Fault, Rule};
+use fake_llm::action::{Action, Fault};
+use fake_llm::script::Rule;
 use fake_llm::{Fake, Script};
 use ichido::llm::{Model as _, Prompt, Reply, Trouble};
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_bedrockruntime::types::{ContentBlock, ConversationRole, Message};
-use fake_llm::script::{Action, Fault};
+use fake_llm::action::{Action, Fault};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

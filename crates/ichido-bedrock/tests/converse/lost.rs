@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use fake_llm::script::Action;
+use fake_llm::action::Action;
 use ichido::llm::Trouble;
 use ichido_bedrock::BedrockSettings;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use tokio::time::timeout;
 
 use crate::fixture::{ask, assert_requests, fake, settings, trouble};
 use crate::raw::{Raw, Then};
 
 /// Long enough for a request to be read by a server on this machine, however busy that is; nothing waits longer.
 const SHORT: Duration = Duration::from_secs(2);
+
+/// So long that a call that has not ended by then never does.
+const NEVER: Duration = Duration::from_mins(2);
 
 fn assert_judged(trouble: &Trouble, effect: Effect) {
     let verdict = trouble.verdict;
@@ -24,7 +28,8 @@ fn assert_judged(trouble: &Trouble, effect: Effect) {
 }
 
 async fn asked(settings: BedrockSettings) -> Trouble {
-    ask(&settings.resolve().await.unwrap()).await.unwrap_err()
+    let model = settings.resolve().await.unwrap();
+    timeout(NEVER, ask(&model)).await.expect("a call ends by itself").unwrap_err()
 }
 
 #[tokio::test]

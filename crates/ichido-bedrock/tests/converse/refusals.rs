@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fake_llm::Script;
-use fake_llm::script::{Action, Fault, RetryAfter, Rule};
+use fake_llm::action::{Action, Fault};
+use fake_llm::pace::RetryAfter;
+use fake_llm::script::Rule;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 use serde_json::json;
 
@@ -17,6 +19,7 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
     use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
     let rows = [
         (Fault::Throttle, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
+        (Fault::ThrottleTokens, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
         (Fault::Unavailable, 503, Some("ServiceUnavailableException"), Broker5xx, Unknown, Retry),
         (Fault::Internal, 500, Some("InternalServerException"), Broker5xx, Unknown, Retry),
         (Fault::Overloaded, 529, None, RateLimited, NotDone, Retry),

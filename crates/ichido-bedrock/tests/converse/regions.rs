@@ -1,7 +1,8 @@
 //! Several regions, one client each.
 
 use fake_llm::Script;
-use fake_llm::script::{Action, Fault, Rule};
+use fake_llm::action::{Action, Fault};
+use fake_llm::script::Rule;
 use ichido::llm::Model as _;
 use ichido_bedrock::{BedrockSettings, EndpointSettings};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
