@@ -7,7 +7,7 @@ use aws_smithy_types::body::SdkBody;
 use http_body_util::Limited;
 
 /// The most bytes of an answer; one that is longer is given up on there. The longest answers of models are some 100,000 tokens.
-pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 20;
+pub(crate) const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// Puts the bound around each answer's body before it is read.
 #[derive(Debug)]

@@ -10,7 +10,6 @@
 mod bound;
 mod clock;
 mod fault;
-mod grammar;
 mod reading;
 mod request;
 mod sent;
@@ -18,10 +17,7 @@ mod settings;
 mod way;
 mod words;
 
-pub use settings::{
-    BedrockSettings, CONNECT_TIME_OUT, Credentials, ENDPOINTS_MAX, EndpointSettings, Forms, Keys, TIME_OUT,
-    TIME_OUT_MAX,
-};
+pub use settings::{BedrockSettings, CONNECT_TIME_OUT, Credentials, EndpointSettings, Forms, Keys, TIME_OUT};
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,7 +9,6 @@ use aws_sdk_bedrockruntime::types::{
 };
 use ichido::llm::{Form, Prompt};
 
-use crate::grammar;
 use crate::settings::Forms;
 
 /// The call, or why there can be none.
@@ -37,7 +36,7 @@ pub(crate) fn of(
 
 /// The form as the model is held to it, where it can be.
 fn output(form: &Form) -> Result<Option<OutputConfig>, BuildError> {
-    let Some(schema) = grammar::of(form.schema()) else {
+    let Some(schema) = form.closed_schema() else {
         return Ok(None);
     };
     let schema = JsonSchemaDefinition::builder().name(form.name()).schema(schema.to_string()).build()?;

@@ -7,16 +7,13 @@ use std::fmt;
 use std::time::Duration;
 
 use http::Uri;
-use ichido::destination::http::{Problem, Problems};
+use ichido::destination::http::{Problem, Problems, TIME_OUT_MAX};
+use ichido::llm::ENDPOINTS_MAX;
 
 use crate::{Bedrock, way};
 
-/// The most endpoints.
-pub const ENDPOINTS_MAX: usize = 16;
-/// The longest that a call may be given.
-pub const TIME_OUT_MAX: Duration = Duration::from_hours(1);
 /// How long a connection may take to come about, unless it is said otherwise.
-pub const CONNECT_TIME_OUT: Duration = Duration::from_secs(5);
+pub const CONNECT_TIME_OUT: Duration = Duration::from_secs(3);
 /// How long a whole call may take, unless it is said otherwise.
 pub const TIME_OUT: Duration = Duration::from_mins(2);
 /// The longest name of a model that Bedrock takes.

@@ -2,30 +2,15 @@
 
 use std::error::Error;
 
-use ichido::llm::Prompt;
+use ichido::llm::{Hush, Prompt};
 
 /// The most characters that are shown of anybody's words.
 pub(crate) const WORDS_CHARS_MAX: usize = 300;
-/// How many characters in a row must be the prompt's for words to count as repeating it.
-const ECHO_CHARS: usize = 16;
 
 /// A provider's words. Only the first line: where a signature is refused, the lines after it repeat what was signed, with its session token.
 pub(crate) fn of_provider(message: &str, prompt: &Prompt) -> String {
-    let line: String =
-        message.trim().lines().next().unwrap_or_default().chars().take(WORDS_CHARS_MAX).collect();
-    if repeats(&line, prompt) {
-        return "its message repeats the prompt, and is not shown".to_owned();
-    }
-    line
-}
-
-fn repeats(line: &str, prompt: &Prompt) -> bool {
-    let starts: Vec<usize> = line.char_indices().map(|(at, _)| at).chain([line.len()]).collect();
-    let said = [Some(prompt.user.as_str()), prompt.system.as_deref()];
-    starts.windows(ECHO_CHARS + 1).any(|window| {
-        let piece = &line[window[0]..window[ECHO_CHARS]];
-        said.iter().flatten().any(|text| text.contains(piece))
-    })
+    // The secret key is in no request, and so in no answer.
+    Hush { prompt, api_key: None }.shown(message.trim().lines().next().unwrap_or_default())
 }
 
 /// What an error and those below it say, the outermost first.
@@ -46,35 +31,11 @@ pub(crate) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item 
 mod tests {
     use super::*;
 
-    fn prompt(user: &str) -> Prompt {
-        Prompt {
-            system: Some("You judge articles.".to_owned()),
-            user: user.to_owned(),
-            max_tokens: 1,
-            form: None,
-        }
-    }
-
     #[test]
-    fn only_the_first_line_is_shown_and_not_all_of_it() {
+    fn only_the_first_line_is_shown() {
+        let prompt = Prompt { system: None, user: "x".to_owned(), max_tokens: 1, form: None };
         let signed = "The request signature we calculated does not match.\n\nx-amz-security-token:SECRET";
-        assert_eq!(of_provider(signed, &prompt("x")), "The request signature we calculated does not match.");
-        assert_eq!(of_provider(&"é".repeat(1_000), &prompt("x")).chars().count(), WORDS_CHARS_MAX);
-    }
-
-    #[test]
-    fn words_that_repeat_the_prompt_are_not_shown() {
-        let prompt = prompt("Is the merger of Alpha and Beta good news for me?");
-        let kept = "The provided model identifier is invalid.";
-        assert_eq!(of_provider(kept, &prompt), kept);
-        for echo in [
-            "malformed input: 'merger of Alpha and Beta'",
-            "blocked: You judge articles.",
-            "«of Alpha and Beta»",
-        ] {
-            let shown = of_provider(echo, &prompt);
-            assert!(!shown.contains("Alpha") && !shown.contains("judge"), "{shown}");
-        }
+        assert_eq!(of_provider(signed, &prompt), "The request signature we calculated does not match.");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use fake_llm::Script;
-use ichido::llm::Model as _;
-use ichido_bedrock::{BedrockSettings, Credentials, ENDPOINTS_MAX, EndpointSettings, Keys};
+use ichido::llm::{ENDPOINTS_MAX, Model as _};
+use ichido_bedrock::{BedrockSettings, Credentials, EndpointSettings, Keys};
 
 use crate::fixture::{MODEL, SECRET_KEY, TOKEN, ask, assert_requests, settings};
 

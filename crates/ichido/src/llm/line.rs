@@ -8,6 +8,7 @@ mod heard;
 mod hush;
 mod settings;
 
+pub use hush::Hush;
 pub use settings::{ENDPOINTS_MAX, ServiceSettings};
 
 use std::fmt;
@@ -25,7 +26,6 @@ use super::{Prompt, Reply, Trial};
 use crate::destination::http::exchange::{Answered, Bounds};
 use crate::destination::http::peer::{Fault, Peer};
 use crate::destination::http::{AGENT, clock};
-use hush::Hush;
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;

@@ -10,14 +10,16 @@ const PIECE_BYTES_OF_KEY: usize = 6;
 const SHOWN_BYTES_MAX: usize = 300;
 
 /// What must not be shown of a call: the words of its prompt, and the key it was made with (SPEC B8).
-pub(super) struct Hush<'a> {
-    pub(super) prompt: &'a Prompt,
-    pub(super) api_key: Option<&'a str>,
+pub struct Hush<'a> {
+    /// What was asked.
+    pub prompt: &'a Prompt,
+    /// The key.
+    pub api_key: Option<&'a str>,
 }
 
 impl Hush<'_> {
     /// A provider's words, cut; or, where they repeat what must not be shown, that they do.
-    pub(super) fn shown(&self, words: &str) -> String {
+    pub fn shown(&self, words: &str) -> String {
         let cut = &words[..words.floor_char_boundary(SHOWN_BYTES_MAX)];
         // A line break would make one entry of a log look like two.
         let line: String = cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
