@@ -1,6 +1,8 @@
 //! A call that is answered.
 
-use fake_llm::script::{Action, Limit, Rate, Script, Shape};
+use fake_llm::action::{Action, Shape};
+use fake_llm::pace::{Limit, Rate};
+use fake_llm::script::Script;
 use fake_llm::start;
 use ichido::llm::{Ended, FormBy, LimitBy, Model as _, OpenAiSettings, Unusable};
 use serde_json::Value;

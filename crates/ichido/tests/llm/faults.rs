@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use fake_llm::script::{Action, Fault, Latency, Limit, Rate, RetryAfter, Rule, Script};
+use fake_llm::action::{Action, Fault};
+use fake_llm::pace::{Latency, Limit, Rate, RetryAfter};
+use fake_llm::script::{Rule, Script};
 use fake_llm::start;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake_llm::script::{Action, Rule, Script};
+use fake_llm::action::Action;
+use fake_llm::script::{Rule, Script};
 use fake_llm::{Fake, start};
 use ichido::llm::{
     AnthropicSettings, Form, Model, OpenAiSettings, Prompt, Reply, ServiceSettings, Trial, Trouble,
