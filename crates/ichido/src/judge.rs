@@ -48,7 +48,7 @@
 
 mod attempt;
 mod batch;
-mod counts;
+pub(crate) mod counts;
 mod memory;
 mod next;
 mod outcome;

@@ -102,7 +102,7 @@ impl Count {
     }
 }
 
-pub(super) struct Counting {
+pub(crate) struct Counting {
     missing: Count,
     known: Count,
     answered: Count,
@@ -134,7 +134,7 @@ pub fn describe_metrics() {
 }
 
 impl Counting {
-    pub(super) fn of(model: &str) -> Self {
+    pub(crate) fn of(model: &str) -> Self {
         let of = |name: &'static str| Count::told(counter!(name, "model" => model.to_owned()));
         Self {
             missing: Count::here(),
@@ -159,7 +159,7 @@ impl Counting {
         self.known.add(known as u64);
     }
 
-    pub(super) fn call(&self, is_first: bool) {
+    pub(crate) fn call(&self, is_first: bool) {
         self.calls.add(1);
         self.retries.add(u64::from(!is_first));
     }
@@ -181,15 +181,15 @@ impl Counting {
         self.mended.add(u64::from(was_mended));
     }
 
-    pub(super) fn unusable(&self) {
+    pub(crate) fn unusable(&self) {
         self.unusable.add(1);
     }
 
-    pub(super) fn throttled(&self) {
+    pub(crate) fn throttled(&self) {
         self.throttled.add(1);
     }
 
-    pub(super) fn lost(&self, count: u32) {
+    pub(crate) fn lost(&self, count: u32) {
         self.lost.add(u64::from(count));
     }
 

@@ -1,0 +1,187 @@
+//! A text with places that a message fills.
+
+use std::fmt::Write as _;
+
+use ichido_core::json::{Document, Kind, Pointer, Value};
+
+use super::settings::{PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
+
+/// A text with places `{/pointer}`. All other braces are themselves.
+#[derive(Clone)]
+pub(super) struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone)]
+enum Part {
+    Text(String),
+    /// A pointer, and how it was written.
+    Place(Pointer, String),
+}
+
+/// Why a text is no template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TemplateError {
+    #[error("has {found} bytes; at most {TEMPLATE_BYTES_MAX} are allowed")]
+    TooLong { found: usize },
+    #[error("is empty")]
+    Empty,
+    #[error("has a place that begins with {{{0} and does not end; write the }} after it")]
+    Open(String),
+    #[error("its place {{{0}}} is no pointer into JSON: {1}")]
+    Pointer(String, String),
+    #[error("has more than {PLACES_MAX} places")]
+    TooMany,
+}
+
+/// Why a message does not fill a template. Nothing of the message is shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FillError {
+    #[error("the message has nothing at {0}, which the prompt needs")]
+    Lacks(String),
+    #[error("the prompt would have more than {PROMPT_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+impl Template {
+    pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
+        match text.len() {
+            0 => return Err(TemplateError::Empty),
+            found if TEMPLATE_BYTES_MAX < found => return Err(TemplateError::TooLong { found }),
+            _ => (),
+        }
+        let (mut parts, mut rest, mut places) = (Vec::new(), text, 0);
+        while let Some((before, after)) = rest.split_once("{/") {
+            let begun = || {
+                format!(
+                    "/{}",
+                    after.chars().take_while(|letter| !letter.is_whitespace()).take(20).collect::<String>()
+                )
+            };
+            let (inside, next) = after.split_once('}').ok_or_else(|| TemplateError::Open(begun()))?;
+            let written = format!("/{inside}");
+            let pointer = Pointer::parse(&written)
+                .map_err(|error| TemplateError::Pointer(written.clone(), error.to_string()))?;
+            parts.push(Part::Text(before.to_owned()));
+            parts.push(Part::Place(pointer, written));
+            places += 1;
+            if PLACES_MAX < places {
+                return Err(TemplateError::TooMany);
+            }
+            rest = next;
+        }
+        parts.push(Part::Text(rest.to_owned()));
+        Ok(Self { parts })
+    }
+
+    pub(super) fn has_places(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Place(..)))
+    }
+
+    pub(super) fn fill(&self, document: &Document<'_>) -> Result<String, FillError> {
+        let mut filled = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Place(pointer, written) => {
+                    // Nothing is there either where there is null.
+                    let value = document.at(pointer).filter(|value| value.kind() != Kind::Null);
+                    let value = value.ok_or_else(|| FillError::Lacks(written.clone()))?;
+                    match value.as_str() {
+                        Some(text) => filled.push_str(&text),
+                        None => write(value, &mut filled),
+                    }
+                }
+            }
+            if PROMPT_BYTES_MAX < filled.len() {
+                return Err(FillError::TooLong);
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// A value as JSON, numbers as they are written. A document is no deeper than its bound, so that this ends.
+fn write(value: Value<'_, '_>, into: &mut String) {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    match value.kind() {
+        Kind::Null => into.push_str("null"),
+        Kind::Bool => into.push_str(if value.as_bool() == Some(true) { "true" } else { "false" }),
+        Kind::Number => into.push_str(value.as_number_text().unwrap_or_default()),
+        Kind::String => into.push_str(&quoted(&value.as_str().unwrap_or_default())),
+        Kind::Array => {
+            into.push('[');
+            for (index, element) in value.elements().enumerate() {
+                into.push_str(if index == 0 { "" } else { "," });
+                write(element, into);
+            }
+            into.push(']');
+        }
+        Kind::Object => {
+            into.push('{');
+            for (index, (name, member)) in value.members().enumerate() {
+                let comma = if index == 0 { "" } else { "," };
+                // Writing to a text does not fail.
+                _ = write!(into, "{comma}{}:", quoted(&name));
+                write(member, into);
+            }
+            into.push('}');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(template: &str, message: &str) -> Result<String, FillError> {
+        let document = Document::parse(message.as_bytes(), message.len()).expect("JSON");
+        Template::parse(template).expect("a template").fill(&document)
+    }
+
+    #[test]
+    fn places_are_filled_with_what_the_message_has_there() {
+        let message =
+            r#"{"title":"A \"B\"","n":1.10,"tags":["x",{"y":[true,null]}],"a/b":{"c~":"d"},"no":false}"#;
+        for (template, expected) in [
+            ("On {/title}!", "On A \"B\"!"),
+            ("{/n} {/no}", "1.10 false"),
+            ("{/tags}", r#"["x",{"y":[true,null]}]"#),
+            ("{/tags/1/y/0}{/a~1b/c~0}", "trued"),
+            (r#"Say {"label": "{/title}"} {} {x}"#, r#"Say {"label": "A "B""} {} {x}"#),
+        ] {
+            assert_eq!(fill(template, message).as_deref(), Ok(expected), "{template}");
+        }
+    }
+
+    #[test]
+    fn what_a_message_lacks_is_named() {
+        for message in ["{}", r#"{"title":null}"#, "[]", "3"] {
+            let error = fill("On {/title}", message).expect_err("nothing is there");
+            assert_eq!(error.to_string(), "the message has nothing at /title, which the prompt needs");
+        }
+    }
+
+    #[test]
+    fn what_is_no_template_is_refused_where_it_is_written() {
+        for (text, error) in [
+            ("", "is empty"),
+            ("On {/title", "has a place that begins with {/title and does not end; write the } after it"),
+            ("On {/a~2}", "its place {/a~2} is no pointer into JSON"),
+        ] {
+            let found = Template::parse(text).err().expect("no template").to_string();
+            assert!(found.starts_with(error), "{found}");
+        }
+        assert_eq!(Template::parse(&"{/a}".repeat(PLACES_MAX + 1)).err(), Some(TemplateError::TooMany));
+        assert!(Template::parse(&"{/a}".repeat(PLACES_MAX)).is_ok());
+        let long = "x".repeat(TEMPLATE_BYTES_MAX + 1);
+        assert!(matches!(Template::parse(&long), Err(TemplateError::TooLong { .. })));
+        assert!(!Template::parse("none {} here").expect("a template").has_places());
+    }
+
+    #[test]
+    fn a_prompt_has_a_bound() {
+        let message = format!("{{\"a\":\"{}\"}}", "x".repeat(PROMPT_BYTES_MAX / 4));
+        assert_eq!(fill("{/a}{/a}{/a}{/a}{/a}", &message), Err(FillError::TooLong));
+    }
+}
