@@ -19,9 +19,12 @@ fn the_newest_binaries_are_chosen_and_the_old_refused() {
 #[test]
 fn missing_binaries_are_told_with_what_to_install() {
     let said = ClusterError::NotFound.to_string();
-    for needed in
-        ["initdb, pg_basebackup, pg_ctl, postgres", "apt-get install postgresql", "cargo xtask test", SERVER_VARIABLE]
-    {
+    for needed in [
+        "initdb, pg_basebackup, pg_ctl, postgres",
+        "apt-get install postgresql",
+        "cargo xtask test",
+        SERVER_VARIABLE,
+    ] {
         assert!(said.contains(needed), "{said}");
     }
 }
