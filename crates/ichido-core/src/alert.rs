@@ -35,4 +35,4 @@ pub mod words;
 pub use about::About;
 pub use incident::{CLEAR_FOR, CLEAR_SHARE, Reading, Standing, Step, judge};
 pub use rule::{Rule, Terms, Unit, WINDOW_MAX, WINDOW_MIN};
-pub use rules::{Rules, TermsChange};
+pub use rules::{RuleChange, Rules, TermsChange};

@@ -6,7 +6,7 @@ mod tests;
 use std::time::Duration;
 
 use ichido::worker::{Alerts, BuildError, Form, QUEUE_PREFIX, Receiver, problems};
-use ichido_core::alert::{Rule, TermsChange, Unit, WINDOW_MAX, WINDOW_MIN};
+use ichido_core::alert::{Rule, RuleChange, TermsChange, Unit, WINDOW_MAX, WINDOW_MIN};
 use ichido_store::message::QueueName;
 
 use super::Described;
@@ -29,6 +29,12 @@ pub(super) fn read(section: Option<Section<'_>>, faults: &mut Faults) -> Placed 
     let Some(mut section) = section else { return placed };
     for (rule, change) in changes(&mut section, faults) {
         placed.alerts.rules.change(rule, change);
+    }
+    // These have no terms: they are watched for or not.
+    for rule in Rule::ALL.into_iter().filter(|rule| !rule.is_of_queues()) {
+        if section.flag(rule.as_str(), faults) == Some(false) {
+            placed.alerts.rules.change(rule, RuleChange::Off);
+        }
     }
     for (queue, mut section) in section.sections("queues", faults) {
         if QueueName::parse(queue).is_none() {
@@ -53,12 +59,28 @@ pub(super) fn read(section: Option<Section<'_>>, faults: &mut Faults) -> Placed 
     placed
 }
 
-/// What a table says of the terms of each alert that is about queues.
-fn changes(section: &mut Section<'_>, faults: &mut Faults) -> Vec<(Rule, TermsChange)> {
+/// What a table says of each alert that is about queues.
+fn changes(section: &mut Section<'_>, faults: &mut Faults) -> Vec<(Rule, RuleChange)> {
     let mut changes = Vec::new();
     for rule in Rule::ALL.into_iter().filter(|rule| rule.is_of_queues()) {
-        if let Some(terms) = section.section(rule.as_str(), faults) {
-            changes.push((rule, change(rule, terms, faults)));
+        let name = rule.as_str();
+        let Some(member) = section.get(name) else { continue };
+        if member.is_table() {
+            let terms = section.section(name, faults).map(|terms| change(rule, terms, faults));
+            changes.extend(terms.map(|terms| (rule, RuleChange::On(terms))));
+            continue;
+        }
+        match member.as_bool() {
+            Some(false) => changes.push((rule, RuleChange::Off)),
+            // For a queue of its own where it is off for all.
+            Some(true) => changes.push((rule, RuleChange::On(TermsChange::default()))),
+            None => {
+                let what = format!(
+                    "is {}; write a table of terms, such as {{ above = 20 }}, or false to switch it off",
+                    member.kind()
+                );
+                faults.add(section.place(name), what);
+            }
         }
     }
     changes

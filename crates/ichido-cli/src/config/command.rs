@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use ichido::worker::{Queue, Receiver};
+use ichido_core::alert::{Rule, Rules, Terms};
 use ichido_core::retry::Guarantee;
 use serde_json::{Value, json};
 
@@ -163,8 +164,43 @@ fn kept(config: &Config) -> Option<String> {
     })
 }
 
+/// The terms of every alert, and what single queues have of their own, for programs; in the units of the API.
+fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
+    let alert = |rule: Rule, terms: Option<Terms>| match terms {
+        None => json!({ "rule": rule.as_str(), "on": false }),
+        Some(Terms { window, least, above }) => json!({
+            "rule": rule.as_str(),
+            "on": true,
+            "window_seconds": window.map(|window| window.as_secs()),
+            "least": least,
+            "above": above,
+            "unit": rule.unit().as_str(),
+        }),
+    };
+    let common = Rule::ALL.into_iter().map(|rule| alert(rule, rules.common(rule))).collect();
+    let own = rules.of_queues().into_iter().flat_map(|(queue, own)| {
+        own.into_iter().map(move |(rule, terms)| {
+            let mut told = alert(rule, terms);
+            told["queue"] = json!(queue);
+            told
+        })
+    });
+    (common, own.collect())
+}
+
+/// The alerts that are switched off, a line each.
+fn switched_off(rules: &Rules) -> String {
+    let common = Rule::ALL.into_iter().filter(|rule| rules.common(*rule).is_none());
+    let common = common.map(|rule| format!("alerts: {} is not watched for\n", rule.as_str()));
+    let own = rules.of_queues().into_iter().flat_map(|(queue, own)| {
+        let off = own.into_iter().filter(|(_, terms)| terms.is_none());
+        off.map(move |(rule, _)| format!("alerts: {} of {queue} is not watched for\n", rule.as_str()))
+    });
+    common.chain(own).collect()
+}
+
 /// What a configuration comes to, for programs.
-fn as_json(config: &Config) -> Value {
+pub(super) fn as_json(config: &Config) -> Value {
     let worker = &config.worker;
     let queue = |queue: &Queue| {
         json!({
@@ -203,6 +239,7 @@ fn as_json(config: &Config) -> Value {
             "form": receiver.form.as_str(),
         })
     };
+    let (common, of_queues) = alerts(&config.alerts.rules);
     json!({
         "store": kept(config),
         "worker": {
@@ -212,6 +249,8 @@ fn as_json(config: &Config) -> Value {
             "keep_finished": duration::shown(worker.keep_finished),
             "seals_under_a_key": worker.audit_key.is_some(),
         },
+        "alerts": common,
+        "alerts_of_queues": of_queues,
         "alerts_to": config.alerts.receivers.iter().map(receiver).collect::<Vec<_>>(),
         "queues": config.queues.iter().map(queue).collect::<Vec<_>>(),
         "destinations": config.destinations.iter().map(destination).collect::<Vec<_>>(),
@@ -219,7 +258,7 @@ fn as_json(config: &Config) -> Value {
 }
 
 /// What a configuration comes to, without a secret.
-fn told(config: &Config) -> String {
+pub(super) fn told(config: &Config) -> String {
     let mut out = String::new();
     let store = kept(config).unwrap_or_else(|| "none; give one by --store or ICHIDO_STORE".to_owned());
     let worker = &config.worker;
@@ -237,7 +276,9 @@ fn told(config: &Config) -> String {
         let Receiver { name, destination, form } = receiver;
         _ = writeln!(out, "alerts: told to {name} by {destination}, in the form {}", form.as_str());
     }
-    if !config.alerts.receivers.is_empty() {
+    let off = switched_off(&config.alerts.rules);
+    out += &off;
+    if !config.alerts.receivers.is_empty() || !off.is_empty() {
         out.push('\n');
     }
     let queues = config.queues.iter().map(|queue| {

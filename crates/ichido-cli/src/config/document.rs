@@ -342,6 +342,10 @@ impl<'a> Member<'a> {
         self.value.get_ref().as_str()
     }
 
+    pub(super) fn as_bool(self) -> Option<bool> {
+        self.value.get_ref().as_bool()
+    }
+
     pub(super) fn is_table(self) -> bool {
         self.value.get_ref().is_table()
     }

@@ -29,7 +29,7 @@ pub(super) fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> R
     traced_with(text, variables).map(|traced| traced.config)
 }
 
-fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, Faults> {
+pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, Faults> {
     let outside = Outside {
         variable: &|name| variables.get(name).cloned(),
         file: &|path: &Path| match path.to_str() {
@@ -53,7 +53,7 @@ fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced,
     traced("ichido.toml", text, &outside)
 }
 
-fn shown(traced: &Traced, over: &[show::Over], with_origin: bool) -> String {
+pub(super) fn shown(traced: &Traced, over: &[show::Over], with_origin: bool) -> String {
     show::text(&show::shown(&traced.asked, &traced.environment, over), with_origin)
 }
 

@@ -8,7 +8,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
-use ichido_core::alert::{Unit, words};
+use ichido_core::alert::words;
 use ichido_core::time::Timestamp;
 use ichido_store::alert::Alert as Kept;
 use ichido_store::error::StoreError;
@@ -70,12 +70,6 @@ pub(super) struct Alert {
 
 impl Alert {
     pub(super) fn new(kept: &Kept) -> Self {
-        let unit = match kept.rule.unit() {
-            Unit::Count => "count",
-            Unit::Share => "share",
-            Unit::Seconds => "seconds",
-            Unit::Times => "times",
-        };
         Self {
             id: kept.id,
             rule: kept.rule.as_str(),
@@ -87,7 +81,7 @@ impl Alert {
             value: kept.reading.value,
             samples: kept.reading.samples,
             above: kept.terms.above,
-            unit,
+            unit: kept.rule.unit().as_str(),
             window_seconds: kept.terms.window.as_ref().map(Duration::as_secs),
             text: words::opened(kept.rule, &kept.about, kept.terms, kept.reading),
         }

@@ -58,6 +58,18 @@ pub enum Unit {
     Times,
 }
 
+impl Unit {
+    /// Its name, in the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Share => "share",
+            Self::Seconds => "seconds",
+            Self::Times => "times",
+        }
+    }
+}
+
 impl Rule {
     /// All of them.
     pub const ALL: [Self; 11] = [

@@ -5,6 +5,15 @@ use std::time::Duration;
 
 use super::{About, Rule, Terms};
 
+/// What somebody says of an alert.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RuleChange {
+    /// It is not watched for.
+    Off,
+    /// It is watched for, on terms that are changed so.
+    On(TermsChange),
+}
+
 /// What somebody says of an alert's terms; what is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TermsChange {
@@ -30,36 +39,63 @@ impl TermsChange {
 /// The terms of all alerts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
-    common: BTreeMap<Rule, TermsChange>,
-    queues: BTreeMap<(Rule, String), TermsChange>,
+    common: BTreeMap<Rule, RuleChange>,
+    queues: BTreeMap<(Rule, String), RuleChange>,
 }
 
 impl Rules {
-    /// Changes a rule's terms for everything.
-    pub fn change(&mut self, rule: Rule, change: TermsChange) {
+    /// Changes a rule for everything.
+    pub fn change(&mut self, rule: Rule, change: RuleChange) {
         self.common.insert(rule, change);
     }
 
-    /// Changes a rule's terms for one queue; what it leaves open is as for everything.
-    pub fn change_for(&mut self, rule: Rule, queue: &str, change: TermsChange) {
+    /// Changes a rule for one queue. What it leaves open is as for everything; where the rule is off for everything, as it is built in.
+    pub fn change_for(&mut self, rule: Rule, queue: &str, change: RuleChange) {
         self.queues.insert((rule, queue.to_owned()), change);
     }
 
-    /// The terms that hold.
-    pub fn terms(&self, rule: Rule, about: &About) -> Terms {
-        let common = self.common.get(&rule).copied().unwrap_or_default().on(rule.terms());
+    /// The terms that hold; `None` where the rule is off.
+    pub fn terms(&self, rule: Rule, about: &About) -> Option<Terms> {
         let own = about.queue().and_then(|queue| self.queues.get(&(rule, queue.to_owned())));
-        own.copied().unwrap_or_default().on(common)
+        self.with(rule, own.copied())
+    }
+
+    /// The terms that hold where a queue says nothing of its own; `None` where the rule is off there.
+    pub fn common(&self, rule: Rule) -> Option<Terms> {
+        match self.common.get(&rule) {
+            Some(RuleChange::Off) => None,
+            Some(RuleChange::On(change)) => Some(change.on(rule.terms())),
+            None => Some(rule.terms()),
+        }
+    }
+
+    /// The queues of which something is said, by name: each rule of which something is, with its terms or that it is off.
+    pub fn of_queues(&self) -> BTreeMap<&str, Vec<(Rule, Option<Terms>)>> {
+        let mut all: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for ((rule, queue), change) in &self.queues {
+            all.entry(queue).or_default().push((*rule, self.with(*rule, Some(*change))));
+        }
+        all
     }
 
     /// All windows that a rule looks back, each once: how often counts must be read.
     pub fn windows(&self, rule: Rule) -> Vec<Duration> {
-        let common = self.common.get(&rule).copied().unwrap_or_default().on(rule.terms());
         let own = self.queues.iter().filter(|((of, _), _)| *of == rule);
+        let own = own.filter_map(|(_, change)| self.with(rule, Some(*change)));
         let mut windows: Vec<Duration> =
-            own.filter_map(|(_, change)| change.on(common).window).chain(common.window).collect();
+            own.chain(self.common(rule)).filter_map(|terms| terms.window).collect();
         windows.sort_unstable();
         windows.dedup();
         windows
+    }
+
+    /// The terms that hold with what a queue says.
+    fn with(&self, rule: Rule, own: Option<RuleChange>) -> Option<Terms> {
+        let common = self.common(rule);
+        match own {
+            None => common,
+            Some(RuleChange::Off) => None,
+            Some(RuleChange::On(change)) => Some(change.on(common.unwrap_or(rule.terms()))),
+        }
     }
 }

@@ -64,17 +64,38 @@ fn an_incident_ends_only_after_it_stayed_clear_for_a_while() {
 fn a_queue_has_its_own_terms_and_the_common_ones_where_it_says_nothing() {
     let mut rules = Rules::default();
     let (orders, mail) = (About::Queue("orders".to_owned()), About::Queue("mail".to_owned()));
-    assert_eq!(rules.terms(Rule::DeadLetters, &orders), Rule::DeadLetters.terms());
+    assert_eq!(rules.terms(Rule::DeadLetters, &orders), Some(Rule::DeadLetters.terms()));
     let hours = Duration::from_hours(2);
-    rules.change(Rule::DeadLetters, TermsChange { above: Some(20.0), ..TermsChange::default() });
-    let own = TermsChange { window: Some(hours), least: Some(3), above: None };
+    let change = RuleChange::On(TermsChange { above: Some(20.0), ..TermsChange::default() });
+    rules.change(Rule::DeadLetters, change);
+    let own = RuleChange::On(TermsChange { window: Some(hours), least: Some(3), above: None });
     rules.change_for(Rule::DeadLetters, "orders", own);
     let expected = Terms { window: Some(hours), least: 3, above: 20.0 };
-    assert_eq!(rules.terms(Rule::DeadLetters, &orders), expected);
+    assert_eq!(rules.terms(Rule::DeadLetters, &orders), Some(expected));
     let expected = Terms { above: 20.0, ..Rule::DeadLetters.terms() };
-    assert_eq!(rules.terms(Rule::DeadLetters, &mail), expected);
+    assert_eq!(rules.terms(Rule::DeadLetters, &mail), Some(expected));
     assert_eq!(rules.windows(Rule::DeadLetters), [Duration::from_hours(1), hours]);
     assert_eq!(rules.windows(Rule::Parked), []);
+}
+
+#[test]
+fn a_rule_is_off_for_all_or_for_one_queue_and_one_queue_may_have_it_all_the_same() {
+    let queue = |name: &str| About::Queue(name.to_owned());
+    let (rule, least) =
+        (Rule::DeadLetters, RuleChange::On(TermsChange { least: Some(3), ..TermsChange::default() }));
+    let mut rules = Rules::default();
+    rules.change_for(rule, "mail", RuleChange::Off);
+    assert_eq!(rules.terms(rule, &queue("mail")), None);
+    assert_eq!(rules.terms(rule, &queue("orders")), Some(rule.terms()));
+    rules.change(rule, RuleChange::Off);
+    rules.change_for(rule, "orders", least);
+    assert_eq!((rules.common(rule), rules.terms(rule, &queue("other"))), (None, None));
+    assert_eq!(rules.terms(rule, &queue("orders")), Some(Terms { least: 3, ..rule.terms() }));
+    assert_eq!(rules.windows(rule), [Duration::from_hours(1)], "one queue still looks back");
+    rules.change_for(rule, "orders", RuleChange::Off);
+    assert_eq!(rules.windows(rule), [], "nobody looks");
+    rules.change(Rule::CircuitOpen, RuleChange::Off);
+    assert_eq!(rules.terms(Rule::CircuitOpen, &About::Destination("broker".to_owned())), None);
 }
 
 #[test]
@@ -138,6 +159,11 @@ fn every_alert_says_what_was_measured() {
         assert!(text.starts_with("queue orders: "), "{text}");
         let over = words::resolved(rule, &about, Duration::from_secs(3_725));
         assert!(over.starts_with("queue orders: resolved after 1h 2m 5s: "), "{over}");
+        let off = words::switched_off(rule, &about, Duration::from_secs(3_725));
+        assert!(
+            off.starts_with("queue orders: closed after 1h 2m 5s: ") && off.contains(rule.as_str()),
+            "{off}"
+        );
     }
     let text = words::opened(Rule::FailedRetries, &about, Rule::FailedRetries.terms(), reading(0.0625, 160));
     assert_eq!(text, "queue orders: 6.2 % of 160 retries within 15m failed, more than 5 %");

@@ -70,6 +70,15 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
     format!("{about}: resolved after {}: {what}", shown(lasted))
 }
 
+/// That it is closed, because nobody watches for it any more: whether it is over is not known.
+pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
+    format!(
+        "{about}: closed after {}: {} is switched off here, and not watched for any more",
+        shown(lasted),
+        rule.as_str()
+    )
+}
+
 /// A value in its unit.
 fn amount(rule: Rule, value: f64) -> String {
     match rule.unit() {

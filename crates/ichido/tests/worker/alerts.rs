@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ichido::destination::{Done, Failed, Handler};
 use ichido::worker::{Alerts, Form, Receiver, Running, Target, Worker};
-use ichido_core::alert::{About, Rule, Rules, TermsChange};
+use ichido_core::alert::{About, Rule, RuleChange, Rules, TermsChange};
 use ichido_core::audit::AuditKey;
 use ichido_core::lifecycle::{Event, Failure, Found, Stage};
 use ichido_core::pace::CircuitSettings;
@@ -443,7 +443,7 @@ both_databases! {
     async fn a_queue_has_terms_of_its_own(fixture: Fixture) {
         let (far, ops) = (Far::default(), Far::default());
         let mut alerts = told_by("ops");
-        let change = TermsChange { above: Some(1.0), ..TermsChange::default() };
+        let change = RuleChange::On(TermsChange { above: Some(1.0), ..TermsChange::default() });
         alerts.rules.change_for(Rule::DeadLetters, QUEUE, change);
         let draft = fixture.draft_as(dies(&far), |_| ()).handler("mail", dies(&far));
         let _worker = draft.destination(Target::new("ops", ops.done())).alerts(alerts).start().unwrap();
@@ -455,5 +455,30 @@ both_databases! {
         fixture.until_firing(Rule::DeadLetters, &orders()).await;
         fixture.watched("probe-1").await;
         assert!(fixture.incidents(Rule::DeadLetters, &About::Queue("mail".to_owned())).await.is_empty());
+    }
+
+    /// What was open when a rule was switched off is closed and told, and says why: nobody knows whether it is over.
+    #[test]
+    async fn a_rule_that_is_switched_off_opens_nothing_and_closes_what_is_open(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let before = watching(&fixture, dies(&far), &ops).start().unwrap();
+        fixture.die("k", 1).await;
+        let open = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        before.stop();
+        before.ended().await;
+
+        let mut alerts = told_by("ops");
+        alerts.rules.change_for(Rule::DeadLetter, QUEUE, RuleChange::Off);
+        alerts.rules.change(Rule::DeadSurge, RuleChange::Off);
+        let _worker = watching(&fixture, dies(&far), &ops).alerts(alerts).start().unwrap();
+        fixture.until_over(open.id).await;
+        let told = fixture.until_told(&ops, "alert.resolved", open.id).await;
+        let text = told[0]["data"]["text"].as_str().unwrap();
+        assert!(text.ends_with("dead_letter is switched off here, and not watched for any more"), "{text}");
+        fixture.die("more", 11).await;
+        fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        fixture.watched("probe-1").await;
+        assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1, "the one of before");
+        assert!(fixture.incidents(Rule::DeadSurge, &orders()).await.is_empty(), "off for every queue");
     }
 }

@@ -123,7 +123,7 @@ impl Round<'_> {
 
     /// Keeps a reading of a window, if it is the one that the subject's terms ask for.
     fn add(&self, readings: &mut Readings, rule: Rule, about: About, window: Duration, reading: Reading) {
-        if self.rules.terms(rule, &about).window == Some(window) {
+        if self.rules.terms(rule, &about).is_some_and(|terms| terms.window == Some(window)) {
             readings.insert((rule, about), reading);
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Incident<'a> {
     pub(super) terms: Terms,
     /// When it was over.
     pub(super) resolved_at: Option<Timestamp>,
+    /// It is over because nobody watches for it any more.
+    pub(super) is_switched_off: bool,
 }
 
 impl Incident<'_> {
@@ -32,6 +34,9 @@ impl Incident<'_> {
     pub(super) fn text(&self) -> String {
         match self.resolved_at {
             None => words::opened(self.rule, self.about, self.terms, self.reading),
+            Some(at) if self.is_switched_off => {
+                words::switched_off(self.rule, self.about, at.since(self.opened_at))
+            }
             Some(at) => words::resolved(self.rule, self.about, at.since(self.opened_at)),
         }
     }
@@ -96,6 +101,7 @@ mod tests {
             reading: Reading { value: 0.6, samples: 500 },
             terms: Rule::Duplicates.terms(),
             resolved_at,
+            is_switched_off: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::alert::{About, Reading, Rule, Standing, Step, judge};
+use ichido_core::alert::{About, Reading, Rule, Standing, Step, Terms, judge};
 use ichido_core::time::Timestamp;
 use ichido_store::alert::{Alert, NewAlert};
 use ichido_store::error::StoreError;
@@ -59,13 +59,21 @@ impl Watch {
         let (now, firing) = (store.now().await?, store.alert_firing().await?);
         let round = Round { store, rules: &self.alerts.rules, now };
         let mut readings = round.measure(|destination| self.tells_alone(destination)).await?;
-        fill_in(&mut readings, &firing);
+        self.fill_in(&mut readings, &firing);
         for ((rule, about), reading) in readings {
             let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
             let seen = Seen { node: &self.node, alerts: &self.alerts, now };
             seen.judge(rule, &about, reading, open).await?;
         }
         store.alert_firing().await
+    }
+
+    /// Of what has an open incident and was not seen this time, nothing happened. The trail is looked at elsewhere, unless nobody does.
+    fn fill_in(&self, readings: &mut Readings, firing: &[Alert]) {
+        let looks_at_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
+        for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !looks_at_trail) {
+            readings.entry((alert.rule, alert.about.clone())).or_insert(Reading::NOTHING);
+        }
     }
 
     /// Whether a destination is called for nothing but alerts: they raise none about themselves.
@@ -75,13 +83,6 @@ impl Watch {
             served.settings.destination == destination && !super::tells_of_alerts(served.name.as_str())
         });
         tells && !serves
-    }
-}
-
-/// Of what has an open incident and was not seen this time, nothing happened. The trail is looked at elsewhere.
-fn fill_in(readings: &mut Readings, firing: &[Alert]) {
-    for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken) {
-        readings.entry((alert.rule, alert.about.clone())).or_insert(Reading::NOTHING);
     }
 }
 
@@ -101,21 +102,48 @@ impl Seen<'_> {
         reading: Reading,
         open: Option<&Alert>,
     ) -> Result<(), StoreError> {
-        let terms = self.alerts.rules.terms(rule, about);
+        let Some(terms) = self.alerts.rules.terms(rule, about) else { return self.close(open).await };
         let standing =
             open.map_or(Standing::Quiet, |alert| Standing::Firing { clear_since: alert.clear_since });
         match (judge(terms, standing, reading, self.now), open) {
-            (Step::Open, _) => self.open(rule, about, reading).await,
+            (Step::Open, _) => self.open(rule, about, terms, reading).await,
             (Step::Clear, Some(open)) => self.node.store.alert_clear(open.id, Some(self.now)).await,
             (Step::Relapse, Some(open)) => self.node.store.alert_clear(open.id, None).await,
-            (Step::Resolve, Some(open)) => self.resolve(open).await,
+            (Step::Resolve, Some(open)) => self.resolve(open, false).await,
             (Step::Stay, _) | (Step::Clear | Step::Relapse | Step::Resolve, None) => Ok(()),
         }
     }
 
-    async fn open(&self, rule: Rule, about: &About, reading: Reading) -> Result<(), StoreError> {
-        let (id, at, terms) = (Uuid::now_v7(), self.now, self.alerts.rules.terms(rule, about));
-        let incident = Incident { id, rule, about, opened_at: at, reading, terms, resolved_at: None };
+    /// An incident of a rule that was switched off is closed, or it would stand for ever; the first time it is seen it is marked as clear,
+    /// since only what is can be resolved.
+    async fn close(&self, open: Option<&Alert>) -> Result<(), StoreError> {
+        match open {
+            None => Ok(()),
+            Some(open) if open.clear_since.is_none() => {
+                self.node.store.alert_clear(open.id, Some(self.now)).await
+            }
+            Some(open) => self.resolve(open, true).await,
+        }
+    }
+
+    async fn open(
+        &self,
+        rule: Rule,
+        about: &About,
+        terms: Terms,
+        reading: Reading,
+    ) -> Result<(), StoreError> {
+        let (id, at) = (Uuid::now_v7(), self.now);
+        let incident = Incident {
+            id,
+            rule,
+            about,
+            opened_at: at,
+            reading,
+            terms,
+            resolved_at: None,
+            is_switched_off: false,
+        };
         let messages = incident.messages(self.alerts);
         let new = NewAlert { id, rule, about: about.clone(), at, reading, terms };
         if self.node.store.alert_open(&new, messages).await? {
@@ -124,7 +152,7 @@ impl Seen<'_> {
         Ok(())
     }
 
-    async fn resolve(&self, open: &Alert) -> Result<(), StoreError> {
+    async fn resolve(&self, open: &Alert, is_switched_off: bool) -> Result<(), StoreError> {
         // The step is taken only where it is clear.
         let Some(clear_since) = open.clear_since else { return Ok(()) };
         let incident = Incident {
@@ -135,6 +163,7 @@ impl Seen<'_> {
             reading: open.reading,
             terms: open.terms,
             resolved_at: Some(self.now),
+            is_switched_off,
         };
         let messages = incident.messages(self.alerts);
         if self.node.store.alert_resolve(open.id, clear_since, self.now, messages).await? {
