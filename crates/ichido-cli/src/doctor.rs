@@ -5,6 +5,7 @@
 //!
 //! Start at [`run`]: `judge` says what is to be thought of what was seen, without asking anybody.
 
+mod disk;
 mod judge;
 mod report;
 
@@ -17,14 +18,14 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::reach::configuration;
-use crate::store::{CONNECTIONS_MAX, DEFAULT_URL, check, there};
+use crate::store::{CONNECTIONS_MAX, DEFAULT_URL, check, sqlite_file, there};
 use crate::{clock, out};
 use report::Check;
 
 const AFTER_HELP: &str = "\
-Free room on the disk is not looked at: watch it by what watches the machine.
+Of an SQLite store it looks how much room its file system has; that of PostgreSQL cannot be seen from here.
 
-Exit code: 0 when all is well, 1 when there are findings, 2 when what was asked makes no sense, and 3 when the database was not \
+Exit code: 0 when all is well or there are only warnings, 1 when there are findings, 2 when what was asked makes no sense, and 3 when the database was not \
 reached.
 
 Examples:
@@ -99,6 +100,7 @@ async fn look(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
     match seen {
         Ok(vitals) => {
             checks.extend(judge::vitals(&vitals, asked.connections_max));
+            checks.extend(sqlite_file(&asked.url).map(|file| judge::disk(disk::room(file))));
             Ok(())
         }
         Err((why, was_reached)) => {

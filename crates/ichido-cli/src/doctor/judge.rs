@@ -2,6 +2,7 @@
 //!
 //! Guarantee: nothing here asks anybody; the same sight gives the same checks.
 
+use std::io;
 use std::time::Duration;
 
 use ichido::worker::{ShortMemory, short_memory};
@@ -9,6 +10,7 @@ use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
 use ichido_core::retry::Retry;
 use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
 
+use super::disk::Room;
 use super::report::Check;
 use crate::config::Config;
 use crate::duration::shown;
@@ -21,6 +23,12 @@ pub(super) const OPEN_FOR_MAX: Duration = Duration::from_mins(5);
 const SKEW_MAX: Duration = Duration::from_secs(5);
 /// `PRAGMA synchronous` that waits for the disk at every commit: FULL, or EXTRA, which waits more.
 const SYNCHRONOUS_FULL: i64 = 2;
+/// Below this much room a store is about to refuse what comes: a busy one writes as much into its log within minutes.
+const ROOM_MIN: u64 = 256 << 20;
+/// Below this much room somebody should look, however small the store is.
+const ROOM_LOW: u64 = 1 << 30;
+/// So many times what the store takes should be free: a copy (`ichido backup`) takes as much as the store, and work goes on meanwhile.
+const ROOM_TIMES: u64 = 2;
 /// The values of `synchronous_commit` by which a commit that was answered is on the disk.
 const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply"];
 
@@ -148,6 +156,41 @@ fn file(journal_mode: &str, synchronous: i64) -> Check {
         format!("the journal mode is {journal_mode}, where readers and the writer wait for each other"),
         "start a server or a worker, which sets it to WAL; should it not stay so, the file is on a network share: move it to a disk of this machine",
     )
+}
+
+/// Whether there is room for what comes.
+pub(super) fn disk(seen: io::Result<Room>) -> Check {
+    const NAME: &str = "disk";
+    let Room { free, taken } = match seen {
+        Ok(room) => room,
+        Err(error) => {
+            return Check::unknown(NAME, format!("the file system cannot be asked for its room: {error}"));
+        }
+    };
+    let what = format!("{} are free, and the store takes {}", about(free), about(taken));
+    let low = ROOM_LOW.max(taken.saturating_mul(ROOM_TIMES));
+    if free < ROOM_MIN {
+        let mend = "free some, or move the store to a larger disk: once it is full nothing is accepted, and what was acknowledged stays";
+        return Check::finding(
+            NAME,
+            format!("{what}; below {} it is about to refuse what comes", about(ROOM_MIN)),
+            mend,
+        );
+    }
+    if free < low {
+        let mend = "plan for more: a copy by `ichido backup` takes as much as the store; a shorter keep_finished under [worker] makes it smaller with time";
+        return Check::warning(NAME, format!("{what}; {} should be", about(low)), mend);
+    }
+    Check::well(NAME, what)
+}
+
+/// A size in the unit that it is best read in.
+fn about(bytes: u64) -> String {
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| *unit <= bytes) {
+        Some((unit, name)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => format!("{bytes} bytes"),
+    }
 }
 
 fn durability(server: &Server) -> Vec<Check> {

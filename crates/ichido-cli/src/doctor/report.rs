@@ -20,6 +20,11 @@ pub(super) enum State {
         /// What to do about it.
         mend: String,
     },
+    /// It is well still, and will not be.
+    Warning {
+        /// What to do about it.
+        mend: String,
+    },
     /// It could not be looked at, which says nothing.
     Unknown,
 }
@@ -37,6 +42,14 @@ impl Check {
         Self { name, what: what.into(), state: State::Finding { mend: mend.into() } }
     }
 
+    pub(super) fn warning(name: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { name, what: what.into(), state: State::Warning { mend: mend.into() } }
+    }
+
+    fn is_warning(&self) -> bool {
+        matches!(self.state, State::Warning { .. })
+    }
+
     pub(super) fn is_finding(&self) -> bool {
         matches!(self.state, State::Finding { .. })
     }
@@ -50,6 +63,7 @@ pub(super) fn human(checks: &[Check]) -> String {
         let (mark, mend) = match state {
             State::Well => ("ok     ", None),
             State::Finding { mend } => ("FINDING", Some(mend)),
+            State::Warning { mend } => ("warning", Some(mend)),
             State::Unknown => ("unknown", None),
         };
         // A string takes all.
@@ -59,6 +73,7 @@ pub(super) fn human(checks: &[Check]) -> String {
         }
     }
     match checks.iter().filter(|check| check.is_finding()).count() {
+        0 if checks.iter().any(Check::is_warning) => text.push_str("nothing to mend at once\n"),
         0 => text.push_str("nothing to mend\n"),
         1 => text.push_str("1 finding\n"),
         many => _ = writeln!(text, "{many} findings"),
@@ -73,6 +88,9 @@ pub(super) fn json(checks: &[Check]) -> String {
             State::Well => json!({ "name": name, "state": "ok", "what": what }),
             State::Finding { mend } => {
                 json!({ "name": name, "state": "finding", "what": what, "mend": mend })
+            }
+            State::Warning { mend } => {
+                json!({ "name": name, "state": "warning", "what": what, "mend": mend })
             }
             State::Unknown => json!({ "name": name, "state": "unknown", "what": what }),
         }

@@ -57,12 +57,20 @@ on_both! {
         let mut names = vec!["configuration", "leases", "retention", "memory", "schema", "durability"];
         if place.url.starts_with("postgres") {
             names.extend(["clock", "connections", "transactions"]);
+        } else {
+            names.push("disk");
         }
         let all: Vec<&str> =
             told["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
         assert_eq!(all, names);
         for name in names {
-            assert_eq!(states(&told, name), ["ok"], "{told}");
+            // Nobody knows how full the disk of this machine is.
+            let expected = if name == "disk" { states(&told, name) } else { vec!["ok"] };
+            assert_eq!(states(&told, name), expected, "{told}");
+        }
+        if !place.url.starts_with("postgres") {
+            assert!(matches!(states(&told, "disk")[..], ["ok" | "warning"]), "{told}");
+            assert!(told.to_string().contains("iB are free, and the store takes "), "{told}");
         }
     }
 

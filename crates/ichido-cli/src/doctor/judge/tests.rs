@@ -93,3 +93,23 @@ fn a_file_that_others_changed_is_found() {
         schema(Some(1), 2).is_finding() && schema(Some(3), 2).is_finding() && schema(None, 2).is_finding()
     );
 }
+
+#[test]
+fn a_disk_is_low_by_the_store_that_is_on_it_and_full_by_a_bound_of_its_own() {
+    use super::super::report::State;
+    const GIB: u64 = 1 << 30;
+    let judged = |free, taken| disk(Ok(Room { free, taken }));
+    assert_eq!(judged(GIB, 1_000).state, State::Well);
+    assert!(matches!(judged(GIB - 1, 1_000).state, State::Warning { .. }), "however small the store is");
+    assert!(matches!(judged(9 * GIB, 5 * GIB).state, State::Warning { .. }), "a copy would fill it");
+    assert_eq!(judged(10 * GIB, 5 * GIB).state, State::Well);
+    assert!(matches!(judged(256 << 20, 1_000).state, State::Warning { .. }));
+    let full = judged((256 << 20) - 1, 1_000);
+    assert!(full.is_finding());
+    assert_eq!(
+        full.what,
+        "255.9 MiB are free, and the store takes 1000 bytes; below 256.0 MiB it is about to refuse what comes"
+    );
+    assert!(!judged(GIB - 1, 1_000).is_finding(), "a warning does not end with 1");
+    assert_eq!(disk(Err(io::Error::other("no"))).state, State::Unknown);
+}
