@@ -20,7 +20,7 @@ mod destinations;
 mod events;
 mod feed;
 mod field;
-mod health;
+pub(crate) mod health;
 mod hops;
 mod inside;
 mod letters;

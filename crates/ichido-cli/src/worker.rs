@@ -10,11 +10,13 @@ pub(crate) mod metrics;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::worker::{Running, Target, Worker};
 use ichido_store::Store;
 use ichido_store::message::QueueName;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::{self, Config, Described, FILE_NAME};
@@ -25,7 +27,7 @@ use crate::out;
 use crate::signals::Signals;
 use crate::store::open_with;
 use crate::traces;
-use metrics::Metrics;
+use metrics::{Health, Metrics};
 
 /// How long the servers of destinations may take to say what they keep, when a worker starts.
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// Serve metrics for Prometheus there, such as 127.0.0.1:9464; port 0 takes a free one [default: nowhere]
+    /// Serve metrics for Prometheus there, and /livez and /readyz, such as 127.0.0.1:9464; port 0 takes a free one [default: nowhere]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
     metrics: Option<SocketAddr>,
 }
@@ -66,9 +68,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     let store = open_with(&url, config.store.connections_max).await?;
     check_keys("worker", &store, &config, &args.config).await?;
-    let worker = start(&store, &config, targets).map_err(misconfigured)?;
+    let worker = Arc::new(start(&store, &config, targets).map_err(misconfigured)?);
     announce(&config, &store, &worker, metrics.as_ref())?;
-    let serving = metrics.map(|metrics| tokio::spawn(metrics.serve()));
+    let health = Health { store, worker_lives: lives(&worker) };
+    let serving = metrics.map(|metrics| tokio::spawn(metrics.serve(health)));
     signals.next().await;
     let told = stopping(&config, &worker);
     worker.stop();
@@ -110,6 +113,17 @@ pub(crate) fn cut(lease_max: Duration) -> String {
         "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
         duration::shown(lease_max)
     )
+}
+
+/// Whether the worker works, for whoever asks.
+pub(crate) fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
+    let (tell, lives) = watch::channel(true);
+    let worker = Arc::clone(worker);
+    tokio::spawn(async move {
+        worker.ended().await;
+        tell.send_replace(false);
+    });
+    lives
 }
 
 /// The longest lease of a queue.

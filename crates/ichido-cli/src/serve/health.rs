@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, StatusCode, Uri};
+use ichido_store::Store;
 use serde_json::json as value;
 use tokio::time::timeout;
 
@@ -32,7 +33,7 @@ pub(super) async fn index() -> Response {
 
 /// Whether the process runs. It asks nobody: a store that is away is no reason to restart it.
 #[utoipa::path(get, path = "/livez", tag = "health", responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
-pub(super) async fn livez() -> Response {
+pub(crate) async fn livez() -> Response {
     with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
 }
 
@@ -49,13 +50,18 @@ pub(super) async fn livez() -> Response {
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Response, Problem> {
-    let is_verbose = !parameters(&uri, &["verbose"])?.is_empty();
-    let store = match timeout(READY_WITHIN, api.store.now()).await {
+    let works = *api.worker_lives.borrow();
+    ready(&api.store, works, &uri).await
+}
+
+/// The same, for every page of this program: whether a store answers, and a worker works.
+pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
+    let is_verbose = !parameters(uri, &["verbose"])?.is_empty();
+    let store = match timeout(READY_WITHIN, store.now()).await {
         Ok(Ok(_)) => (true, "answers".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
         Err(_) => (false, format!("did not answer within {} seconds", READY_WITHIN.as_secs())),
     };
-    let works = *api.worker_lives.borrow();
     let worker = (works, if works { "works" } else { "has ended; the log says why" }.to_owned());
     let checks = [("store", store), ("worker", worker)];
     let checks: Vec<Check> =

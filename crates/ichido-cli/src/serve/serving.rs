@@ -11,7 +11,7 @@ use ichido::worker::{Running, Target};
 use ichido_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -77,7 +77,7 @@ impl Serving {
             batches: Places::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
             listings: Semaphore::new(LISTINGS_MAX),
             metrics: measured,
-            worker_lives: lives(&worker),
+            worker_lives: worker::lives(&worker),
         };
         let server = Arc::new(Server::new(api, access, limits));
         Ok(Self { server, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
@@ -134,15 +134,4 @@ async fn fold(measured: PrometheusHandle) {
         fold.tick().await;
         measured.run_upkeep();
     }
-}
-
-/// Whether the worker works, for whoever asks.
-fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
-    let (tell, lives) = watch::channel(true);
-    let worker = Arc::clone(worker);
-    tokio::spawn(async move {
-        worker.ended().await;
-        tell.send_replace(false);
-    });
-    lives
 }

@@ -1,27 +1,29 @@
-//! The metrics page, in Prometheus' text form.
+//! The pages of a worker: its metrics in Prometheus' text form, and whether it lives and is ready (SPEC E6).
 //!
-//! A page of a few kilobytes for a scraper that comes every few seconds: connections have a count and heads a time.
+//! A few kilobytes for who comes every few seconds: connections have a count and heads a time.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use axum::body::Body;
+use axum::response::IntoResponse;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ichido::worker::describe_metrics;
+use ichido_store::Store;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::exit::Exit;
+use crate::serve::health;
 
 /// The most connections at once; more wait in the system's queue.
 const CONNECTIONS_MAX: usize = 16;
@@ -64,6 +66,13 @@ pub(crate) fn page(handle: &PrometheusHandle) -> String {
     whole(&handle.render())
 }
 
+/// What is asked for the health of a worker.
+#[derive(Clone)]
+pub(super) struct Health {
+    pub(super) store: Store,
+    pub(super) worker_lives: watch::Receiver<bool>,
+}
+
 /// What is measured from now on, and where it is asked for.
 pub(super) struct Metrics {
     listener: TcpListener,
@@ -87,7 +96,7 @@ impl Metrics {
     }
 
     /// Answers until it is aborted.
-    pub(super) async fn serve(self) {
+    pub(super) async fn serve(self, health: Health) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut fold = interval(FOLD_EVERY);
         fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -105,7 +114,7 @@ impl Metrics {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let serving = serve_connection(stream, self.handle.clone());
+                    let serving = serve_connection(stream, self.handle.clone(), health.clone());
                     tokio::spawn(async move {
                         serving.await;
                         drop(place);
@@ -120,10 +129,10 @@ impl Metrics {
     }
 }
 
-async fn serve_connection(stream: TcpStream, handle: PrometheusHandle) {
+async fn serve_connection(stream: TcpStream, handle: PrometheusHandle, health: Health) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = answer(request.method(), request.uri().path(), &handle);
-        async { Ok::<_, Infallible>(answer) }
+        let (handle, health) = (handle.clone(), health.clone());
+        async move { Ok::<_, Infallible>(answer(request.method(), request.uri(), &handle, &health).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT);
@@ -150,12 +159,21 @@ fn whole(rendered: &str) -> String {
     text
 }
 
-fn answer(method: &Method, path: &str, handle: &PrometheusHandle) -> Response<Full<Bytes>> {
-    let (status, text) = match (method, path) {
-        (&Method::GET | &Method::HEAD, "/metrics") => (StatusCode::OK, page(handle)),
-        _ => (StatusCode::NOT_FOUND, "there is nothing but GET /metrics here\n".to_owned()),
+async fn answer(method: &Method, uri: &Uri, handle: &PrometheusHandle, health: &Health) -> Response<Body> {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let (status, text) = match uri.path() {
+        "/livez" if is_read => return health::livez().await,
+        "/readyz" if is_read => {
+            let works = *health.worker_lives.borrow();
+            let ready = health::ready(&health.store, works, uri).await;
+            return ready.unwrap_or_else(IntoResponse::into_response);
+        }
+        "/metrics" if is_read => (StatusCode::OK, page(handle)),
+        _ => {
+            (StatusCode::NOT_FOUND, "there is nothing but GET /metrics, /livez and /readyz here\n".to_owned())
+        }
     };
-    let mut answer = Response::new(Full::from(text));
+    let mut answer = Response::new(Body::from(text));
     *answer.status_mut() = status;
     let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, form);

@@ -1,12 +1,16 @@
 //! A server that is asked whether it is ready.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::{Child, Stdio};
 
+use ichido_store::testing::postgres::{Cluster, Stop};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use crate::client::{Request, send};
 use crate::folder;
 use crate::program::{On, Place, ichido};
 
@@ -90,4 +94,67 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
     assert!(err.contains("give it by --server"), "{err}");
     let file = folder.write("broken.toml", "[serve]\nlisten = 1\n");
     assert_eq!(run(folder.path(), &["--config", file.to_str().unwrap()]).0, Some(1));
+}
+
+/// A worker that serves its pages, and ends with its owner.
+struct Worker {
+    child: Child,
+    url: String,
+}
+
+impl Worker {
+    fn start(folder: &Path, store: &str) -> Self {
+        let mut command = ichido(folder);
+        command.args(["worker", "--metrics", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        let mut worker = Self { child, url: String::new() };
+        for line in BufReader::new(out).lines() {
+            let line = line.unwrap();
+            if let Some((_, rest)) = line.split_once("metrics at ") {
+                rest.trim_end_matches("/metrics").clone_into(&mut worker.url);
+            }
+            if line.contains(" works on ") {
+                return worker;
+            }
+        }
+        panic!("it does not work");
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// SPEC E6 for a worker alone: its store is what it lives by.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
+    let cluster = Cluster::start(&[]).unwrap();
+    let database = cluster.database().await.unwrap();
+    let folder = folder::fresh();
+    folder.write(
+        "ichido.toml",
+        "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+    );
+    let worker = Worker::start(folder.path(), &database.url);
+    let said = run(folder.path(), &["--server", &worker.url]);
+    assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
+    let address: SocketAddr = worker.url.trim_start_matches("http://").parse().unwrap();
+    let get = async |target: &str| send(address, &Request::get(target)).await;
+    assert_eq!(get("/livez").await.text(), "ok\n");
+    let verbose = get("/readyz?verbose").await.json();
+    let checks: Vec<&Value> =
+        verbose["checks"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
+    assert_eq!(checks, ["store", "worker"]);
+    assert_eq!(get("/").await.status(), 404);
+
+    cluster.stop(Stop::Immediate).unwrap();
+    let (code, out, err) = run(folder.path(), &["--server", &worker.url]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("the server answered 503: not in order: store"), "{err}");
+    assert_eq!(get("/livez").await.status(), 200, "it runs, and a restart would not help");
 }

@@ -137,7 +137,7 @@ fn the_guide_names_what_the_program_knows() {
     ];
     let lines: Vec<&str> =
         shell.filter_map(|line| ways.iter().find_map(|way| line.strip_prefix(way))).collect();
-    assert_eq!(lines.len(), 7, "{lines:?}");
+    assert_eq!(lines.len(), 9, "{lines:?}");
     for line in lines {
         assert!(help(&words(line)).is_some(), "{line}");
     }
