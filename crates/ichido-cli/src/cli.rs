@@ -10,8 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
-    alerts, audit, backup, check, completions, config, dead, demo, doctor, healthcheck, ledger, messages,
-    paper, proxy, queues, send, serve, store, token, worker,
+    alerts, audit, backup, check, completions, config, dead, demo, doctor, healthcheck, judge, ledger,
+    messages, paper, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -51,6 +51,8 @@ enum Command {
     Dead(Box<dead::Args>),
     /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
     Paper(paper::Args),
+    /// Have articles judged by a language model, in a batch under its rate limit
+    Judge(Box<judge::Args>),
     /// Seal the audit trail, and find what was changed, removed or inserted in it
     Audit(audit::Args),
     /// Make, list and revoke the tokens by which a server lets somebody in
@@ -104,6 +106,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Ledger(args) => on_runtime(ledger::run(args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
         Command::Paper(args) => on_runtime(paper::run(args)),
+        Command::Judge(args) => on_runtime(judge::run(*args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Token(args) => on_runtime(token::run(args)),
         Command::Config(args) => config::run(&args),

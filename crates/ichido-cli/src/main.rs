@@ -20,6 +20,7 @@ mod exit;
 mod faults;
 mod healthcheck;
 mod id;
+mod judge;
 mod ledger;
 mod listen;
 mod messages;

@@ -1,0 +1,101 @@
+//! Which model is asked, where, and as whom.
+
+use std::sync::Arc;
+
+use ichido::destination::http::Problems;
+use ichido::llm::{Anthropic, AnthropicSettings, Model, OpenAi, OpenAiSettings, ServiceSettings};
+
+use super::Args;
+use crate::faults::Faults;
+
+/// Where the keys are: never on the command line, which everybody on the machine can read.
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
+
+/// What may stand after `--llm`.
+const FORMS: &str = "write openai:MODEL, anthropic:MODEL or bedrock:MODEL";
+
+/// The model that the command line names.
+pub(super) async fn of(args: &Args, faults: &mut Faults) -> Option<Arc<dyn Model>> {
+    let named = args.llm.as_deref().or_else(|| args.has_bedrock().then_some("bedrock"));
+    let Some(named) = named else {
+        faults.add("--llm", format!("which model is to be asked? {FORMS}"));
+        return None;
+    };
+    let (provider, model) = match named.split_once(':') {
+        Some((provider, model)) if !model.is_empty() => (provider, Some(model)),
+        Some((provider, _)) => (provider, None),
+        None => (named, None),
+    };
+    match (provider, model) {
+        ("openai", Some(model)) => {
+            let service = service(args, model, OpenAiSettings::BASE_URL, OPENAI_KEY);
+            resolved(OpenAiSettings::new(service).resolve(), faults).map(|model: OpenAi| Arc::new(model) as _)
+        }
+        ("anthropic", Some(model)) => {
+            let service = service(args, model, AnthropicSettings::BASE_URL, ANTHROPIC_KEY);
+            resolved(AnthropicSettings::new(service).resolve(), faults)
+                .map(|model: Anthropic| Arc::new(model) as _)
+        }
+        ("bedrock", model) => bedrock(args, model, faults).await,
+        ("openai" | "anthropic", None) => {
+            faults.add("--llm", format!("{named:?} names no model; {FORMS}"));
+            None
+        }
+        _ => {
+            faults.add("--llm", format!("{provider:?} is no provider that is known; {FORMS}"));
+            None
+        }
+    }
+}
+
+fn service(args: &Args, model: &str, base_url: &str, key: &str) -> ServiceSettings {
+    let mut service = ServiceSettings::new(model, base_url);
+    if !args.endpoints.is_empty() {
+        service.base_urls.clone_from(&args.endpoints);
+    }
+    service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
+    service.time_out = args.call_time_out;
+    service
+}
+
+fn resolved<T>(resolved: Result<T, Problems>, faults: &mut Faults) -> Option<T> {
+    faults.check("--llm", resolved)
+}
+
+#[cfg(feature = "bedrock")]
+async fn bedrock(args: &Args, model: Option<&str>, faults: &mut Faults) -> Option<Arc<dyn Model>> {
+    use ichido_bedrock::{BedrockSettings, EndpointSettings};
+
+    let model = model.map(str::to_owned).or_else(|| args.model_id.clone());
+    let mut settings = BedrockSettings::new(model.clone().unwrap_or_default());
+    settings.model_id = model;
+    settings.inference_profile_arn.clone_from(&args.inference_profile_arn);
+    settings.time_out = args.call_time_out;
+    settings.endpoints = args.endpoints.iter().map(|endpoint| endpoint_of(endpoint)).collect();
+    if settings.endpoints.is_empty() {
+        let region = std::env::var("AWS_REGION").or_else(|_| std::env::var("AWS_DEFAULT_REGION"));
+        match region {
+            Ok(region) => settings.endpoints.push(EndpointSettings::region(region)),
+            Err(_) => faults.add("--endpoint", "which region? name one or more, or set AWS_REGION"),
+        }
+    }
+    resolved(settings.resolve().await, faults).map(|model| Arc::new(model) as _)
+}
+
+/// `eu-west-1`, or `eu-west-1=http://127.0.0.1:8080` for one that is called elsewhere.
+#[cfg(feature = "bedrock")]
+fn endpoint_of(text: &str) -> ichido_bedrock::EndpointSettings {
+    let (region, url) = match text.split_once('=') {
+        Some((region, url)) => (region, Some(url.to_owned())),
+        None => (text, None),
+    };
+    ichido_bedrock::EndpointSettings { url, ..ichido_bedrock::EndpointSettings::region(region) }
+}
+
+#[cfg(not(feature = "bedrock"))]
+#[expect(clippy::unused_async, reason = "with the feature it asks for credentials")]
+async fn bedrock(_: &Args, _: Option<&str>, faults: &mut Faults) -> Option<Arc<dyn Model>> {
+    faults.add("--llm", "this ichido was built without Bedrock; build it with --features bedrock");
+    None
+}

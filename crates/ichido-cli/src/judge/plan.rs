@@ -1,0 +1,230 @@
+//! What a run will take, said before it starts (SPEC B9).
+
+use std::fmt::Write as _;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido::judge::{Known, Settings};
+use ichido_core::plan::{
+    Assumption, Assumptions, Batch, Bounds, Estimate, Proposal, Retries, Tuning, estimate, propose,
+};
+use serde_json::{Value, json};
+
+use super::articles::ANSWER_TOKENS_MAX;
+use super::seconds::shown;
+
+/// What a run will take.
+pub(super) struct Plan {
+    pub(super) articles: usize,
+    known: Known,
+    parallel: NonZeroU32,
+    interval: Duration,
+    latency: Duration,
+    retries: usize,
+    takes: Estimate,
+    deadline: Option<(Duration, Proposal)>,
+    price: Option<Price>,
+}
+
+/// What a million tokens cost, in whatever money.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Price {
+    pub(super) input: f64,
+    pub(super) output: f64,
+}
+
+/// What a person says of a run besides its settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// How long it may take in all.
+    pub(super) deadline: Option<Duration>,
+    /// How long a call takes.
+    pub(super) latency: Duration,
+    pub(super) price: Option<Price>,
+}
+
+impl Plan {
+    pub(super) fn of(articles: usize, known: Known, settings: &Settings, told: &Told) -> Self {
+        let Told { latency, price, .. } = *told;
+        let waits: Vec<Duration> = settings.retry.waits().collect();
+        let items = u64::try_from(known.missing).unwrap_or(u64::MAX);
+        let (parallel, interval) = (settings.parallel, settings.interval);
+        let batch = Batch { items, parallel, interval, latency, waits: &waits };
+        let assumptions = Assumptions::DEFAULT;
+        let fits = |within| (within, propose(&batch, &assumptions.worst, &Bounds::DEFAULT, within));
+        Self {
+            articles,
+            known,
+            parallel,
+            interval,
+            latency,
+            retries: waits.len(),
+            takes: estimate(&batch, &assumptions),
+            deadline: told.deadline.map(fits),
+            price,
+        }
+    }
+
+    fn tokens_out(&self) -> u64 {
+        u64::from(ANSWER_TOKENS_MAX).saturating_mul(u64::try_from(self.known.missing).unwrap_or(u64::MAX))
+    }
+
+    fn cost(&self) -> Option<f64> {
+        const MILLION: f64 = 1e6;
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let cost = |price: Price| {
+            (self.known.tokens as f64 * price.input + self.tokens_out() as f64 * price.output) / MILLION
+        };
+        self.price.map(cost)
+    }
+
+    /// For people.
+    pub(super) fn told(&self) -> String {
+        let Known { answered, missing, tokens, lost } = self.known;
+        let mut text = format!("{} articles: {answered} judged before, {missing} to ask\n", self.articles);
+        if missing == 0 {
+            return text;
+        }
+        _ = writeln!(
+            text,
+            "{} at a time, {} apart, about {} a call, up to {} retries",
+            self.parallel,
+            shown(self.interval),
+            shown(self.latency),
+            self.retries
+        );
+        let Estimate { best, likely, worst } = self.takes;
+        for (name, takes, assumption) in [
+            ("best", best, Assumption::BEST),
+            ("likely", likely, Assumption::LIKELY),
+            ("worst", worst, Assumption::WORST),
+        ] {
+            _ = writeln!(text, "  {name:<7}{:>8}  {}", shown(takes), self.assumed(&assumption));
+        }
+        _ = write!(text, "about {tokens} tokens in, at most {} out", self.tokens_out());
+        match self.cost() {
+            Some(cost) => _ = writeln!(text, ": {cost:.2} at most, without what retries add"),
+            None => text.push('\n'),
+        }
+        if 0 < lost {
+            _ = writeln!(
+                text,
+                "{lost} calls of earlier runs were lost on the way; they may have been billed, and are made again"
+            );
+        }
+        if let Some((within, proposal)) = &self.deadline {
+            _ = writeln!(text, "{}", deadline(*within, proposal));
+        }
+        text
+    }
+
+    fn assumed(&self, assumption: &Assumption) -> String {
+        let retries = match assumption.retries {
+            Retries::Times(times) => times.min(self.retries),
+            Retries::Max => self.retries,
+        };
+        if assumption.of == 0 || retries == 0 {
+            return "nothing is retried".to_owned();
+        }
+        format!("{} of {} are retried {retries} times", assumption.of, assumption.per)
+    }
+
+    /// For programs. Times are seconds.
+    pub(super) fn for_programs(&self) -> Value {
+        let Estimate { best, likely, worst } = self.takes;
+        json!({
+            "articles": self.articles,
+            "judged_before": self.known.answered,
+            "to_ask": self.known.missing,
+            "seconds": { "best": best.as_secs_f64(), "likely": likely.as_secs_f64(), "worst": worst.as_secs_f64() },
+            "tokens": { "in": self.known.tokens, "out_max": self.tokens_out() },
+            "cost_max": self.cost(),
+            "possibly_billed": self.known.lost,
+            "deadline": self.deadline.as_ref().map(|(within, proposal)| json!({
+                "seconds": within.as_secs_f64(),
+                "worst_fits": matches!(proposal, Proposal::AsItIs),
+                "proposal": proposed(proposal),
+            })),
+        })
+    }
+}
+
+fn deadline(within: Duration, proposal: &Proposal) -> String {
+    let within = shown(within);
+    match proposal {
+        Proposal::AsItIs => format!("the worst case fits into {within}"),
+        Proposal::Change(tuning) => {
+            format!("the worst case does not fit into {within}, and would with {}", flags(tuning))
+        }
+        Proposal::FewerItems { tuning, items } => format!(
+            "the worst case does not fit into {within} whatever is set; with {} and {items} articles it does",
+            flags(tuning)
+        ),
+    }
+}
+
+fn flags(tuning: &Tuning) -> String {
+    let Tuning { parallel, interval, retries } = tuning;
+    format!("--parallel {parallel} --interval {} --retries {retries}", interval.as_secs_f64())
+}
+
+fn proposed(proposal: &Proposal) -> Option<Value> {
+    let (tuning, items) = match proposal {
+        Proposal::AsItIs => return None,
+        Proposal::Change(tuning) => (tuning, None),
+        Proposal::FewerItems { tuning, items } => (tuning, Some(items)),
+    };
+    Some(json!({
+        "parallel": tuning.parallel,
+        "interval": tuning.interval.as_secs_f64(),
+        "retries": tuning.retries,
+        "articles": items,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOLD: Told = Told { deadline: None, latency: Duration::from_secs(5), price: None };
+
+    fn plan(settings: &Settings, told: Told) -> Plan {
+        let known = Known { answered: 0, missing: 120, tokens: 84_000, lost: 0 };
+        Plan::of(120, known, settings, &told)
+    }
+
+    #[test]
+    fn the_plan_says_the_figures_of_the_specification() {
+        let told = plan(&Settings::DEFAULT, TOLD).told();
+        for line in ["  best     7m 30s", "  likely   9m 50s", "  worst   17m 30s"] {
+            assert!(told.contains(line), "{told}");
+        }
+        let three = Settings { parallel: NonZeroU32::new(3).unwrap(), ..Settings::DEFAULT };
+        assert!(plan(&three, TOLD).told().contains("  best     5m 00s"));
+        let numbers = plan(&Settings::DEFAULT, TOLD).for_programs();
+        assert_eq!(numbers["seconds"], json!({ "best": 450.0, "likely": 590.0, "worst": 1050.0 }));
+    }
+
+    #[test]
+    fn a_deadline_that_the_worst_case_misses_gets_a_proposal() {
+        let within = |minutes| Told { deadline: Some(Duration::from_mins(minutes)), ..TOLD };
+        let told = plan(&Settings::DEFAULT, within(15)).told();
+        assert!(
+            told.contains(
+                "does not fit into 15m 00s, and would with --parallel 3 --interval 2.5 --retries 4"
+            ),
+            "{told}"
+        );
+        assert!(plan(&Settings::DEFAULT, within(20)).told().contains("fits into 20m 00s"));
+        assert!(plan(&Settings::DEFAULT, within(1)).told().contains("whatever is set"));
+    }
+
+    #[test]
+    fn a_price_makes_a_cost() {
+        let price = Price { input: 3.0, output: 15.0 };
+        // 84,000 tokens in, and 24,000 out.
+        let plan = plan(&Settings::DEFAULT, Told { price: Some(price), ..TOLD });
+        assert!(plan.told().contains(": 0.61 at most"), "{}", plan.told());
+        assert_eq!(plan.for_programs()["cost_max"], json!(0.612));
+    }
+}

@@ -1,0 +1,75 @@
+//! What came of a run, for people and for programs (SPEC B12).
+
+use std::fmt::Write as _;
+
+use ichido::judge::{Counts, Ended, Outcome, Report};
+use serde_json::{Value, json};
+
+use super::output::Judgement;
+use super::plan::Plan;
+use crate::exit::Exit;
+use crate::out;
+
+/// Says what came of it, and how it ends.
+pub(super) fn ended(as_json: bool, plan: &Plan, report: &Report<Judgement>, quiet: bool) -> Result<(), Exit> {
+    let fallbacks = report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Fallback(_))).count();
+    if as_json {
+        out::line(json!({ "plan": plan.for_programs(), "summary": summary(report, fallbacks) }))?;
+    } else {
+        let told = told(report, fallbacks);
+        if quiet {
+            out::aside(&told);
+        } else {
+            out::say(&told)?;
+        }
+    }
+    match &report.ended {
+        Ended::SetUp { code, why } => Err(Exit::Failed(format!(
+            "the model could not be asked at all: {code}, {why}; mend the key, the model's name or what the account may use, and run it again"
+        ))),
+        _ if 0 < fallbacks => Err(Exit::Found),
+        _ => Ok(()),
+    }
+}
+
+fn told(report: &Report<Judgement>, fallbacks: usize) -> String {
+    let Counts { calls, retries, throttled, unusable, lost, known, tokens_in, tokens_out, .. } =
+        report.counts;
+    let judged = report.outcomes.len() - fallbacks;
+    let mut text = format!("{judged} judged ({known} known before), {fallbacks} fallbacks\n");
+    _ = writeln!(
+        text,
+        "{calls} calls, {retries} of them retries; {throttled} throttled, {unusable} answers unusable, {tokens_in} tokens in, {tokens_out} out"
+    );
+    if 0 < lost {
+        _ = writeln!(text, "{lost} calls may have been billed though no answer came of them");
+    }
+    if report.ended == Ended::Deadline {
+        text += "the time was over; the same command again asks for the rest\n";
+    }
+    text
+}
+
+fn summary(report: &Report<Judgement>, fallbacks: usize) -> Value {
+    let Counts { calls, retries, throttled, unusable, mended, lost, known, tokens_in, tokens_out, .. } =
+        report.counts;
+    json!({
+        "articles": report.outcomes.len(),
+        "judged": report.outcomes.len() - fallbacks,
+        "known_before": known,
+        "fallbacks": fallbacks,
+        "calls": calls,
+        "retries": retries,
+        "throttled": throttled,
+        "unusable_answers": unusable,
+        "mended_answers": mended,
+        "possibly_billed": lost,
+        "tokens": { "in": tokens_in, "out": tokens_out },
+        "ended": match &report.ended {
+            Ended::Whole => "whole",
+            Ended::Deadline => "deadline",
+            Ended::Stopped => "stopped",
+            Ended::SetUp { .. } => "set_up",
+        },
+    })
+}

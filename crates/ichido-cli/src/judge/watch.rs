@@ -1,0 +1,75 @@
+//! How far a run is, for a person at a terminal; and its end, by a signal.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use ichido::judge::{Counts, Judge, Stop};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::de::DeserializeOwned;
+
+use super::seconds::shown;
+use crate::exit::Exit;
+use crate::out;
+use crate::signals::Signals;
+
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Shows how far it is until it is dropped.
+pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
+    if !std::io::stderr().is_terminal() {
+        return std::future::pending().await;
+    }
+    let bar = ProgressBar::new(0);
+    // A template that could not be read would leave the usual one.
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    let bar = Cleared(bar);
+    let began = tokio::time::Instant::now();
+    loop {
+        let counts = judge.counts();
+        bar.0.set_length(counts.missing);
+        bar.0.set_position(counts.answered + counts.fallbacks);
+        bar.0.set_message(told(&counts, began.elapsed()));
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// A bar that goes away with whoever showed it.
+struct Cleared(ProgressBar);
+
+impl Drop for Cleared {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Pace, throttles, retries, and how long it will take at this pace.
+fn told(counts: &Counts, took: Duration) -> String {
+    let done = counts.answered + counts.fallbacks;
+    let left = counts.missing.saturating_sub(done);
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let per_second = done as f64 / took.as_secs_f64().max(0.001);
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let left =
+        if 0.0 < per_second { Duration::try_from_secs_f64(left as f64 / per_second).ok() } else { None };
+    let left = left.map_or_else(|| "?".to_owned(), |left| shown(Duration::from_secs(left.as_secs())));
+    format!(
+        "{:.1}/min, {} throttled, {} retries, {left} left",
+        per_second * 60.0,
+        counts.throttled,
+        counts.retries
+    )
+}
+
+/// The first signal lets the calls under way end, the second does not.
+pub(super) async fn signals(stop: &Stop) -> Result<(), Exit> {
+    let mut signals =
+        Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be heard: {error}")))?;
+    signals.next().await;
+    stop.finish();
+    out::aside("\nending: calls under way are waited for, since they are paid for; once more ends at once\n");
+    signals.next().await;
+    stop.at_once();
+    std::future::pending().await
+}

@@ -1,0 +1,42 @@
+//! What makes no sense is said in words, all of it at once, and costs nothing.
+
+use serde_json::json;
+
+use crate::program::{Bench, Ran};
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once_and_nothing_is_asked() {
+    let bench = Bench::new(2, &json!({}));
+    bench.folder.write("articles.jsonl", "{\"title\":\"fine\"}\nnot json\n{\"author\":\"x\"}\n");
+    bench.folder.write("wrong.toml", "interests = \"i\"\nfallback = \"C\"\nlabels = []\n");
+    let ran = Ran::of(
+        bench
+            .command(&["articles.jsonl", "--llm", bench.llm, "--profile", "wrong.toml"])
+            .args(["--out", "no/such/folder/out.jsonl"])
+            .output()
+            .unwrap(),
+    );
+    ran.ended_with(2).says("articles.jsonl:2").says("articles.jsonl:3").says("--profile").says("--out");
+    assert!(!ran.aside.contains("not json"), "what was read is not repeated");
+    assert_eq!(bench.requests(), 0);
+    assert!(!bench.folder.path().join("ichido.db").exists());
+}
+
+#[test]
+fn a_model_that_nobody_knows_is_refused_with_the_ways_to_name_one() {
+    let bench = Bench::new(1, &json!({}));
+    for llm in ["gpt-test", "openai", "openai:", "gemini:pro"] {
+        let ran = Ran::of(bench.command(&["articles.jsonl", "--out", "o", "--llm", llm]).output().unwrap());
+        ran.ended_with(2).says("openai:MODEL");
+    }
+    let ran = Ran::of(bench.command(&["articles.jsonl", "--out", "o"]).output().unwrap());
+    ran.ended_with(2).says("which model is to be asked?");
+    for args in [["--interval", "soon"], ["--parallel", "0"], ["--price", "3"], ["--deadline", "-1"]] {
+        let mut command = bench.command(&["articles.jsonl", "--plan-only"]);
+        Ran::of(command.args(args).output().unwrap()).ended_with(2);
+    }
+    let base = ["articles.jsonl", "--plan-only", "--base-delay", "30s"];
+    let ran = Ran::of(bench.command(&base).output().unwrap());
+    ran.ended_with(2).says("the cap");
+    assert_eq!(bench.requests(), 0);
+}

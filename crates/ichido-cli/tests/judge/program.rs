@@ -1,0 +1,144 @@
+//! Running `ichido judge` against a server that plays a provider.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use fake_llm::{Fake, Script};
+use serde_json::{Value, json};
+
+use crate::folder::{self, Folder};
+
+/// Settings for tests: no wait that a person would notice.
+pub(crate) const QUICK: [&str; 8] =
+    ["--interval", "0", "--base-delay", "10ms", "--max-backoff", "50ms", "--parallel", "8"];
+/// What must be shown nowhere.
+pub(crate) const SECRET: &str = "sk-very-secret-0123456789";
+/// In every article, and in no log.
+pub(crate) const PRIVATE: &str = "nobody-may-log-this";
+
+/// A folder with articles, and a provider.
+pub(crate) struct Bench {
+    pub(crate) folder: Folder,
+    pub(crate) fake: Fake,
+    pub(crate) llm: &'static str,
+}
+
+impl Bench {
+    /// So many articles `item-0`, `item-1` …, and a provider that plays this.
+    pub(crate) fn new(articles: usize, script: &Value) -> Self {
+        let folder = folder::fresh();
+        let lines: Vec<String> = (0..articles)
+            .map(|number| {
+                let (title, url) =
+                    (format!("item-{number} of many"), format!("https://example.com/{number}"));
+                json!({ "title": title, "url": url, "description": PRIVATE }).to_string()
+            })
+            .collect();
+        folder.write("articles.jsonl", &lines.join("\n"));
+        let fake = fake_llm::start(Script::parse(script.to_string().as_bytes()).unwrap());
+        Self { folder, fake, llm: "openai:gpt-test" }
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        let version = if self.llm.starts_with("openai") { "/v1" } else { "" };
+        format!("{}{version}", self.fake.url())
+    }
+
+    /// The program, with what all runs have in common.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+        command
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("OPENAI_API_KEY", SECRET)
+            .env("ANTHROPIC_API_KEY", SECRET)
+            .arg("judge")
+            .args(args);
+        command
+    }
+
+    /// Judges everything, quickly.
+    pub(crate) fn judging(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", self.llm]);
+        command.args(["--endpoint", &self.endpoint()]).args(QUICK).args(args);
+        command
+    }
+
+    pub(crate) fn judge(&self, args: &[&str]) -> Ran {
+        Ran::of(self.judging(args).output().unwrap())
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        self.judging(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Waits until the provider was asked so often, or the run is over.
+    pub(crate) fn until_asked(&self, times: u64, running: &mut Child) {
+        while self.requests() < times && running.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn out(&self) -> PathBuf {
+        self.folder.path().join("out.jsonl")
+    }
+
+    /// What was written, a line for each article.
+    pub(crate) fn judgements(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.out()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// How many calls for each item the provider bills.
+    pub(crate) fn billed(&self) -> BTreeMap<String, u64> {
+        self.fake.seen().items.into_iter().map(|(item, seen)| (item, seen.counts.completed)).collect()
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.fake.seen().all.requests
+    }
+
+    pub(crate) fn no_format_faults(&self) {
+        let seen = self.fake.seen();
+        assert!(seen.format_faults.is_empty(), "{:?}", seen.format_faults);
+    }
+}
+
+/// How a run ended.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) said: String,
+    pub(crate) aside: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            said: String::from_utf8(output.stdout).unwrap(),
+            aside: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn ended_with(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{}\n{}", self.said, self.aside);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) -> &Self {
+        assert!(
+            self.said.contains(text) || self.aside.contains(text),
+            "{text}:\n{}\n{}",
+            self.said,
+            self.aside
+        );
+        self
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.said).unwrap_or_else(|error| panic!("{error}: {}", self.said))
+    }
+}
