@@ -10,6 +10,9 @@ use crate::fuzz_api::{self, Form};
 use crate::line::Line;
 use crate::tools::{self, Tools};
 
+/// What the command is not built with unless somebody wants it.
+const FEATURES: &str = "ichido-cli/bedrock,ichido-cli/otlp";
+
 /// Runs every step and prints how long each took.
 pub fn run(root: &Path) -> Result<(), String> {
     let mut ran = Vec::new();
@@ -40,15 +43,37 @@ fn run_steps(root: &Path, ran: &mut Vec<Ran>) -> Result<(), String> {
 fn steps(root: &Path, tools: &Tools) -> Vec<(&'static str, Line)> {
     let mut steps = vec![
         ("format", Line::cargo(&["fmt", "--all", "--check"])),
-        ("clippy", Line::cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        (
+            "clippy",
+            Line::cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--features",
+                FEATURES,
+                "--",
+                "-D",
+                "warnings",
+            ]),
+        ),
         // As users build it: in the steps around this one, what only tests switch on is there too, and hides what is missing.
         ("shipped", Line::cargo(&["check", "--package", "ichido-cli"])),
         // Unit, integration and doc tests; the rules of `tidy` are tests of this crate and run here too.
         ("tests", Line::cargo(&["test", "--workspace"])),
-        // What is behind a feature: spans as a collector gets them. The whole workspace, so that nothing but the command is built anew.
+        // What is behind a feature: spans as a collector gets them, models on Bedrock. The whole workspace, so that nothing but the
+        // command is built anew.
         (
-            "traces",
-            Line::cargo(&["test", "--workspace", "--features", "ichido-cli/otlp", "--test", "traces"]),
+            "features",
+            Line::cargo(&[
+                "test",
+                "--workspace",
+                "--features",
+                FEATURES,
+                "--test",
+                "traces",
+                "--test",
+                "judge_bedrock",
+            ]),
         ),
         ("docs", Line::cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")),
         ("deny", tools.deny(&["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])),

@@ -41,8 +41,12 @@ impl Bench {
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        let version = if self.llm.starts_with("openai") { "/v1" } else { "" };
-        format!("{}{version}", self.fake.url())
+        let url = self.fake.url();
+        match self.llm.split_once(':') {
+            Some(("openai", _)) => format!("{url}/v1"),
+            Some(("bedrock", _)) => format!("eu-west-1={url}"),
+            _ => url,
+        }
     }
 
     /// The program, with what all runs have in common.
@@ -53,6 +57,8 @@ impl Bench {
             .env_clear()
             .env("OPENAI_API_KEY", SECRET)
             .env("ANTHROPIC_API_KEY", SECRET)
+            .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+            .env("AWS_SECRET_ACCESS_KEY", SECRET)
             .arg("judge")
             .args(args);
         command
