@@ -188,6 +188,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Fault
         .filter_map(|(name, section)| queues::read(name, section, &defaults, outside, &mut faults))
         .collect();
     check(&destinations, &queues, &named, &root, &mut faults);
+    let destinations = answering(destinations, &queues, &root, &mut faults);
     let placed: Vec<(&str, String)> =
         queues.iter().map(|placed| (placed.queue.name.as_str(), placed.place(""))).collect();
     alerts.check(&destinations, &named, &placed, &mut faults);
@@ -283,6 +284,33 @@ fn traces(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faul
     }
     section.finish(faults);
     traces
+}
+
+/// Answers go into a queue that there is, are delivered as often as it says, and are not asked about themselves.
+fn answering(
+    destinations: Vec<Described>,
+    queues: &[Placed],
+    root: &Section<'_>,
+    faults: &mut Faults,
+) -> Vec<Described> {
+    let named = |name: &str| queues.iter().find(|placed| placed.queue.name == name);
+    let checked = destinations.into_iter().map(|described| {
+        let Some(queue) = described.answers_to() else { return described };
+        let place = root.place_within(&format!("destinations.{}.answers_to", described.name));
+        let Some(placed) = named(queue) else {
+            let meant = nearest(queue, queues.iter().map(|placed| placed.queue.name.as_str()));
+            let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
+            let what = format!("there is no [queues.{queue}]{meant}; add it, or name one that is there");
+            faults.add(place, what);
+            return described;
+        };
+        if placed.queue.destination == described.name {
+            let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
+            faults.add(place, what);
+        }
+        described.answer_tries(placed.queue.retry.tries)
+    });
+    checked.collect()
 }
 
 /// What contradicts itself between queues and destinations, each at its place.

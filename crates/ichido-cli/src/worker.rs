@@ -67,6 +67,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&url, config.store.connections_max).await?;
+    let targets = on_store(&config, &store, targets);
     check_keys("worker", &store, &config, &args.config).await?;
     let worker = Arc::new(start(&store, &config, targets).map_err(misconfigured)?);
     announce(&config, &store, &worker, metrics.as_ref())?;
@@ -181,7 +182,7 @@ pub(crate) async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
     for (described, connecting) in config.destinations.iter().zip(connecting) {
         let place = format!("destinations.{}", described.name);
         match faults.check(&place, connecting.await) {
-            Some(Ok(target)) => targets.extend(faults.check(&place, target)),
+            Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
             Some(Err(_)) => {
                 let whereto = &described.whereto;
                 faults.add(place, format!("nothing was heard of {whereto} within {CONNECT_WITHIN:?}; look whether it is well, and start again"));
@@ -191,6 +192,12 @@ pub(crate) async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
     }
     // Not a fault of the configuration alone: it may be as well once the server is there.
     faults.or(Some(targets)).map_err(|faults| Exit::Failed(format!("the worker does not start: {faults}")))
+}
+
+/// With the destinations that need the store.
+pub(crate) fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Target> {
+    let on_store = config.destinations.iter().filter_map(|described| described.on(store));
+    targets.into_iter().chain(on_store).collect()
 }
 
 /// Starts to work by a configuration.

@@ -11,6 +11,7 @@ use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 use super::show::uncommented;
 use super::*;
 
+mod models;
 mod showing;
 mod streams;
 
@@ -22,6 +23,8 @@ pub(super) fn variables() -> BTreeMap<&'static str, String> {
         ("MAIL_AUTHORIZATION", "Bearer s3cret-token".to_owned()),
         ("MAIL_SIGNING_SECRET", SECRET.to_owned()),
         ("NATS_PASSWORD", "s3cret-password".to_owned()),
+        ("OPENAI_API_KEY", "s3cret-of-openai".to_owned()),
+        ("ANTHROPIC_API_KEY", "s3cret-of-anthropic".to_owned()),
     ])
 }
 
@@ -36,7 +39,9 @@ pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Res
             Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
             Some("folder/audit.key") => Ok("0123456789abcdef0123456789abcdef\n".to_owned()),
             Some("folder/short.key") => Ok("0123456789\n".to_owned()),
-            Some("folder/order.schema.json") => Ok("{ \"type\": \"object\" }".to_owned()),
+            Some("folder/order.schema.json" | "folder/summary.schema.json") => {
+                Ok("{ \"type\": \"object\" }".to_owned())
+            }
             Some("folder/broken.json") => Ok("{\n\"items\": {\"$ref\": \"b.json\"}}".to_owned()),
             Some("folder/mail-ca.pem" | "folder/nats-ca.pem") => {
                 Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
@@ -86,7 +91,7 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
 fn every_setting_that_the_commented_file_shows_can_be_given() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
-    assert_eq!((config.queues.len(), config.destinations.len()), (3, 5));
+    assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
     // What is shown as left out is what holds when it is left out.
     let bare = resolved(DEFAULT_FILE);
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
@@ -124,7 +129,8 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
     .into_iter()
     .chain([("destinations.mail", "kind = \"http\"\n"), ("destinations.mail.circuit", "")])
     .chain([("destinations.mail.reconcile", ""), ("destinations.events", "kind = \"nats\"\n")])
-    .chain([("destinations.events.credentials", "")])
+    .chain([("destinations.events.credentials", ""), ("destinations.summarizer", "kind = \"openai\"\n")])
+    .chain([("destinations.claude", "kind = \"anthropic\"\n")])
     .chain(["alerts", "alerts.dead_letters", "alerts.parked", "alerts.to.ops"].map(|header| (header, "")))
     {
         let before = match header {
@@ -152,9 +158,13 @@ fn every_setting_that_can_be_given_is_in_the_commented_file() {
         }
         // What is as above is shown there, and an alternative at another queue or destination.
         let pace = ["max_parallel", "interval", "rate_max", "rate_floor", "pause_max", "circuit"];
-        let above =
-            pace.map(|name| (format!("destinations.events.{name}"), format!("destinations.mail.{name}")));
-        let path = above.iter().find(|(here, _)| here == path).map_or(path, |(_, above)| above);
+        let of_claude = path.strip_prefix("destinations.claude.");
+        let name = of_claude.map_or(path.to_owned(), |name| format!("destinations.summarizer.{name}"));
+        let above = |of: &str| {
+            pace.map(|name| (format!("destinations.{of}.{name}"), format!("destinations.mail.{name}")))
+        };
+        let above = [above("events"), above("summarizer")].concat();
+        let path = above.iter().find(|(here, _)| *here == name).map_or(name.as_str(), |(_, above)| above);
         let path = match path {
             "queues.mail.retry.waits" => "queues.search.retry.waits",
             "destinations.mail.repeatable" => "destinations.search.repeatable",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ichido::worker::{ShortMemory, short_memory};
 use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
-use ichido_core::retry::Retry;
+use ichido_core::retry::{Guarantee, Retry};
 use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
 
 use super::disk::Room;
@@ -57,6 +57,10 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Che
     checks.push(kept_long_enough(config.worker.keep_finished));
     let memories = config.queues.iter().filter_map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination)?;
+        if to.guarantee() == Some(Guarantee::Repeatable) {
+            // It needs nobody's memory.
+            return None;
+        }
         let Some(destination) = to.known() else {
             let what = format!("queue {}: {} is asked how long it remembers keys when a worker starts", queue.name, to.name);
             return Some(Check::unknown("memory", what));

@@ -58,6 +58,7 @@ pub(crate) fn measure() -> Result<PrometheusHandle, Exit> {
         .and_then(PrometheusBuilder::install_recorder);
     let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
     describe_metrics();
+    ichido::judge::describe_metrics();
     Ok(handle)
 }
 

@@ -15,6 +15,7 @@ mod config;
 mod database;
 mod folder;
 mod guide;
+mod model;
 mod program;
 mod sending;
 mod standing_still;
