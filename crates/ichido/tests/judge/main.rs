@@ -2,7 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and the line says where")]
 
+#[path = "../llm/recorder.rs"]
+mod recorder;
+
 mod adapting;
+mod counting;
 mod ending;
 mod failing;
 mod keeping;

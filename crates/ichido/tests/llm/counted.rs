@@ -1,61 +1,13 @@
 //! What is counted of a destination's calls to a model (SPEC B12).
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-
 use fake_llm::action::{Action, Fault, Shape};
 use fake_llm::pace::Latency;
 use fake_llm::script::{Rule, Script};
 use ichido::destination::Call;
-use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 use crate::destination::{ARTICLES, Fixture, article, call};
 use crate::fixture::Dialect;
-
-/// Counters by their name.
-#[derive(Clone, Default)]
-struct Counts(Arc<Mutex<BTreeMap<String, u64>>>);
-
-struct One(Counts, String);
-
-impl CounterFn for One {
-    fn increment(&self, value: u64) {
-        *self.0.0.lock().expect("nobody panics").entry(self.1.clone()).or_default() += value;
-    }
-
-    fn absolute(&self, _: u64) {
-        panic!("nothing here is set");
-    }
-}
-
-impl Recorder for Counts {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
-
-    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(Arc::new(One(self.clone(), key.name().to_owned())))
-    }
-
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::noop()
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::noop()
-    }
-}
-
-impl Counts {
-    fn get(&self, name: &str) -> u64 {
-        self.0
-            .lock()
-            .expect("nobody panics")
-            .get(&format!("ichido_llm_{name}_total"))
-            .copied()
-            .unwrap_or_default()
-    }
-}
+use crate::recorder::Counts;
 
 #[tokio::test]
 async fn calls_are_counted_by_what_came_of_them() {

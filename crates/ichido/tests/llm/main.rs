@@ -5,4 +5,5 @@ mod counted;
 mod destination;
 mod faults;
 mod fixture;
+mod recorder;
 mod settings;
