@@ -2,7 +2,7 @@
 //!
 //! Guarantee: all nodes that share a [`Pace`] together send no faster than its rate, send nothing before a
 //! pause the destination asked for is over, and leave alone a destination that is down. A destination that
-//! never refused is held to its configured maximum and nothing less. No operation panics or overflows.
+//! never refused is held to its configured maximum and to how it is begun with, and to nothing less. No operation panics or overflows.
 //!
 //! A pace is a row in the store. A node reads it, asks it one thing, and writes back what it got, by compare
 //! and swap; so each operation here takes the pace and returns the next one. To write the row seldom, a node

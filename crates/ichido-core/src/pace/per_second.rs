@@ -44,6 +44,11 @@ impl PerSecond {
         Self::clamped(self.0 * share)
     }
 
+    /// The faster of two.
+    pub(super) fn faster(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
     /// The nearest rate between the floor and the cap.
     pub(super) fn within(self, settings: &Settings) -> Self {
         let cap = settings.rate_max.unwrap_or(Self::MAX).0;

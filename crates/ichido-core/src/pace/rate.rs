@@ -29,6 +29,8 @@ pub const GENTLE: f64 = 0.001;
 pub const PROBE: f64 = 0.05;
 /// While no ceiling is known, the share of the rate itself that one second of full use adds.
 pub const SEARCH: f64 = 0.35;
+/// A destination that was begun with slowly and has not refused is asked at most this many times what it bore within a second.
+pub const LEAP: f64 = 2.0;
 /// After a cut, what is heard this long still tells of the rate before it: answers are under way, and a
 /// destination that counts by the second refuses for the rest of it.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -43,7 +45,8 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// What is known of a destination's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// It never refused. Nothing holds it back but `rate_max`; we count, to know where to begin when it does.
+    /// It never refused. Nothing holds it back but `rate_max` and, where it is begun with slowly, what it bore so far; we count, to know
+    /// where to begin when it does.
     Free(Tally),
     /// It refused, and is paced.
     Paced(Paced),
@@ -83,7 +86,10 @@ impl Rate {
     /// The rate to keep; `None` is without limit.
     pub fn limit(self, settings: &Settings) -> Option<PerSecond> {
         match self {
-            Self::Free(_) => settings.rate_max,
+            Self::Free(tally) => match settings.rate_start {
+                Some(start) => Some(start.faster(tally.per_second().times(LEAP)).within(settings)),
+                None => settings.rate_max,
+            },
             // Clamped again, for the settings may have changed since the row was written.
             Self::Paced(paced) => Some(paced.rate.within(settings)),
         }
@@ -110,14 +116,16 @@ impl Rate {
         rests_until: Timestamp,
     ) -> Self {
         let (rate, ceiling) = match self {
-            Self::Free(tally) => (tally.per_second(), None),
+            // It was asked little more than what it bore, and that it bears; of a flood only what was saved up may have been let in.
+            Self::Free(tally) if settings.rate_start.is_some() => (tally.per_second(), None),
+            Self::Free(tally) => (tally.per_second().times(BACKOFF), None),
             Self::Paced(paced) if sent <= paced.episode_until => return self,
-            Self::Paced(paced) if paced.borne => (paced.rate, Some(paced.rate)),
-            Self::Paced(paced) => (paced.rate, paced.ceiling),
+            Self::Paced(paced) if paced.borne => (paced.rate.times(BACKOFF), Some(paced.rate)),
+            Self::Paced(paced) => (paced.rate.times(BACKOFF), paced.ceiling),
         };
         let episode_until = handed_out.plus(SETTLE);
         Self::Paced(Paced {
-            rate: rate.times(BACKOFF).within(settings),
+            rate: rate.within(settings),
             ceiling,
             borne: false,
             episode_until,

@@ -12,6 +12,10 @@ use super::per_second::PerSecond;
 pub struct Settings {
     /// Never faster than this; `None` is without limit until the destination refuses.
     pub rate_max: Option<PerSecond>,
+    /// How fast a destination is called of which nothing is known. Until it refuses it is then called at most [`LEAP`](super::rate::LEAP)
+    /// times as fast as it bore within a second; `None` is without limit. With many calls at once a flood would be all that it is
+    /// known by when it refuses.
+    pub rate_start: Option<PerSecond>,
     /// Never slower than this, however often it refuses. Only a pause or an open circuit stops it altogether.
     pub rate_floor: PerSecond,
     /// How far ahead slots are handed out. What is handed out keeps its moments when the rate falls, so this
@@ -27,6 +31,7 @@ impl Settings {
     /// No limit until refused; then no slower than one call in ten seconds.
     pub const DEFAULT: Self = Self {
         rate_max: None,
+        rate_start: None,
         rate_floor: PerSecond::clamped(0.1),
         horizon: Duration::from_millis(500),
         pause_max: crate::retry::WAIT_MAX,

@@ -61,6 +61,24 @@ fn a_maximum_rate_is_kept_and_reached() {
 }
 
 #[test]
+fn a_destination_begun_with_slowly_is_asked_twice_what_it_bore_until_it_refuses() {
+    let settings = Settings { rate_start: Some(PerSecond::clamped(10.0)), ..SETTINGS };
+    let limit = |pace: &Pace| pace.rate.limit(&settings).map(PerSecond::get);
+    let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
+    assert_eq!(slots(grant).count(), 6, "a slot each 100 ms, to the horizon");
+    let pace = pace.on_success(&settings, after(500), count(5));
+    assert_eq!(limit(&pace), Some(10.0), "twice five is what it is begun with");
+    let pace = pace.on_success(&settings, after(900), count(7));
+    assert_eq!(limit(&pace), Some(24.0));
+    let pace = pace.on_success(&settings, after(1_600), count(3));
+    assert_eq!(limit(&pace), Some(24.0), "a second that has only begun says nothing against the one before");
+    let capped = Settings { rate_max: Some(PerSecond::clamped(15.0)), ..settings };
+    assert_eq!(pace.rate.limit(&capped).map(PerSecond::get), Some(15.0));
+    let pace = pace.on_throttled(&settings, after(1_700), after(1_650), None);
+    assert_eq!(limit(&pace), Some(12.0), "what it bore, and not what it was asked");
+}
+
+#[test]
 fn slots_taken_one_by_one_are_never_faster_than_the_rate() {
     for per_second in [3, 30_000, 66_700, 91_000, 100_000] {
         let settings = Settings { rate_max: Some(PerSecond::clamped(f64::from(per_second))), ..SETTINGS };

@@ -17,9 +17,18 @@ pub mod limits {
     pub const PARALLEL_MAX: u32 = 1_000;
     /// The longest wait before an item's first call.
     pub const INTERVAL_MAX: Duration = Duration::from_hours(1);
+    /// How many calls a second an endpoint gets of which nothing is known. The limits of most models lie near it; from here a higher one is
+    /// reached within a few seconds.
+    pub const RATE_START: f64 = 20.0;
+    /// So few calls at once are no flood: they are made as they come, whatever is known of the endpoint.
+    pub const PARALLEL_FEW: u32 = 4;
     /// The most endpoints of a model.
     pub const ENDPOINTS_MAX: usize = 32;
 }
+
+/// How far ahead calls get their slots. Each asks for its own, so that there is no need to hand many out; and what is handed out keeps its
+/// moment when the endpoint refuses.
+const HORIZON: Duration = Duration::from_millis(250);
 
 /// How a batch is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +42,8 @@ pub struct Settings {
     /// How often an answer that is not what was asked for is asked for again, besides (SPEC B1).
     pub answer_retries: u32,
     /// How fast each endpoint is called at most, and what holds when it refuses. However often it does, it is called once in the time
-    /// of the first retry's wait, so that one item alone is retried when its schedule says.
+    /// of the first retry's wait, so that one item alone is retried when its schedule says. Its `rate_start` holds for more than
+    /// [`limits::PARALLEL_FEW`] calls at once.
     pub pace: pace::Settings,
     /// The longest that a run takes; what is not answered by then gets a fallback (SPEC B9).
     pub deadline: Option<Duration>,
@@ -75,7 +85,11 @@ impl Settings {
         interval: Duration::from_millis(2_500),
         retry: Retry::LLM,
         answer_retries: 2,
-        pace: pace::Settings::DEFAULT,
+        pace: pace::Settings {
+            rate_start: Some(PerSecond::clamped(limits::RATE_START)),
+            horizon: HORIZON,
+            ..pace::Settings::DEFAULT
+        },
         deadline: None,
     };
 
@@ -95,6 +109,7 @@ impl Settings {
         let retry = self.retry.checked()?;
         let first_wait = retry.schedule.wait(NonZeroU32::MIN).as_secs_f64();
         let rate_floor = PerSecond::clamped(self.pace.rate_floor.get().max(1.0 / first_wait));
-        Ok(Self { retry, deadline, pace: pace::Settings { rate_floor, ..self.pace }, ..self })
+        let rate_start = self.pace.rate_start.filter(|_| limits::PARALLEL_FEW < parallel);
+        Ok(Self { retry, deadline, pace: pace::Settings { rate_floor, rate_start, ..self.pace }, ..self })
     }
 }

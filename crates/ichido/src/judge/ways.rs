@@ -17,8 +17,9 @@ use crate::worker::clock::Clock;
 use crate::worker::node::lock;
 use crate::worker::pacer::{Caller, FRESH_FOR, Home, Pacer, Slot};
 
-/// How long nobody looks whether a wait is still needed: another endpoint may have become free.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How long nobody looks whether a wait is still needed: another endpoint may have become free. Shorter than slots are handed out ahead, or
+/// else all would be used up before anybody asks for more.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// A wait is no shorter than this, so that nobody looks again without end.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
