@@ -3,6 +3,8 @@
 //! Guarantee: what is not understood is refused, and no chore starts by accident. No word is ignored, but for
 //! those around `--help`: who asks for help gets it, whatever else the line says.
 
+use std::num::NonZeroU32;
+
 /// What `cargo xtask help` prints, and what follows the complaint when the arguments are wrong.
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
@@ -17,19 +19,23 @@ Usage: cargo xtask <chore>
                         the worker beside the floor and beside a peer, likewise
   bench serve [DATABASE]
                         accepting over HTTP beside a handler written by hand, likewise
+  bench llm [--items N] [--rate N]
+                        a batch of calls to a throttled model beside other ways to keep its limit: 2000 calls at 50 a second if
+                        not said (a release build of AWS's SDK, many minutes)
   soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database; 20 rounds of many machines, 10 of each example
   fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
   fuzz-api              requests drawn from the API's description, sent to a server (a short form is part of `test`)
   help, --help, -h      this text";
 
 /// The words for chores, as [`USAGE`] and [`Chore::parse`] have them.
-const WORDS: [&str; 10] = [
+const WORDS: [&str; 11] = [
     "test",
     "tidy",
     "bench store",
     "bench once",
     "bench outbox",
     "bench serve",
+    "bench llm",
     "soak",
     "fuzz",
     "fuzz-api",
@@ -68,6 +74,13 @@ pub enum Chore {
     BenchServe {
         /// On this database alone.
         database: Option<Database>,
+    },
+    /// Measure a batch of calls to a throttled model.
+    BenchLlm {
+        /// How many calls, if not as many as it takes to tell the contenders apart.
+        items: Option<NonZeroU32>,
+        /// How many a second the model allows, likewise.
+        rate: Option<NonZeroU32>,
     },
     /// Kill for longer than CI has time for.
     Soak,
@@ -125,8 +138,9 @@ impl Chore {
             ["bench", "outbox", word] => Ok(Self::BenchOutbox { database: Some(Database::parse(word)?) }),
             ["bench", "serve"] => Ok(Self::BenchServe { database: None }),
             ["bench", "serve", word] => Ok(Self::BenchServe { database: Some(Database::parse(word)?) }),
+            ["bench", "llm", options @ ..] => bench_llm(options),
             ["bench", ..] => {
-                Err("`bench` measures one thing: `store`, `once`, `outbox` or `serve`".to_owned())
+                Err("`bench` measures one thing: `store`, `once`, `outbox`, `serve` or `llm`".to_owned())
             }
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
@@ -144,6 +158,30 @@ impl Chore {
             other => Err(format!("`{}` is not understood", other.join(" "))),
         }
     }
+}
+
+fn bench_llm(options: &[&str]) -> Result<Chore, String> {
+    let (mut items, mut rate) = (None, None);
+    for option in options.chunks(2) {
+        let (of, name, count) = match option {
+            [name @ "--items", count] => (&mut items, name, count),
+            [name @ "--rate", count] => (&mut rate, name, count),
+            [name @ ("--items" | "--rate")] => {
+                return Err(format!("`{name}` wants a number, such as `{name} 100`"));
+            }
+            other => {
+                return Err(format!(
+                    "`bench llm` takes `--items N` and `--rate N`, not `{}`",
+                    other.join(" ")
+                ));
+            }
+        };
+        let wrong = |_| format!("`{name} {count}`: a whole number above 0 is wanted");
+        if of.replace(count.parse().map_err(wrong)?).is_some() {
+            return Err(format!("`{name}` is said twice"));
+        }
+    }
+    Ok(Chore::BenchLlm { items, rate })
 }
 
 fn no_such_chore(word: &str) -> String {
@@ -188,6 +226,10 @@ mod tests {
             assert_eq!(Chore::parse(&["bench", "store", database.word()]), Ok(chore));
         }
         assert_eq!(Chore::parse(&["bench", "store"]), Ok(Chore::BenchStore { database: None }));
+        let (items, rate) = (NonZeroU32::new(60), NonZeroU32::new(200));
+        assert_eq!(Chore::parse(&["bench", "llm"]), Ok(Chore::BenchLlm { items: None, rate: None }));
+        let both = ["bench", "llm", "--rate", "200", "--items", "60"];
+        assert_eq!(Chore::parse(&both), Ok(Chore::BenchLlm { items, rate }));
         assert_eq!(Chore::parse(&["help"]), Ok(Chore::Help));
         for word in WORDS {
             assert!(Chore::parse(&word.split(' ').collect::<Vec<_>>()).is_ok(), "{word}");
@@ -233,10 +275,15 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        let wrong: [&[&str]; 7] = [
+        let wrong: [&[&str]; 12] = [
             &[],
             &["bench"],
             &["bench", "store", "mysql"],
+            &["bench", "llm", "sqlite"],
+            &["bench", "llm", "--items"],
+            &["bench", "llm", "--items", "0"],
+            &["bench", "llm", "--rate", "fast"],
+            &["bench", "llm", "--rate", "1", "--rate", "2"],
             &["tests"],
             &["test", "--fast"],
             &["fuzz", "--seconds", "soon"],

@@ -2,6 +2,7 @@
 //!
 //! Guarantee: nothing here decides whether a change may land; it tells a person how fast and how steady things are.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use crate::chore::Database;
@@ -44,6 +45,16 @@ pub fn bench_outbox(root: &Path, database: Option<Database>) -> Result<(), Strin
 pub fn bench_serve(root: &Path, database: Option<Database>) -> Result<(), String> {
     Line::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
     bench(root, "serve", database)
+}
+
+/// Measures a batch of calls to a throttled model; a crate apart, so that the others need not build AWS's SDK.
+pub fn bench_llm(root: &Path, items: Option<NonZeroU32>, rate: Option<NonZeroU32>) -> Result<(), String> {
+    let given = [("--items", items), ("--rate", rate)];
+    let options = given.iter().filter_map(|(name, count)| Some([(*name).to_owned(), (*count)?.to_string()]));
+    let options: Vec<String> = options.flatten().collect();
+    Line::cargo(&["run", "--release", "--package", "ichido-bench-llm", "--"])
+        .and(&options.iter().map(String::as_str).collect::<Vec<_>>())
+        .run(root)
 }
 
 fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), String> {

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Chore::BenchOnce { database } => long::bench_once(&root(), database),
         Chore::BenchOutbox { database } => long::bench_outbox(&root(), database),
         Chore::BenchServe { database } => long::bench_serve(&root(), database),
+        Chore::BenchLlm { items, rate } => long::bench_llm(&root(), items, rate),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
         Chore::FuzzApi => fuzz_api::run(&root(), fuzz_api::Form::Long),

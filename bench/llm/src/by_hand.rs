@@ -1,0 +1,56 @@
+//! What one writes by hand: so many places, in each an item that waits its interval, is asked, and waits longer after each refusal.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ichido::llm::{Model as _, Prompt};
+use ichido_bedrock::Bedrock;
+use ichido_core::retry::Retry;
+use ichido_core::verdict::ErrorCode;
+use tokio::task::JoinSet;
+
+use crate::load::{PARALLEL, Task, model, retry};
+
+/// The items that nobody has taken yet.
+type Waiting = Arc<Mutex<VecDeque<Prompt>>>;
+
+pub(crate) async fn run(task: Task, interval: Duration) -> usize {
+    let model = Arc::new(model(task.url).await);
+    let waiting = Arc::new(Mutex::new(VecDeque::from(task.prompts)));
+    let mut places = JoinSet::new();
+    for _ in 0..PARALLEL.get() {
+        places.spawn(place(Arc::clone(&model), Arc::clone(&waiting), interval));
+    }
+    places.join_all().await.into_iter().sum()
+}
+
+/// One place: takes items until there are no more, and keeps each until it has ended.
+async fn place(model: Arc<Bedrock>, waiting: Waiting, interval: Duration) -> usize {
+    let retry = retry();
+    let mut answered = 0;
+    while let Some(prompt) = take(&waiting) {
+        tokio::time::sleep(interval).await;
+        answered += usize::from(is_answered(&model, &prompt, &retry).await);
+    }
+    answered
+}
+
+fn take(waiting: &Waiting) -> Option<Prompt> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+async fn is_answered(model: &Bedrock, prompt: &Prompt, retry: &Retry) -> bool {
+    let mut failure = NonZeroU32::MIN;
+    loop {
+        let Err(trouble) = model.ask(0, prompt).await.came else { return true };
+        let is_throttled = trouble.verdict.code == Some(ErrorCode::RateLimited);
+        if !is_throttled || !retry.may_try_again(failure.get()) {
+            eprintln!("given up on: {}", trouble.why);
+            return false;
+        }
+        tokio::time::sleep(retry.wait(failure, fastrand::f64(), None)).await;
+        failure = failure.saturating_add(1);
+    }
+}

@@ -1,0 +1,69 @@
+//! How near a batch of calls comes to a model's rate limit, beside other ways to keep one.
+//!
+//! All ask the same questions of a server that plays Bedrock, allows so many calls a second and refuses what comes above that, without
+//! saying when to come again. It counts what came; a contender is only believed where it says that an item was answered.
+
+mod adaptive;
+mod by_hand;
+mod load;
+mod ours;
+mod table;
+
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use load::{Load, Ran};
+
+/// What SPEC B5 has as the interval when nobody says another.
+const INTERVAL: Duration = Duration::from_millis(2_500);
+
+/// Asks a throttled model many questions, in four ways, and prints how each fared.
+#[derive(Parser)]
+#[command(name = "ichido-bench-llm")]
+struct Arguments {
+    /// How many questions each contender asks.
+    #[arg(long, default_value = "2000")]
+    items: NonZeroU32,
+    /// How many calls a second the model allows.
+    #[arg(long, default_value = "50")]
+    rate: NonZeroU32,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments { items, rate } = Arguments::parse();
+    let all = all(Load { items, rate }).await;
+    print!("{}", table::text(&all));
+    // A contender that answers less than was asked has been measured at something else.
+    if all.iter().all(|ran| ran.unanswered() == 0) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// One after the other, each with a provider of its own.
+async fn all(load: Load) -> Vec<Ran> {
+    vec![
+        load.measure("ichido", ours::run).await,
+        load.measure("each item waits 2.5 s, then exponential retry", |task| by_hand::run(task, INTERVAL))
+            .await,
+        load.measure("exponential retry", |task| by_hand::run(task, Duration::ZERO)).await,
+        load.measure("the AWS SDK's adaptive mode", adaptive::run).await,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So few, and so fast, that the SDK's own waits do not make it the slowest test of all.
+    #[tokio::test]
+    async fn every_contender_has_every_item_answered_once() {
+        let number = |number| NonZeroU32::new(number).expect("not zero");
+        for ran in all(Load { items: number(30), rate: number(200) }).await {
+            assert_eq!(ran.answered, 30, "{}", ran.contender);
+            assert_eq!(ran.seen.completed, 30, "{} had some answered twice", ran.contender);
+            assert_eq!(ran.seen.requests, ran.seen.completed + ran.seen.throttled, "{}", ran.contender);
+        }
+    }
+}

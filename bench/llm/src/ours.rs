@@ -1,0 +1,24 @@
+//! Ours: the batch engine with a fresh store, in which every call is marked before it is made and every answer is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::judge::{Judge, Outcome, Settings, Stop};
+use ichido_store::Store;
+use ichido_store::testing::sqlite::fresh_file;
+use serde_json::Value;
+
+use crate::load::{PARALLEL, Task, form, model, retry};
+
+const CONNECTIONS_MAX: u32 = 4;
+
+pub(crate) async fn run(task: Task) -> usize {
+    let file = fresh_file();
+    let store = Store::open(&file.url, CONNECTIONS_MAX).await.expect("the store opens");
+    let settings =
+        Settings { parallel: PARALLEL, interval: Duration::ZERO, retry: retry(), ..Settings::DEFAULT };
+    let model = Arc::new(model(task.url).await);
+    let judge = Judge::<Value>::with_store(model, form(), settings, &store, "bench").expect("sound settings");
+    let report = judge.run(task.prompts, &Stop::new()).await.expect("the store answers");
+    report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Judged(_))).count()
+}
