@@ -80,7 +80,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let config = receivers.config()?;
     let targets = worker::connect(&config).await?;
     let store = open_with(&place.url, config.store.connections_max).await?;
-    let targets = worker::on_store(&config, &store, targets);
     let access = Access::new(store.clone(), address);
     let serving = Serving::start("demo", &config, &store, targets, access, config.serve.limits).await?;
     let mut teller = Teller::new(address, receivers.broker.address, store)?;

@@ -91,6 +91,15 @@ struct Asked {
 
 /// Looks at the database; an error is that nothing could be seen of it.
 async fn look(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
+    let looked = look_into(asked, checks).await;
+    // Whatever came of it: a full disk is a reason that nothing could be seen.
+    checks.extend(
+        sqlite_file(&asked.url).filter(|file| file.exists()).map(|file| judge::disk(disk::room(file))),
+    );
+    looked
+}
+
+async fn look_into(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
     let seen = match there(&asked.url) {
         Ok(()) => vitals::look(&asked.url, clock::now, judge::OPEN_FOR_MAX).await.map_err(|error| {
             (error.in_full(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
@@ -100,7 +109,6 @@ async fn look(asked: &Asked, checks: &mut Vec<Check>) -> Result<(), Exit> {
     match seen {
         Ok(vitals) => {
             checks.extend(judge::vitals(&vitals, asked.connections_max));
-            checks.extend(sqlite_file(&asked.url).map(|file| judge::disk(disk::room(file))));
             Ok(())
         }
         Err((why, was_reached)) => {

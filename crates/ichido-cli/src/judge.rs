@@ -24,6 +24,7 @@ use ichido::llm::{Model, Prompt};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::faults::Faults;
@@ -50,6 +51,7 @@ struct Task {
 
 /// Judges.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let began = Instant::now();
     if args.print_profile {
         return out::say(profile::DEFAULT);
     }
@@ -63,20 +65,29 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         return say_plan(&args, &plan_of(&args, &task, unasked(&task)));
     }
     let model = model::of(&args, &mut faults).await;
+    if args.json && args.out.as_deref().is_some_and(|out| out.as_os_str() == "-") {
+        faults.add(
+            "--out",
+            "is standard output, where --json writes its own; name a file, or leave --json out",
+        );
+    }
     let output = match &args.out {
-        Some(place) => faults.check("--out", Output::open(place)).map(Some),
+        Some(place) => faults.check("--out", Output::open(place, &not_to_be_lost(&args))).map(Some),
         None => Some(None),
     };
     let ready = task.zip(model).zip(output);
     let ((task, model), output) = faults.or(ready).map_err(misconfigured)?;
     let store = store::open(&args.store).await?;
     match (args.dry_run, output) {
-        (false, Some(output)) => ask(&args, task, model, &store, output).await,
+        (false, Some(output)) => {
+            let mut task = task;
+            // What reading and opening took is part of it.
+            task.settings.deadline = task.settings.deadline.map(|left| left.saturating_sub(began.elapsed()));
+            ask(&args, task, model, &store, output).await
+        }
         (_, output) => {
             let known = judge(&task, model, &store)?.known(&task.prompts).await.map_err(unreachable)?;
-            if let Some(output) = output {
-                output.leave();
-            }
+            drop(output);
             say_plan(&args, &plan_of(&args, &task, known))
         }
     }
@@ -100,6 +111,12 @@ fn task(args: &Args, faults: &mut Faults) -> Option<Task> {
     let (profile, articles) = profile.zip(articles)?;
     let prompts = articles::prompts(&articles, &profile);
     Some(Task { articles, profile, prompts, settings })
+}
+
+/// What `--out` must not be: what is read, and where answers are kept.
+fn not_to_be_lost(args: &Args) -> Vec<&Path> {
+    let store = store::sqlite_file(&args.store);
+    [args.articles.as_deref(), args.profile.as_deref(), store].into_iter().flatten().collect()
 }
 
 /// What is known without looking: nothing was asked.
@@ -154,7 +171,7 @@ async fn ask(
         () = watch::progress(&judge) => Err(Exit::Cut("it was stopped".to_owned())),
     }?;
     if report.ended == Ended::Stopped {
-        output.leave();
+        drop(output);
         let Counts { answered, known, missing, .. } = report.counts;
         return Err(Exit::Cut(format!(
             "stopped: {} of {} are judged and kept, nothing was written; the same command again goes on from there",
@@ -197,5 +214,8 @@ fn misconfigured(faults: Faults) -> Exit {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
 fn unreachable(error: StoreError) -> Exit {
-    Exit::Unreachable(format!("the store: {}; what was judged is kept, run it again", error.in_full()))
+    Exit::Unreachable(format!(
+        "the store: {}; what it has taken is kept, and the same command goes on from there",
+        error.in_full()
+    ))
 }

@@ -103,7 +103,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&setup.url, setup.config.store.connections_max).await?;
-    let targets = worker::on_store(&setup.config, &store, targets);
     let access = Access::new(store.clone(), address);
     let is_open = is_open(&access, address).await?;
     worker::check_keys("serve", &store, &setup.config, &setup.place).await?;

@@ -5,12 +5,14 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// `SIGTERM` and `SIGINT`, as they come.
+/// `SIGTERM`, `SIGINT` and `SIGHUP` (a terminal that is closed), as they come.
 pub(crate) struct Signals {
     #[cfg(unix)]
     terminate: Signal,
     #[cfg(unix)]
     interrupt: Signal,
+    #[cfg(unix)]
+    hang_up: Signal,
 }
 
 impl Signals {
@@ -20,6 +22,7 @@ impl Signals {
         return Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
         });
         #[cfg(not(unix))]
         return Ok(Self {});
@@ -31,6 +34,7 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
         #[cfg(not(unix))]
         if tokio::signal::ctrl_c().await.is_err() {

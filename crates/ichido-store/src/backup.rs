@@ -98,6 +98,7 @@ pub async fn take(url: &str, into: &Path) -> Result<Backup, BackupError> {
     // From the root, because SQLite reads some names that are not as something else than a file's.
     let file = std::path::absolute(into).map_err(|error| failed(into, error))?;
     let mut connection = sqlite::options(url)?.connect().await.map_err(StoreError::Unavailable)?;
+    refuse_own_names(url, &file)?;
     let schema = schema_found(&mut connection).await?.ok_or(BackupError::NoStore)?;
     let unfinished = Unfinished::reserve(&file)?;
     copy(&mut connection, &unfinished.0).await?;
@@ -106,6 +107,25 @@ pub async fn take(url: &str, into: &Path) -> Result<Backup, BackupError> {
     let finished = tokio::task::spawn_blocking(move || unfinished.finish(file));
     let (file, bytes) = finished.await.map_err(|error| failed(into, io::Error::other(error)))??;
     Ok(Backup { file, bytes, schema })
+}
+
+/// The names that SQLite uses beside the store's own are its to write and to remove.
+fn refuse_own_names(url: &str, file: &Path) -> Result<(), BackupError> {
+    let address = url.split_once(':').map_or(url, |(_, address)| address);
+    let store = std::path::absolute(address.strip_prefix("//").unwrap_or(address));
+    let store = store.map_err(|error| failed(file, error))?;
+    let is_own = ["-journal", "-wal", "-shm"].iter().any(|end| {
+        let mut name = store.as_os_str().to_owned();
+        name.push(end);
+        name == file.as_os_str()
+    });
+    let taken = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "that name is the store's own, which removes it; take another",
+        )
+    };
+    if is_own { Err(failed(file, taken())) } else { Ok(()) }
 }
 
 async fn copy(connection: &mut SqliteConnection, into: &Path) -> Result<(), BackupError> {

@@ -82,6 +82,8 @@ use ways::Ways;
 pub struct Judge<T> {
     asker: Arc<Asker>,
     form: Arc<Form>,
+    /// As text, which is a part of every question.
+    schema: String,
     reads: PhantomData<fn() -> T>,
 }
 
@@ -129,7 +131,8 @@ impl<T: DeserializeOwned> Judge<T> {
         let counting = Counting::of(model.name());
         let ways = Ways::of(&*model, settings.pace, store, &clock);
         let asker = Asker { model, settings, memory, ways, clock, counting };
-        Ok(Self { asker: Arc::new(asker), form: Arc::new(form), reads: PhantomData })
+        let schema = form.schema().to_string();
+        Ok(Self { asker: Arc::new(asker), form: Arc::new(form), schema, reads: PhantomData })
     }
 
     /// What a run of these prompts would have to ask.
@@ -170,13 +173,12 @@ impl<T: DeserializeOwned> Judge<T> {
 
     /// All that an answer depends on: the model, the words and the form.
     fn question(&self, prompt: &Prompt) -> QuestionId {
-        let schema = self.form.schema().to_string();
         let parts = [
             self.asker.model.name(),
             prompt.system.as_deref().unwrap_or_default(),
             &prompt.user,
             self.form.name(),
-            &schema,
+            &self.schema,
         ];
         // Each with its length, so that no two lists of parts are one text.
         let text: String = parts

@@ -185,7 +185,7 @@ impl Served {
         };
         let told = json!({ "decision": decision, "reason": reason });
         self.each(ids, "decide", &told, |id, ended| match ended {
-            Ok(state) => json!({ "id": id, "decided": true, "told": format!("it is {state} now") }),
+            Ok(state) => json!({ "id": id, "decided": true, "told": settled_as(state) }),
             Err(why) => json!({ "id": id, "decided": false, "told": why }),
         })
         .await
@@ -354,4 +354,13 @@ fn whole(letter: &Letter, message: &Message, events: &[Event]) -> String {
     });
     out += &table(["AT", "STEP", "WHAT", "WHO", "WHY"], rows);
     out
+}
+
+/// What a decision came to, in the words of a command that works on the store itself.
+fn settled_as(state: &str) -> String {
+    match state {
+        "sent" => "it was done, and counts as sent".to_owned(),
+        "queued" => "it was not done, and is sent again".to_owned(),
+        state => format!("it is {state} now, and stays so"),
+    }
 }

@@ -105,7 +105,8 @@ pub(crate) fn policies(config: &Config) -> Policies {
         let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
         Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
     };
-    let known = config.queues.iter().filter_map(policy);
+    let telling = config.alerts.queues();
+    let known = config.queues.iter().chain(&telling).filter_map(policy);
     known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy))
 }
 

@@ -1,6 +1,5 @@
 //! The articles, one JSON object a line.
 
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
@@ -39,16 +38,10 @@ impl Article {
         self.members.get(member).and_then(Value::as_str)
     }
 
-    /// What the model is asked of it: every member that says something of the article, as it is written.
+    /// What the model is asked of it: all of its members, as JSON, so that no text in it can pass for another part.
     pub(super) fn prompt(&self, system: &str) -> Prompt {
-        let known = ["title", "url", "description"];
-        let first = known.iter().filter_map(|name| self.members.get_key_value(*name));
-        let others = self.members.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-        let mut user = String::from("The article:\n");
-        for (name, value) in first.chain(others) {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            _ = writeln!(user, "{name}: {text}");
-        }
+        let article = serde_json::to_string(&self.members).unwrap_or_default();
+        let user = format!("The article, as one JSON object:\n{article}\n");
         Prompt { system: Some(system.to_owned()), user, max_tokens: ANSWER_TOKENS_MAX, form: None }
     }
 }
@@ -139,7 +132,9 @@ mod tests {
         let articles = read_from(text.as_bytes()).unwrap();
         assert_eq!(articles.iter().map(|article| article.line).collect::<Vec<_>>(), [1, 4]);
         let prompt = articles[0].prompt("judge");
-        assert_eq!(prompt.user, "The article:\ntitle: A\nurl: https://a\ntags: [\"x\"]\n");
+        let expected =
+            "The article, as one JSON object:\n{\"tags\":[\"x\"],\"title\":\"A\",\"url\":\"https://a\"}\n";
+        assert_eq!(prompt.user, expected);
     }
 
     #[test]

@@ -29,11 +29,11 @@ pub(super) async fn of(args: &Args, faults: &mut Faults) -> Option<Arc<dyn Model
     };
     match (provider, model) {
         ("openai", Some(model)) => {
-            let service = service(args, model, OpenAiSettings::BASE_URL, OPENAI_KEY);
+            let service = service(args, model, OpenAiSettings::BASE_URL, OPENAI_KEY, faults);
             resolved(OpenAiSettings::new(service).resolve(), faults).map(|model: OpenAi| Arc::new(model) as _)
         }
         ("anthropic", Some(model)) => {
-            let service = service(args, model, AnthropicSettings::BASE_URL, ANTHROPIC_KEY);
+            let service = service(args, model, AnthropicSettings::BASE_URL, ANTHROPIC_KEY, faults);
             resolved(AnthropicSettings::new(service).resolve(), faults)
                 .map(|model: Anthropic| Arc::new(model) as _)
         }
@@ -49,13 +49,18 @@ pub(super) async fn of(args: &Args, faults: &mut Faults) -> Option<Arc<dyn Model
     }
 }
 
-fn service(args: &Args, model: &str, base_url: &str, key: &str) -> ServiceSettings {
+fn service(args: &Args, model: &str, base_url: &str, key: &str, faults: &mut Faults) -> ServiceSettings {
     let mut service = ServiceSettings::new(model, base_url);
     if !args.endpoints.is_empty() {
         service.base_urls.clone_from(&args.endpoints);
     }
     service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
+    // A server of one's own may ask for none.
+    if service.api_key.is_none() && args.endpoints.is_empty() {
+        faults.add("--llm", format!("its key is missing: set {key} in the environment"));
+    }
     service.time_out = args.call_time_out;
+    service.connect_time_out = service.connect_time_out.min(args.call_time_out);
     service
 }
 

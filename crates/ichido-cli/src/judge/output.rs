@@ -26,24 +26,53 @@ pub(super) struct Judgement {
 /// Where judgements go. A file is written beside its place and put there whole, so that nobody reads a half of it.
 pub(super) enum Output {
     Stdout,
-    File { place: PathBuf, beside: PathBuf, file: File },
+    File(Beside),
+}
+
+/// A file under a name of its own, until it is whole; it is removed unless it becomes so.
+pub(super) struct Beside {
+    place: PathBuf,
+    name: PathBuf,
+    file: File,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It is gone where it has got its place.
+        _ = std::fs::remove_file(&self.name);
+    }
 }
 
 impl Output {
-    /// Makes sure that it can be written, before anything is paid for.
-    pub(super) fn open(place: &Path) -> io::Result<Self> {
+    /// Makes sure that it can be written, before anything is paid for. `others` are files that must not be written over.
+    pub(super) fn open(place: &Path, others: &[&Path]) -> Result<Self, String> {
         if place.as_os_str() == STDOUT {
             return Ok(Self::Stdout);
         }
-        let name = place.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
-        if place.is_dir() {
-            return Err(io::Error::other("it is a folder; name a file in it"));
+        let shown = place.display();
+        // Where a link leads, and not the link itself.
+        let place = if place.exists() {
+            place.canonicalize().map_err(|error| format!("{shown}: {error}"))?
+        } else {
+            place.to_owned()
+        };
+        if place.exists() && !place.is_file() {
+            return Err(format!("{shown} is no file; name one, or - for standard output"));
         }
-        let mut beside_name = name.to_owned();
-        beside_name.push(format!(".{}.part", std::process::id()));
-        let beside = place.with_file_name(beside_name);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
-        Ok(Self::File { place: place.to_owned(), beside, file })
+        let is_same = |other: &&Path| other.canonicalize().is_ok_and(|other| other == place);
+        if let Some(other) = others.iter().find(|other| is_same(other)) {
+            return Err(format!("{shown} is {}, which would be lost; name another file", other.display()));
+        }
+        let Some(name) = place.file_name() else { return Err(format!("{shown} names no file")) };
+        let mut beside = name.to_owned();
+        beside.push(format!(".{:08x}.part", fastrand::u32(..)));
+        let name = place.with_file_name(beside);
+        // Nobody else's, even if somebody guessed the name.
+        let file = OpenOptions::new().write(true).create_new(true).open(&name);
+        let file = file.map_err(|error| {
+            format!("{shown} cannot be written: {error}; its folder must be there and yours")
+        })?;
+        Ok(Self::File(Beside { place, name, file }))
     }
 
     pub(super) fn is_stdout(&self) -> bool {
@@ -60,22 +89,16 @@ impl Output {
                 }
                 out::write(&text)
             }
-            Self::File { place, beside, file } => {
-                let mut writer = BufWriter::new(file);
+            Self::File(beside) => {
+                let mut writer = BufWriter::new(&beside.file);
                 for line in lines {
                     writeln!(writer, "{line}")?;
                 }
-                writer.into_inner()?.sync_all()?;
-                std::fs::rename(beside, place)
+                writer.flush()?;
+                drop(writer);
+                beside.file.sync_all()?;
+                std::fs::rename(&beside.name, &beside.place)
             }
-        }
-    }
-
-    /// Nothing is written after all.
-    pub(super) fn leave(self) {
-        if let Self::File { beside, .. } = self {
-            // What is left behind is empty, and its name says that it is a part.
-            _ = std::fs::remove_file(beside);
         }
     }
 }

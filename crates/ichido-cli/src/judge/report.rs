@@ -25,7 +25,7 @@ pub(super) fn ended(as_json: bool, plan: &Plan, report: &Report<Judgement>, quie
     }
     match &report.ended {
         Ended::SetUp { code, why } => Err(Exit::Failed(format!(
-            "the model could not be asked at all: {code}, {why}; mend the key, the model's name or what the account may use, and run it again"
+            "the model could not be asked at all: {code}, {why}; mend where it is asked (--endpoint), its name, the key or what the account may use, and run it again"
         ))),
         _ if 0 < fallbacks => Err(Exit::Found),
         _ => Ok(()),

@@ -55,7 +55,10 @@ impl Serving {
         let measured = metrics::measure()?;
         server::describe_metrics();
         let folding = tokio::spawn(fold(measured.clone()));
-        let policies = Policies::of(&config.queues, &targets);
+        // What counts its calls is made once they can be counted.
+        let targets = worker::on_store(config, store, targets);
+        let queues: Vec<_> = config.queues.iter().cloned().chain(config.alerts.queues()).collect();
+        let policies = Policies::of(&queues, &targets);
         let destinations = KnownDestination::all(&config.destinations, &config.queues, &targets);
         let worker = worker::start(store, config, targets)
             .map_err(|faults| Exit::Misconfigured { command, faults })?;

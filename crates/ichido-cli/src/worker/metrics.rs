@@ -26,9 +26,9 @@ use crate::exit::Exit;
 use crate::serve::health;
 
 /// The most connections at once; more wait in the system's queue.
-const CONNECTIONS_MAX: usize = 16;
+const CONNECTIONS_MAX: usize = 64;
 /// How long a head may take to come, and a connection be idle.
-const HEAD_WAIT: Duration = Duration::from_secs(30);
+const HEAD_WAIT: Duration = Duration::from_secs(5);
 /// How long a connection may take in all: one that does not read its answers would keep its place for ever.
 const CONNECTION_MAX: Duration = Duration::from_mins(1);
 /// How long to wait after the system refused to give us a connection (too many open files, mostly).

@@ -15,6 +15,8 @@ use script::{Ended, Example};
 
 const ORDERS: Example = Example {
     name: "orders",
+    script: "run",
+    block: 0,
     page: include_str!("../../../../examples/orders/README.md"),
     requirements: &[
         "C1", "C8", "D1", "D2", "D5", "D6", "D7", "D8", "D9", "D11", "D12", "D13", "D14", "D15", "D16",
@@ -23,8 +25,18 @@ const ORDERS: Example = Example {
 };
 const SUMMARIZER: Example = Example {
     name: "summarizer",
+    script: "run",
+    block: 0,
     page: include_str!("../../../../examples/summarizer/README.md"),
     requirements: &["D3", "E1", "E2", "E3", "E4", "E5", "E6", "A15"],
+};
+
+/// The same articles with a language model.
+const MODEL: Example = Example {
+    script: "run-llm",
+    block: 1,
+    requirements: &["A10", "B12", "D3", "E1", "E2", "E4", "E5"],
+    ..SUMMARIZER
 };
 
 /// How often each example runs on both databases; without this variable once, and on SQLite alone.
@@ -63,9 +75,25 @@ async fn the_example_of_articles_shows_what_its_page_says() {
     shows_what_its_page_says(&SUMMARIZER).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_with_a_model_shows_what_its_page_says() {
+    for database in databases().await {
+        let (folder, fake) = (folder::fresh(), fake_llm::start(fake_llm::Script::default()));
+        let url = database.as_ref().map(|database| database.url.as_str());
+        let mut command = MODEL.command(Path::new(script::BINARY), &folder, url);
+        let output = command.env("LLM_URL", fake.url()).output().expect("a shell");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((output.status.code(), &*err), (Some(0), ""), "{out}");
+        assert_eq!(out.trim(), MODEL.shown());
+        let faults = fake.seen().format_faults;
+        assert!(faults.is_empty(), "{faults:?}");
+        script::assert_nothing_is_left(&folder);
+    }
+}
+
 #[test]
 fn the_pages_have_every_requirement_that_the_examples_are_for() {
-    for example in [ORDERS, SUMMARIZER] {
+    for example in [ORDERS, SUMMARIZER, MODEL] {
         let numbers: Vec<&str> =
             example.shown().lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         for requirement in example.requirements {

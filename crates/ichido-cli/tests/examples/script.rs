@@ -12,6 +12,9 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ichido");
 #[derive(Clone, Copy)]
 pub(crate) struct Example {
     pub(crate) name: &'static str,
+    pub(crate) script: &'static str,
+    /// Which of the blocks on its page is what the script prints, from 0.
+    pub(crate) block: usize,
     pub(crate) page: &'static str,
     pub(crate) requirements: &'static [&'static str],
 }
@@ -26,13 +29,14 @@ pub(crate) struct Ended {
 impl Example {
     /// What its page says that it prints.
     pub(crate) fn shown(&self) -> &'static str {
-        let (_, block) = self.page.split_once("```text\n").expect("what it prints");
+        let block = self.page.split("```text\n").nth(1 + self.block).expect("what it prints");
         block.split("\n```").next().expect("it ends").trim()
     }
 
     /// Its script, which keeps its files in a folder, with nothing of the environment that it would listen to.
     pub(crate) fn command(&self, program: &Path, folder: &Folder, store: Option<&str>) -> Command {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join("run");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join(self.script);
         let mut command = Command::new(script);
         for (name, _) in std::env::vars_os() {
             if ["ICHIDO", "OUTBOX_"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {

@@ -40,3 +40,32 @@ fn a_model_that_nobody_knows_is_refused_with_the_ways_to_name_one() {
     ran.ended_with(2).says("the cap");
     assert_eq!(bench.requests(), 0);
 }
+
+#[test]
+fn what_is_read_and_what_is_kept_is_not_written_over() {
+    let bench = Bench::new(1, &json!({}));
+    bench.folder.write("mine.toml", ichido_profile());
+    std::fs::write(bench.folder.path().join("ichido.db"), "").unwrap();
+    for out in ["articles.jsonl", "mine.toml", "ichido.db", "."] {
+        let mut command = bench.command(&["articles.jsonl", "--llm", bench.llm, "--profile", "mine.toml"]);
+        let ran = Ran::of(command.args(["--endpoint", &bench.endpoint(), "--out", out]).output().unwrap());
+        ran.ended_with(2).says("--out");
+    }
+    assert_eq!(bench.requests(), 0);
+    let left = std::fs::read_dir(bench.folder.path()).unwrap();
+    let parts = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains(".part"));
+    assert_eq!(parts.count(), 0);
+}
+
+fn ichido_profile() -> &'static str {
+    include_str!("../../src/judge/interests.toml")
+}
+
+#[test]
+fn a_key_that_is_missing_is_said_before_anybody_is_asked() {
+    let bench = Bench::new(1, &json!({}));
+    for (llm, key) in [("openai:m", "OPENAI_API_KEY"), ("anthropic:m", "ANTHROPIC_API_KEY")] {
+        let mut command = bench.command(&["articles.jsonl", "--out", "o", "--llm", llm]);
+        Ran::of(command.env_remove(key).output().unwrap()).ended_with(2).says(&format!("set {key}"));
+    }
+}

@@ -38,6 +38,7 @@ on_both! {
     }
 
     /// SPEC D7: what the earlier call gave is not known, and the word for that stands in its place.
+    #[test]
     async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(place) {
         let server = place.serve(&[]);
         let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);

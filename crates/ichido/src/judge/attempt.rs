@@ -7,7 +7,7 @@ use ichido_core::limits::Limits;
 use ichido_core::plan::may_start;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Answer, Echo, ErrorCode, NetworkFault, Seen, Table, Verdict};
-use ichido_store::answer::{Asking, QuestionId};
+use ichido_store::answer::{Answer as Answered, Asking, QuestionId};
 use ichido_store::error::StoreError;
 use serde_json::Value;
 
@@ -23,6 +23,9 @@ use crate::worker::clock::Clock;
 
 /// A model that does not end its call in its own time is given up on after this much more.
 const LATE_MAX: Duration = Duration::from_secs(1);
+/// How often, and how soon, the store is asked again to keep an answer.
+const KEEP_AGAIN_MAX: u32 = 30;
+const KEEP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How soon a question that another run asks is looked at again.
 const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -45,6 +48,8 @@ pub(super) struct Turn {
     pub(super) lost: u32,
     /// Whether it has just taken its place for the first time.
     pub(super) is_new: bool,
+    /// Whether another run had it when it was last looked at.
+    pub(super) is_theirs: bool,
     /// Whether an answer of the form can be read.
     pub(super) fits: fn(&Value) -> bool,
 }
@@ -60,8 +65,14 @@ pub(super) struct Bounds {
 /// What a turn came to.
 pub(super) enum Came {
     Answered(Settled),
-    Again { wait: Duration, failures: Failures, lost: u32 },
+    Again { wait: Duration, failures: Failures, lost: u32, is_theirs: bool },
     Never(Why),
+}
+
+/// Whether it is time for a call.
+enum Moment {
+    Now(Way),
+    Over(Came),
 }
 
 /// A call is under way for as long as this lives.
@@ -96,18 +107,25 @@ impl Asker {
             biased;
             () = bounds.over(&self.clock) => return Ok(Came::Never(Why::Deadline)),
             () = bounds.stop.reached(Stage::Finishing) => return Ok(Came::Never(Why::Stopped)),
-            way = self.moment(turn) => way,
+            moment = self.moment(turn) => match moment? {
+                Moment::Now(way) => way,
+                Moment::Over(came) => return Ok(came),
+            },
         };
         let latency = self.counting.counts().latency().unwrap_or_default();
         if !bounds.leaves(&self.clock, latency) {
             return Ok(Came::Never(Why::Deadline));
         }
-        match self.memory.ask(turn.id).await? {
+        let asked = tokio::select! {
+            biased;
+            asked = self.memory.ask(turn.id) => asked?,
+            // It may stand in the store all the same, and is then found as lost though it was not made: that is the safe side.
+            () = bounds.over(&self.clock) => return Ok(Came::Never(Why::Deadline)),
+            () = bounds.stop.reached(Stage::AtOnce) => return Ok(Came::Never(Why::Stopped)),
+        };
+        match asked {
             Asking::Answered(answer) => Ok(Came::Answered(Settled { answer, was_known: true })),
-            Asking::Theirs { .. } => {
-                let (failures, lost) = (turn.failures, turn.lost);
-                Ok(Came::Again { wait: THEIRS_AGAIN_AFTER, failures, lost })
-            }
+            Asking::Theirs { .. } => Ok(theirs(turn)),
             Asking::Ours { lost } => {
                 // Another run's, which did not live to count it.
                 self.counting.lost(lost.saturating_sub(turn.lost));
@@ -117,11 +135,25 @@ impl Asker {
     }
 
     /// The breath before a first call, and then a slot (SPEC B4).
-    async fn moment(&self, turn: &Turn) -> Way {
+    async fn moment(&self, turn: &Turn) -> Result<Moment, StoreError> {
         if turn.is_new {
             tokio::time::sleep(self.settings.interval).await;
         }
-        self.ways.open(turn.prompt.tokens_max(), turn.failures.is_fresh(), fastrand::f64).await
+        // Looked at first, so that waiting for another run takes no slot from who has something to ask.
+        if turn.is_theirs {
+            let question = self.memory.find(std::iter::once(turn.id)).await?.remove(&turn.id);
+            match question.map(|question| (question.answer, question.held_until)) {
+                Some((Some(answer), _)) => {
+                    return Ok(Moment::Over(Came::Answered(Settled { answer, was_known: true })));
+                }
+                Some((None, Some(until))) if self.clock.now() < until => {
+                    return Ok(Moment::Over(theirs(turn)));
+                }
+                _ => (),
+            }
+        }
+        let way = self.ways.open(turn.prompt.tokens_max(), turn.failures.is_fresh(), fastrand::f64).await;
+        Ok(Moment::Now(way))
     }
 
     async fn call(&self, turn: &Turn, way: &Way, bounds: &Bounds, lost: u32) -> Result<Came, StoreError> {
@@ -157,7 +189,7 @@ impl Asker {
     async fn replied(&self, turn: &Turn, reply: &Reply, lost: u32) -> Result<Came, StoreError> {
         match read(turn, reply) {
             Ok((value, was_mended)) => {
-                let answer = self.memory.keep(turn.id, value.to_string().into_bytes(), lost).await?;
+                let answer = self.keep(turn, &value, lost).await?;
                 self.counting.answered(was_mended);
                 Ok(Came::Answered(Settled { answer, was_known: false }))
             }
@@ -176,6 +208,21 @@ impl Asker {
         }
     }
 
+    /// Keeps what was paid for, though the store be busy or away for a while.
+    async fn keep(&self, turn: &Turn, value: &Value, lost: u32) -> Result<Answered, StoreError> {
+        let bytes = value.to_string().into_bytes();
+        for _ in 0..KEEP_AGAIN_MAX {
+            match self.memory.keep(turn.id, bytes.clone(), lost).await {
+                Err(error @ (StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
+                    tracing::warn!(error = error.in_full(), "an answer could not be kept; trying again");
+                    tokio::time::sleep(KEEP_AGAIN_AFTER).await;
+                }
+                kept => return kept,
+            }
+        }
+        self.memory.keep(turn.id, bytes, lost).await
+    }
+
     async fn troubled(
         &self,
         turn: &Turn,
@@ -185,11 +232,14 @@ impl Asker {
     ) -> Result<Came, StoreError> {
         let is_lost = trouble.may_be_billed();
         self.failed(turn, is_lost).await?;
-        if trouble.verdict.code == Some(ErrorCode::RateLimited) {
-            self.counting.throttled();
+        match trouble.verdict.code {
+            Some(ErrorCode::RateLimited) => self.counting.throttled(),
+            Some(ErrorCode::AnswerUnusable) => self.counting.unusable(),
+            _ => (),
         }
         // Of several endpoints it is the one that asked which is left alone; another may take the item sooner.
         let hint = trouble.verdict.hint.filter(|_| self.model.endpoints().len() == 1);
+        let hint = hint.map(|hint| hint.min(self.settings.pace.pause_max));
         let then = turn.failures.after_trouble(&self.settings, trouble, hint, fastrand::f64());
         self.tell(way, trouble, &then);
         Ok(came(then, lost.saturating_add(u32::from(is_lost))))
@@ -230,9 +280,14 @@ impl Asker {
     }
 }
 
+/// Another run asks: it is looked at again, and costs no try.
+fn theirs(turn: &Turn) -> Came {
+    Came::Again { wait: THEIRS_AGAIN_AFTER, failures: turn.failures, lost: turn.lost, is_theirs: true }
+}
+
 fn came(then: Then, lost: u32) -> Came {
     match then {
-        Then::Again { wait, failures } => Came::Again { wait, failures, lost },
+        Then::Again { wait, failures } => Came::Again { wait, failures, lost, is_theirs: false },
         Then::Never(why) => Came::Never(why),
     }
 }

@@ -19,6 +19,8 @@ use super::outcome::{Ended, Settled, Unread, Why};
 use super::stop::{Stage, Stop};
 use crate::llm::Prompt;
 
+/// How long a run that must end waits for what the store was being told, and how long for it to answer now and then.
+const GRACE: Duration = Duration::from_millis(500);
 /// So many calls in a row that are refused for a reason that has nothing to do with the items are enough to ask no more.
 const REFUSED_IN_A_ROW_MAX: u32 = 5;
 
@@ -45,6 +47,8 @@ struct Item {
     prompt: Arc<Prompt>,
     failures: Failures,
     lost: u32,
+    /// Another run had it when it was last looked at.
+    is_theirs: bool,
     outcome: Option<Result<Settled, Why>>,
 }
 
@@ -60,7 +64,7 @@ impl Batch {
         for (id, prompt) in questions {
             let index = *places.entry(id).or_insert_with(|| {
                 let (failures, prompt) = (Failures::default(), Arc::new(prompt));
-                items.push(Item { id, prompt, failures, lost: 0, outcome: None });
+                items.push(Item { id, prompt, failures, lost: 0, is_theirs: false, outcome: None });
                 items.len() - 1
             });
             order.push(index);
@@ -86,6 +90,8 @@ impl Batch {
         let deadline = asker.settings.deadline.map(|deadline| began.saturating_add(deadline));
         let bounds = Bounds { deadline, stop: stop.clone() };
         let mut turns = Turns::new();
+        // When nobody is waited for any more.
+        let mut cut_at = None;
         let mut renew = tokio::time::interval_at(Instant::now() + RENEW_EVERY, RENEW_EVERY);
         renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -101,12 +107,25 @@ impl Batch {
                     Err(error) => if let Ok(panic) = error.try_into_panic() { std::panic::resume_unwind(panic) },
                 },
                 () = until(due), if has_room => (),
-                () = bounds.over(&asker.clock), if self.closed.is_none() => self.close(Why::Deadline),
+                () = bounds.over(&asker.clock), if cut_at.is_none() => {
+                    self.close(Why::Deadline);
+                    cut_at = Some(Instant::now() + GRACE);
+                }
+                () = stop.reached(Stage::AtOnce), if cut_at.is_none() => {
+                    self.close(Why::Stopped);
+                    cut_at = Some(Instant::now() + GRACE);
+                }
+                // The store does not answer: what it was told stands, and what it was not is lost.
+                () = until(cut_at) => {
+                    turns.shutdown().await;
+                    self.cut();
+                }
                 () = stop.reached(Stage::Finishing), if self.closed.is_none() => self.close(Why::Stopped),
                 _ = renew.tick() => self.renew().await,
             }
         }
-        asker.ways.report().await;
+        // What a pace has learnt is worth no waiting.
+        drop(tokio::time::timeout(GRACE, asker.ways.report()).await);
         let counts = asker.counting.counts().since(&counted);
         match self.broken.take() {
             Some(error) => Err(error),
@@ -154,6 +173,7 @@ impl Batch {
                 failures: item.failures,
                 lost: item.lost,
                 is_new,
+                is_theirs: item.is_theirs,
                 fits: self.fits,
             };
             let (asker, bounds) = (Arc::clone(&self.asker), bounds.clone());
@@ -176,21 +196,18 @@ impl Batch {
                 self.refused(&why);
                 Err(why)
             }
-            Ok(Came::Again { wait, failures, lost }) => {
+            Ok(Came::Again { wait, failures, lost, is_theirs }) => {
                 let Some(why) = self.closed.clone() else {
-                    return self.once_more(index, wait, failures, lost);
+                    if let Some(item) = self.items.get_mut(index) {
+                        (item.failures, item.lost, item.is_theirs) = (failures, lost, is_theirs);
+                        self.again.push(Reverse((Instant::now() + wait, index)));
+                    }
+                    return;
                 };
                 Err(why)
             }
         };
         self.end(index, outcome);
-    }
-
-    fn once_more(&mut self, index: usize, wait: Duration, failures: Failures, lost: u32) {
-        if let Some(item) = self.items.get_mut(index) {
-            (item.failures, item.lost) = (failures, lost);
-            self.again.push(Reverse((Instant::now() + wait, index)));
-        }
     }
 
     /// Whether it says anything of the others: access that is denied to the first ones is denied to all, and money that is spent is spent.
@@ -220,6 +237,16 @@ impl Batch {
         self.closed = Some(why);
     }
 
+    /// What still has a place has lost it.
+    fn cut(&mut self) {
+        let why = self.closed.clone().unwrap_or(Why::Stopped);
+        for index in 0..self.items.len() {
+            if self.items.get(index).is_some_and(|item| item.outcome.is_none()) {
+                self.end(index, Err(why.clone()));
+            }
+        }
+    }
+
     fn end(&mut self, index: usize, outcome: Result<Settled, Why>) {
         if outcome.is_err() {
             self.asker.counting.fallback();
@@ -231,14 +258,13 @@ impl Batch {
 
     /// This run lives, and knows what time it is.
     async fn renew(&mut self) {
-        let renewed = self.asker.memory.renew().await;
-        let told = self.tell_time().await;
-        if let Err(error) = renewed.and(told) {
-            tracing::warn!(
-                error = error.in_full(),
-                "the store could not be told that this run lives; trying again"
-            );
-        }
+        let renewing = async { self.asker.memory.renew().await.and(self.tell_time().await) };
+        let why = match tokio::time::timeout(GRACE, renewing).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.in_full(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        tracing::warn!(error = why, "the store could not be told that this run lives; trying again");
     }
 
     async fn tell_time(&self) -> Result<(), StoreError> {
@@ -257,7 +283,9 @@ impl Batch {
                 .is_some_and(|outcome| outcome.as_ref().is_ok_and(|settled| !settled.was_known))
         });
         let refused = whys().find_map(|why| match why {
-            Why::Refused { code, why } => set_up_code(*code).map(|code| (code, Arc::clone(why))),
+            Why::Refused { why: words, .. } | Why::Unreached { why: words } => {
+                set_up(why).map(|code| (code, Arc::clone(words)))
+            }
             _ => None,
         });
         let all_refused = !asked_any && whys().all(|why| set_up(why).is_some());
@@ -277,16 +305,16 @@ impl Batch {
     }
 }
 
-/// The code of what has nothing to do with the item.
+/// The code of what has nothing to do with the item: access, money, an address or a model that is not there.
 fn set_up(why: &Why) -> Option<ErrorCode> {
+    const NOT_FOUND: Option<u16> = Some(404);
     match why {
-        Why::Refused { code, .. } | Why::SetUp { code } => set_up_code(*code),
+        Why::Refused { code: code @ (ErrorCode::Unauthorized | ErrorCode::QuotaSpent), .. }
+        | Why::Refused { code, status: NOT_FOUND, .. }
+        | Why::SetUp { code } => Some(*code),
+        Why::Unreached { .. } => Some(ErrorCode::NetworkTimeout),
         _ => None,
     }
-}
-
-fn set_up_code(code: ErrorCode) -> Option<ErrorCode> {
-    matches!(code, ErrorCode::Unauthorized | ErrorCode::QuotaSpent).then_some(code)
 }
 
 async fn until(due: Option<Instant>) {

@@ -45,11 +45,14 @@ impl Failures {
         let why = Arc::from(trouble.why.as_str());
         // Calls to a model are repeatable: that an earlier one is in doubt does not matter.
         match trouble.verdict.next(Safety::Repeatable, Effect::NotDone) {
+            Next::Retry if code == ErrorCode::NetworkTimeout && !trouble.may_be_billed() => {
+                self.once_more(settings, hint, dice, Why::Unreached { why })
+            }
             Next::Retry => self.once_more(settings, hint, dice, Why::Spent { code, why }),
             Next::RetryAnswer => self.after_unusable(settings, &trouble.why, dice),
             // A success is no trouble; whoever says so is not understood.
             Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
-                Then::Never(Why::Refused { code, why })
+                Then::Never(Why::Refused { code, status: trouble.status, why })
             }
         }
     }

@@ -43,10 +43,17 @@ pub enum Why {
         /// In words; nothing of the prompt.
         why: Arc<str>,
     },
+    /// Its retries are spent, and none of its calls arrived: nobody listens there.
+    Unreached {
+        /// In words.
+        why: Arc<str>,
+    },
     /// No retry can mend it.
     Refused {
         /// What the call came to.
         code: ErrorCode,
+        /// The status, where an answer came.
+        status: Option<u16>,
         /// In words; nothing of the prompt.
         why: Arc<str>,
     },
@@ -71,6 +78,7 @@ impl Why {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Spent { .. } => "retries_spent",
+            Self::Unreached { .. } => "unreached",
             Self::Refused { .. } => "refused",
             Self::Unusable { .. } => "unusable_answer",
             Self::Deadline => "deadline",
@@ -84,7 +92,8 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Spent { code, why } => write!(f, "its retries are spent: {code}, {why}"),
-            Self::Refused { code, why } => write!(f, "no retry can mend it: {code}, {why}"),
+            Self::Unreached { why } => write!(f, "nobody was reached: {why}"),
+            Self::Refused { code, why, .. } => write!(f, "no retry can mend it: {code}, {why}"),
             Self::Unusable { why } => write!(f, "the model never answered as asked: {why}"),
             Self::Deadline => f.write_str("the time was over before it was answered"),
             Self::SetUp { code } => write!(f, "it was not asked, since every call before it came to {code}"),

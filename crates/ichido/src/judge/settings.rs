@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::pace::{self, PerSecond};
+use ichido_core::pace::{self, CircuitSettings, PerSecond};
 use ichido_core::retry::{Retry, ScheduleError, WAIT_MAX};
 use ichido_store::answer::limits::TOPIC_BYTES_MAX;
 
@@ -15,6 +15,8 @@ pub mod limits {
 
     /// The most calls at once.
     pub const PARALLEL_MAX: u32 = 1_000;
+    /// The longest that an endpoint is left alone because it asked for it: a mistaken `Retry-After` must not stop batches for a month.
+    pub const PAUSE_MAX: Duration = Duration::from_hours(1);
     /// The longest wait before an item's first call.
     pub const INTERVAL_MAX: Duration = Duration::from_hours(1);
     /// How many calls a second an endpoint gets of which nothing is known. The limits of most models lie near it; from here a higher one is
@@ -110,6 +112,15 @@ impl Settings {
         let first_wait = retry.schedule.wait(NonZeroU32::MIN).as_secs_f64();
         let rate_floor = PerSecond::clamped(self.pace.rate_floor.get().max(1.0 / first_wait));
         let rate_start = self.pace.rate_start.filter(|_| limits::PARALLEL_FEW < parallel);
-        Ok(Self { retry, deadline, pace: pace::Settings { rate_floor, rate_start, ..self.pace }, ..self })
+        let pause_max = self.pace.pause_max.min(limits::PAUSE_MAX);
+        // An endpoint that is down is looked at again no later than an item's longest wait is over, so that a plan holds.
+        let rest_max = retry.waits().max().unwrap_or_default();
+        let circuit = CircuitSettings {
+            rest: self.pace.circuit.rest.min(rest_max),
+            rest_max: self.pace.circuit.rest_max.min(rest_max),
+            ..self.pace.circuit
+        };
+        let pace = pace::Settings { rate_floor, rate_start, pause_max, circuit, ..self.pace };
+        Ok(Self { retry, pace, deadline, ..self })
     }
 }

@@ -36,6 +36,11 @@ impl Policies {
         Self(queues.iter().filter_map(policy).collect())
     }
 
+    /// Whether anything is said of a queue.
+    pub fn knows(&self, queue: &QueueName) -> bool {
+        self.0.contains_key(queue)
+    }
+
     /// Says something of one queue.
     #[must_use]
     pub fn with(mut self, queue: QueueName, policy: QueuePolicy) -> Self {

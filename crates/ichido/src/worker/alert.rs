@@ -15,7 +15,11 @@ mod watch;
 pub(super) use trail::TrailWatch;
 pub(super) use watch::Watch;
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use ichido_core::alert::Rules;
+use ichido_core::retry::{Jitter, Retry, Schedule};
 
 use super::settings::Queue;
 
@@ -74,11 +78,23 @@ impl Receiver {
 impl Alerts {
     /// The queues that tell receivers.
     pub fn queues(&self) -> Vec<Queue> {
-        self.receivers.iter().map(|receiver| Queue::new(receiver.queue(), &receiver.destination)).collect()
+        let queue = |receiver: &Receiver| Queue {
+            retry: TELLING.clone(),
+            requeue: true,
+            ..Queue::new(receiver.queue(), &receiver.destination)
+        };
+        self.receivers.iter().map(queue).collect()
     }
 }
 
-/// Whether a queue tells of alerts, and so raises none.
-fn tells_of_alerts(queue: &str) -> bool {
+/// Nobody else tells that nobody was told: a receiver that is away is tried for about a day.
+const TELLING: Retry = Retry {
+    schedule: Schedule::Exponential { base: Duration::from_secs(2), factor: 2, cap: Duration::from_mins(5) },
+    jitter: Jitter::PlusMinus(0.1),
+    tries: NonZeroU32::new(300).expect("300 is not zero"),
+};
+
+/// Whether a queue tells of alerts, and so raises none. To be told twice does no harm.
+pub(super) fn tells_of_alerts(queue: &str) -> bool {
     queue.starts_with(QUEUE_PREFIX)
 }

@@ -89,7 +89,7 @@ impl Attempt {
     /// What a call could do that is made now: it counts when it arrives, which may be as late as a call can travel.
     fn safety(&self) -> Safety {
         let aim = &self.served.aim;
-        self.held.work.history.safety(aim.promise.guarantee, self.now().plus(aim.travels_for()))
+        self.held.work.history.safety(self.served.guarantee(), self.now().plus(aim.travels_for()))
     }
 
     /// Waits until the call may be made, unless the worker stops before.

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::Alerts;
+use super::alert::tells_of_alerts;
 use super::begin::Beginner;
 use super::claim::Claims;
 use super::clock::Clock;
@@ -55,9 +56,17 @@ pub(super) struct Served {
 }
 
 impl Served {
+    /// What holds when a call is repeated: what its destination promises, or that a second alert does no harm.
+    pub(super) fn guarantee(&self) -> Guarantee {
+        match self.aim.promise.guarantee {
+            Guarantee::Nothing if tells_of_alerts(&self.settings.name) => Guarantee::Repeatable,
+            promised => promised,
+        }
+    }
+
     /// Whether a durable mark is made before each call.
     pub(super) fn marks(&self) -> bool {
-        self.settings.marks.unwrap_or(self.aim.promise.guarantee == Guarantee::Nothing)
+        self.settings.marks.unwrap_or(self.guarantee() == Guarantee::Nothing)
     }
 
     /// On what terms a node claims its messages.
@@ -66,7 +75,7 @@ impl Served {
             node,
             lease: self.settings.lease,
             marks: self.marks(),
-            guarantee: self.aim.promise.guarantee,
+            guarantee: self.guarantee(),
             travels_for: self.aim.travels_for(),
         }
     }

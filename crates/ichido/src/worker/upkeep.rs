@@ -163,7 +163,7 @@ impl Node {
             return RescueTerms { guarantee, wait, travels_for: TRAVELS_FOR_UNKNOWN };
         };
         RescueTerms {
-            guarantee: served.aim.promise.guarantee,
+            guarantee: served.guarantee(),
             wait: served.settings.retry.wait(std::num::NonZeroU32::MIN, fastrand::f64(), None),
             travels_for: served.aim.travels_for(),
         }

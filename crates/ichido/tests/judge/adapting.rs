@@ -46,7 +46,7 @@ fn bucket(per_second: f64, burst: f64) -> impl Fn(Duration) -> bool {
     let state = Mutex::new((burst, Duration::ZERO));
     move |at| {
         let (level, since) = &mut *state.lock().unwrap();
-        *level = (*level + (at - *since).as_secs_f64() * per_second).min(burst);
+        *level = (*level + at.saturating_sub(*since).as_secs_f64() * per_second).min(burst);
         *since = at;
         let takes = 1.0 <= *level;
         *level -= if takes { 1.0 } else { 0.0 };

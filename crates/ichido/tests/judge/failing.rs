@@ -166,3 +166,42 @@ async fn access_that_is_denied_to_some_is_theirs_alone() {
     assert_eq!(model.seen().len(), 40);
     assert_eq!(words(&report).iter().filter(|word| **word == "judged").count(), 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
+    for (step, code, calls_max) in [
+        (Step::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 40),
+        (Step::Status(404), ErrorCode::BadRequest, 7),
+    ] {
+        let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));
+        let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
+        assert!(
+            matches!(&report.ended, Ended::SetUp { code: found, .. } if *found == code),
+            "{:?}",
+            report.ended
+        );
+        assert_eq!(report.outcomes.len(), 100);
+        assert!(model.seen().len() <= calls_max, "{step:?}: {}", model.seen().len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_comes_back_is_asked_as_soon_as_the_longest_wait_is_over() {
+    let model = Scripted::after(Duration::from_millis(10))
+        .otherwise(|seen| if seen.at < Duration::from_mins(2) { Step::Status(503) } else { Step::Says(YES) });
+    let model = Arc::new(model);
+    judge(&model, at_once(2)).run(numbered(40), &Stop::new()).await.unwrap();
+    let first_after =
+        model.seen().iter().map(|seen| seen.at).find(|at| Duration::from_mins(2) <= *at).unwrap();
+    assert!(first_after < Duration::from_secs(145), "{first_after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mistaken_hint_holds_nobody_up_for_a_month() {
+    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[Step::Wait("999999999")]));
+    let judge = judge(&model, at_once(1));
+    judge.run(prompts(["a"]), &Stop::new()).await.unwrap();
+    let moments = model.moments("a");
+    let wait = moments[1].saturating_sub(moments[0]);
+    assert!(wait <= Duration::from_mins(91), "an hour, and up to half as much again: {wait:?}");
+}

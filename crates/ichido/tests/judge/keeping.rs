@@ -1,12 +1,15 @@
 //! What was answered is not asked again (SPEC B7), and what a run that died may have paid for is known (SPEC B12).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ichido::judge::{Judge, Outcome, Settings, Stop};
 use ichido::llm::Model;
 use ichido_store::Store;
 use ichido_store::testing::{postgres, sqlite};
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::scripted::{Label, Scripted, Step, at_once, form, judge, numbered, prompts, words};
 
@@ -117,4 +120,66 @@ async fn a_call_whose_run_died_is_told_as_possibly_billed() {
         assert_eq!(lost, [1, 1, 0]);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_holds_up_no_deadline() {
+    let file = sqlite::fresh_file();
+    let store = Store::open(&file.url, 4).await.unwrap();
+    let model = Arc::new(Scripted::after(Duration::ZERO));
+    let mut other = SqliteConnection::connect(&file.url).await.unwrap();
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    let settings = Settings { deadline: Some(Duration::from_millis(200)), ..at_once(2) };
+    let report = on(&store, &model, settings).run(numbered(5), &Stop::new()).await.unwrap();
+    assert_eq!(words(&report), ["deadline"; 5], "no error, and one outcome for each");
+    assert_eq!(model.seen().len(), 0, "what cannot be marked is not asked");
+    other.execute("ROLLBACK").await.unwrap();
+    let report = on(&store, &model, at_once(2)).run(numbered(5), &Stop::new()).await.unwrap();
+    assert_eq!(words(&report), ["judged"; 5]);
+}
+
+/// Hears whether the judge had to try again.
+struct Warned(Arc<AtomicBool>);
+
+impl Subscriber for Warned {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN && metadata.target() == "ichido::judge::attempt"
+    }
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_though_the_store_is_away_for_a_while() {
+    let file = sqlite::fresh_file();
+    let store = Store::open(&file.url, 4).await.unwrap();
+    let model = Arc::new(Scripted::after(Duration::from_millis(300)));
+    let warned = Arc::new(AtomicBool::new(false));
+    let _listening = tracing::subscriber::set_default(Warned(Arc::clone(&warned)));
+    let judge = on(&store, &model, at_once(1));
+    let running = tokio::spawn(async move { judge.run(numbered(1), &Stop::new()).await });
+    while model.seen().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // The call is under way, and its mark is written: nothing can be kept until this ends.
+    let mut other = SqliteConnection::connect(&file.url).await.unwrap();
+    other.execute("BEGIN IMMEDIATE").await.unwrap();
+    while !warned.load(Ordering::Relaxed) {
+        tokio::task::yield_now().await;
+    }
+    other.execute("ROLLBACK").await.unwrap();
+    let report = running.await.unwrap().unwrap();
+    assert_eq!(words(&report), ["judged"]);
+    assert_eq!(model.seen().len(), 1, "it is not paid for twice");
 }

@@ -71,7 +71,10 @@ fn trouble(verdict: Verdict, answer: &Answer<'_>, hush: &Hush<'_>) -> Trouble {
         name.len() <= NAME_BYTES_MAX
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
     };
-    let name = answer.error_name().filter(|name| is_name(name)).map(std::borrow::Cow::into_owned);
+    let name = answer
+        .error_name()
+        .filter(|name| is_name(name) && !hush.is_in(name))
+        .map(std::borrow::Cow::into_owned);
     let mut why = StatusCode::from_u16(answer.status)
         .map_or_else(|_| answer.status.to_string(), |status| status.to_string());
     // Whoever does not take our key likes to show a part of it.

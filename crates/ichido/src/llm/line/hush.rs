@@ -30,10 +30,9 @@ impl Hush<'_> {
         }
     }
 
-    fn is_in(&self, words: &str) -> bool {
+    pub(super) fn is_in(&self, words: &str) -> bool {
         let said = [Some(self.prompt.user.as_str()), self.prompt.system.as_deref()];
         let prompt = said.into_iter().flatten().any(|text| {
-            // Pieces that touch: whatever is twice as long as one and stands in both holds one of them whole.
             pieces(words, PIECE_BYTES).any(|piece| text.contains(piece)) || is_all_of(text, words)
         });
         prompt
@@ -50,17 +49,11 @@ fn is_all_of(text: &str, words: &str) -> bool {
     (WORTH_HIDING_BYTES..2 * PIECE_BYTES).contains(&text.len()) && words.contains(text)
 }
 
-/// The pieces of a text of at least so many bytes; a rest that is shorter is none.
+/// All pieces of a text of at least so many bytes, wherever they begin.
 fn pieces(text: &str, bytes: usize) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let end = rest.ceil_char_boundary(bytes);
-        if rest.len() < bytes {
-            return None;
-        }
-        let (piece, after) = rest.split_at(end);
-        rest = after;
-        Some(piece)
+    text.char_indices().filter_map(move |(start, _)| {
+        let rest = &text[start..];
+        (bytes <= rest.len()).then(|| &rest[..rest.ceil_char_boundary(bytes)])
     })
 }
 
