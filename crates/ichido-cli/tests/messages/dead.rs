@@ -78,7 +78,7 @@ async fn some_are_requeued_discarded_and_decided_by_their_ids() {
     assert_eq!((left.code, &objects(&left.out)[0]["done"]), (Some(0), &true.into()), "{left:?}");
     assert_eq!(objects(&ways.at_store(&["dead", "list", "--discarded", "--json"]).out).len(), 1);
     let left = ways.at_server(&["dead", "decide", "done", &parked.to_string(), "--reason", "it is there"]);
-    assert_eq!((left.code, left.out), (Some(0), format!("{parked}: it is sent now\n")));
+    assert_eq!((left.code, left.out), (Some(0), format!("{parked}: it was done, and counts as sent\n")));
     assert_eq!(ways.place.status(parked).await, "sent");
 }
 

@@ -25,7 +25,7 @@ pub struct Tried {
 impl Event {
     /// What happens to a message whose try was judged so.
     ///
-    /// A usable answer asked for again is a try like any other here; its own budget is counted by the worker.
+    /// A usable answer asked for again is a try like any other here: the outbox has no budget of its own for it.
     pub const fn of_try(next: Next, tried: Tried) -> Self {
         let Tried { fence, effect, safety, due, travels_until } = tried;
         let failure = match next {

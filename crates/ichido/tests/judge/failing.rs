@@ -170,7 +170,7 @@ async fn access_that_is_denied_to_some_is_theirs_alone() {
 #[tokio::test(start_paused = true)]
 async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
     for (step, code, calls_max) in [
-        (Step::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 40),
+        (Step::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
         (Step::Status(404), ErrorCode::BadRequest, 7),
     ] {
         let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));

@@ -160,6 +160,25 @@ async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
 }
 
 both_databases! {
+    /// To be told twice does no harm, and not to be told does: an answer that was lost is no reason to park it.
+    #[test]
+    async fn a_receiver_that_loses_its_answer_is_told_again(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let loses = ops.handler(|_, job| async move {
+            if job.attempt == 1 { Err(Failed::unknown("the answer was lost")) } else { Ok(Done::from(())) }
+        });
+        let draft = fixture.draft_as(dies(&far), |_| ());
+        let draft = draft.destination(Target::new("ops", loses)).alerts(told_by("ops"));
+        let _worker = draft.start().unwrap();
+        fixture.die("first", 1).await;
+        let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let told = fixture.look_for(async || {
+            let told = told(&ops, "alert.opened", first.id);
+            (1 < told.len()).then_some(told)
+        }).await;
+        assert_eq!(told[0], told[1]);
+    }
+
     /// SPEC A15: more than 10 an hour. SPEC E5: the first one is told of as well.
     #[test]
     async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: Fixture) {

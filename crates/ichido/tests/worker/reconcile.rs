@@ -165,8 +165,9 @@ both_databases! {
         for worker in &workers {
             rounds(&fixture.store, worker.id()).await;
         }
-        // Within a little more than a minute of their clock, that is once or, when the minute is over, twice.
+        // Within a little more than a minute of their clock, that is once or, when the minute is over, twice; and once more if the
+        // duty changed hands, as it may on a slow machine. Each for itself they would ask four times.
         let asked = asked.lock().unwrap().len();
-        assert!((1..=2).contains(&asked), "{asked}");
+        assert!((1..=3).contains(&asked), "{asked}");
     }
 }
