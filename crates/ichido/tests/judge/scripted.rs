@@ -146,7 +146,11 @@ fn trial(step: Step) -> Trial {
         Step::Breaks(fault) => Seen::Network(fault),
     };
     let verdict = Table::llm().judge(&seen, Timestamp::from_secs(1_800_000_000));
-    said(Err(Trouble { verdict, status: None, name: None, why: "as scripted".to_owned() }))
+    let status = match seen {
+        Seen::Answer(answer) => Some(answer.status),
+        _ => None,
+    };
+    said(Err(Trouble { verdict, status, name: None, why: "as scripted".to_owned() }))
 }
 
 fn said(came: Result<Reply, Trouble>) -> Trial {
