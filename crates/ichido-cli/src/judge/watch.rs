@@ -28,6 +28,11 @@ pub(super) async fn progress<T: DeserializeOwned>(judge: &Judge<T>) {
     let began = tokio::time::Instant::now();
     loop {
         let counts = judge.counts();
+        if counts.missing == 0 {
+            // What is known is still being looked up: a bar of nothing would be full.
+            tokio::time::sleep(LOOK_EVERY).await;
+            continue;
+        }
         bar.0.set_length(counts.missing);
         bar.0.set_position(counts.answered + counts.fallbacks);
         bar.0.set_message(told(&counts, began.elapsed()));
