@@ -5,10 +5,9 @@
 //! A queue's schema is for what is new: a request that was taken once is answered as it was then, whatever the schema says now.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use ichido_core::digest::{BodyRules, Digest, is_json};
-use ichido_core::json::{JsonError, LineColumn};
+use ichido_core::json::{Form, JsonError, LeaveOut, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -16,6 +15,7 @@ use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX, 
 use ichido_store::message::{Enqueued, MessageFilter, NewMessage, QueueName};
 
 use crate::body_key;
+use crate::config::Intake;
 use crate::schema::{Broken, Schema};
 
 /// For whom a message is where nobody says.
@@ -33,8 +33,8 @@ pub(crate) struct Offer {
     pub(crate) trace: Option<String>,
     /// Tries allowed, as the queue says.
     pub(crate) tries: NonZeroU32,
-    /// What it must look like, as the queue says.
-    pub(crate) schema: Option<Arc<Schema>>,
+    /// What it must look like, and what of it counts, as the queue says.
+    pub(crate) intake: Intake,
 }
 
 /// Why an offer is not taken. Nothing here repeats what was sent.
@@ -73,7 +73,7 @@ pub(crate) struct Understood {
 
 /// The message, ready to be put in where it fits.
 pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
-    let Offer { queue, identity, key, content_type, body, hops, trace, tries, schema } = offer;
+    let Offer { queue, identity, key, content_type, body, hops, trace, tries, intake } = offer;
     if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(Refused::Identity);
     }
@@ -84,9 +84,9 @@ pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
         return Err(Refused::TooLarge);
     }
     body_key::agrees(&key, &body).map_err(|_| Refused::KeyDisagrees)?;
-    let digest = digest(&content_type, &body)
+    let digest = digest(&content_type, &body, &intake.digest_without)
         .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
-    let misfit = schema.and_then(|schema| fits(&schema, &content_type, &body).err());
+    let misfit = intake.schema.and_then(|schema| fits(&schema, &content_type, &body).err());
     let mut message = NewMessage::new(queue, &identity, key, body);
     message.digest = digest;
     message.content_type = content_type;
@@ -111,9 +111,11 @@ pub(crate) async fn standing(store: &Store, message: &NewMessage) -> Result<Opti
     }))
 }
 
-/// The digest of a request (SPEC C9): canonical for JSON, by its bytes for all else. JSON of doubtful meaning is refused.
-pub(crate) fn digest(content_type: &str, body: &[u8]) -> Result<Digest, JsonError> {
-    let rules = BodyRules { bytes_max: REQUEST_BYTES_MAX, ..BodyRules::default() };
+/// The digest of a request (SPEC C9): canonical for JSON, less the members that the queue leaves out; by its bytes for all else. JSON of
+/// doubtful meaning is refused.
+pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
+    let form = Form { leave_out: without.clone(), ..Form::default() };
+    let rules = BodyRules { form, bytes_max: REQUEST_BYTES_MAX };
     Digest::of_body(content_type, body, &rules)
 }
 
@@ -140,6 +142,10 @@ fn is_token(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use ichido_core::json::Pointer;
+
     use super::*;
 
     fn offered(content_type: &str, body: &str) -> Result<NewMessage, Refused> {
@@ -152,9 +158,23 @@ mod tests {
             hops: None,
             trace: None,
             tries: NonZeroU32::MIN,
-            schema: None,
+            intake: Intake { digest_without: Arc::new(without()), ..Intake::default() },
         })
         .map(|understood| understood.message)
+    }
+
+    fn without() -> LeaveOut {
+        LeaveOut::new(vec![Pointer::parse("/trace_id").expect("a pointer")]).expect("one")
+    }
+
+    #[test]
+    fn what_the_queue_leaves_out_makes_no_other_message() {
+        let first = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-1"}"#).unwrap();
+        let again = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-2"}"#).unwrap();
+        let other = offered("application/json", r#"{"symbol": "EMCA", "trace_id": "t-1"}"#).unwrap();
+        assert_eq!(first.digest, again.digest);
+        assert_ne!(first.digest, other.digest);
+        assert_eq!(again.request, br#"{"symbol": "ACME", "trace_id": "t-2"}"#, "the caller's bytes");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ichido_core::drain::Bounds;
+use ichido_core::json::{LeaveOut, Pointer};
 
 use super::document::Section;
 use super::outside::Outside;
@@ -17,6 +18,8 @@ const WAITING_MAX: u32 = 1_000_000_000;
 pub(crate) struct Intake {
     /// What a message must look like.
     pub(crate) schema: Option<Arc<Schema>>,
+    /// The members that make no other request of it (SPEC C9).
+    pub(crate) digest_without: Arc<LeaveOut>,
     /// How much of it; the server asks, and nobody else.
     pub(crate) bounds: Bounds,
 }
@@ -30,6 +33,11 @@ impl Intake {
             });
             faults.check(&section.place("schema"), read)
         });
+        let digest_without = section.texts("digest_without", faults).and_then(|texts| {
+            let pointers: Result<_, _> = texts.into_iter().map(Pointer::parse).collect();
+            let pointers = faults.check(&section.place("digest_without"), pointers)?;
+            faults.check(&section.place("digest_without"), LeaveOut::new(pointers))
+        });
         let drain_within = section.time("drain_within", faults);
         if drain_within.is_some_and(|within| within.is_zero()) {
             faults.add(
@@ -38,6 +46,10 @@ impl Intake {
             );
         }
         let waiting_max = section.count("waiting_max", 1..=WAITING_MAX, faults).map(u64::from);
-        Self { schema: schema.map(Arc::new), bounds: Bounds { drain_within, waiting_max } }
+        Self {
+            schema: schema.map(Arc::new),
+            digest_without: Arc::new(digest_without.unwrap_or_default()),
+            bounds: Bounds { drain_within, waiting_max },
+        }
     }
 }

@@ -414,6 +414,22 @@ fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
     assert!(config.intake("a").schema.is_some() && config.intake("b").schema.is_none());
 }
 
+#[test]
+fn members_that_do_not_count_are_pointers() {
+    let queue = |list: &str| {
+        format!(
+            "[queues.a]\ndestination = \"p\"\ndigest_without = {list}\n[destinations.p]\nkind = \"paper\"\n"
+        )
+    };
+    let place = "ichido.toml:3:18 queues.a.digest_without";
+    assert_problems(&queue(r#"["trace_id"]"#), &[(place, "/")]);
+    assert_problems(&queue(r#""/trace_id""#), &[(place, "write a list of texts")]);
+    let many = format!("[{}]", vec![r#""/a""#; 65].join(", "));
+    assert_problems(&queue(&many), &[(place, "name 64 at most")]);
+    let config = resolved(&queue(r#"["/trace_id", "/meta/sent_at"]"#));
+    assert_ne!(config.intake("a").digest_without, config.intake("b").digest_without);
+}
+
 const NAMED: &str = r#"
 [store]
 url = "sqlite:a.db"

@@ -16,8 +16,9 @@ use uuid::Uuid;
 
 use super::look::no_letter;
 use super::settings::{Settings, failed};
-use crate::accept;
+use crate::accept::{self, Offer, Understood};
 use crate::body_key;
+use crate::config::Intake;
 use crate::exit::Exit;
 use crate::out;
 
@@ -129,18 +130,20 @@ pub(super) async fn edit(settings: &Settings, id: Uuid, edit: Edit) -> Result<()
         );
         return Err(settings.wrong("--yes", what));
     }
-    if let Some(schema) = settings.schema(&old.queue) {
-        let wrong = |why: String| settings.wrong("--request", why);
-        accept::digest(&old.content_type, &request)
-            .map_err(|error| wrong(format!("is no clear JSON: {error}")))?;
-        accept::fits(&schema, &old.content_type, &request).map_err(|why| wrong(why.to_string()))?;
-    }
     let queue = settings.queue(&old.queue);
     if let Some(warning) = queue.and_then(|queue| body_key::warning(queue, &request)) {
         out::aside(&warning);
     }
     let note = Note { actor: Some(settings.by.clone()), excerpt: edit.reason, ..Note::default() };
-    let Some(new) = made_from(&old, key, request) else { return Err(no_letter(id)) };
+    let Some(offer) = made_from(&old, key, request, settings.intake(&old.queue)) else {
+        return Err(no_letter(id));
+    };
+    let wrong = |why: accept::Refused| settings.wrong("--request", why.to_string());
+    let Understood { message, misfit } = accept::message(offer).map_err(wrong)?;
+    if let Some(misfit) = misfit {
+        return Err(wrong(misfit));
+    }
+    let new = NewMessage { priority: old.priority, ..message };
     let key = new.key.clone();
     match store.letter_replace(id, new, &note).await.map_err(&cannot)? {
         Replaced::By { id: new, effect } => {
@@ -174,15 +177,17 @@ pub(super) async fn edit(settings: &Settings, id: Uuid, edit: Edit) -> Result<()
 }
 
 /// The old one with another request and key.
-fn made_from(old: &MessageRow, key: IdempotencyKey, request: Vec<u8>) -> Option<NewMessage> {
-    let queue = QueueName::parse(&old.queue)?;
-    Some(NewMessage {
+fn made_from(old: &MessageRow, key: IdempotencyKey, body: Vec<u8>, intake: Intake) -> Option<Offer> {
+    Some(Offer {
+        queue: QueueName::parse(&old.queue)?,
+        identity: old.identity.clone(),
+        key,
         content_type: old.content_type.clone(),
+        body,
         hops: old.hops.clone(),
         trace: old.trace.clone(),
-        priority: old.priority,
-        tries_allowed: std::num::NonZeroU32::new(old.tries_allowed)?,
-        ..NewMessage::new(queue, &old.identity, key, request)
+        tries: std::num::NonZeroU32::new(old.tries_allowed)?,
+        intake,
     })
 }
 

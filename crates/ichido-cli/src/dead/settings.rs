@@ -1,7 +1,6 @@
 //! What all of `ichido dead` needs: the store, who acts, and what the queues say.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use ichido::letters::{Policies, QueuePolicy};
 use ichido::worker::Queue;
@@ -12,10 +11,9 @@ use ichido_store::error::StoreError;
 use ichido_store::letter::LetterRow;
 use ichido_store::message::QueueName;
 
-use crate::config::{self, Config, FILE_NAME};
+use crate::config::{self, Config, FILE_NAME, Intake};
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::schema::Schema;
 use crate::store::open_existing;
 
 pub(super) struct Settings {
@@ -70,9 +68,9 @@ impl Settings {
         self.config.as_ref()?.queues.iter().find(|queue| queue.name == name)
     }
 
-    /// What the messages of a queue must look like, if the settings say so.
-    pub(super) fn schema(&self, queue: &str) -> Option<Arc<Schema>> {
-        self.config.as_ref()?.intake(queue).schema
+    /// What a queue takes in, if the settings say so.
+    pub(super) fn intake(&self, queue: &str) -> Intake {
+        self.config.as_ref().map(|config| config.intake(queue)).unwrap_or_default()
     }
 
     /// The key under which the destination knows a letter: as its queue is set up, or why that cannot be told here.

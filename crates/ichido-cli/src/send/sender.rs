@@ -16,8 +16,8 @@ use ichido_store::message::{Enqueued, QueueName};
 
 use super::came::{About, Came, Refused};
 use crate::accept::{self, Offer, Understood};
+use crate::config::Intake;
 use crate::reach::{gave_up, redirected};
-use crate::schema::Schema;
 
 /// For whom, as a server is told.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
@@ -48,8 +48,8 @@ pub(super) enum Way {
         store: Store,
         identity: String,
         tries_allowed: NonZeroU32,
-        /// What messages must look like, as the configuration says.
-        schema: Option<Arc<Schema>>,
+        /// What messages must look like, and what of them counts, as the configuration says.
+        intake: Intake,
     },
 }
 
@@ -58,7 +58,7 @@ impl Sender {
     pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> Came {
         match &self.way {
             Way::Server { client, identity } => self.post(client, identity.as_ref(), key, body).await,
-            Way::Store { store, identity, tries_allowed, schema } => {
+            Way::Store { store, identity, tries_allowed, intake } => {
                 let offer = Offer {
                     queue: self.queue.clone(),
                     identity: identity.clone(),
@@ -68,7 +68,7 @@ impl Sender {
                     hops: None,
                     trace: None,
                     tries: *tries_allowed,
-                    schema: schema.clone(),
+                    intake: intake.clone(),
                 };
                 match accept::message(offer) {
                     Ok(Understood { message, misfit: None }) => {

@@ -15,11 +15,10 @@ use super::Args;
 use super::line::KeyFrom;
 use super::sender::{Sender, Way};
 use crate::accept::IDENTITY_DEFAULT;
-use crate::config::Config;
+use crate::config::{Config, Intake};
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::reach::{self, Address};
-use crate::schema::Schema;
 use crate::store::{CONNECTIONS_MAX, open};
 
 /// Settings that make sense.
@@ -28,7 +27,7 @@ pub(super) struct Settings {
     pub(super) key_from: KeyFrom,
     /// The queue as the configuration has it, if there is one.
     pub(super) known: Option<Queue>,
-    schema: Option<Arc<Schema>>,
+    intake: Intake,
     to: To,
 }
 
@@ -64,10 +63,10 @@ impl Settings {
                 url.map(|url| store(args, url))
             }
         };
-        let schema = config.as_ref().and_then(|config| config.intake(&args.queue).schema);
+        let intake = config.as_ref().map(|config| config.intake(&args.queue)).unwrap_or_default();
         let known =
             config.and_then(|config| config.queues.into_iter().find(|known| known.name == args.queue));
-        let built = (|| Some(Self { queue: queue?, key_from: key_from?, known, schema, to: to? }))();
+        let built = (|| Some(Self { queue: queue?, key_from: key_from?, known, intake, to: to? }))();
         faults.or(built)
     }
 
@@ -81,7 +80,7 @@ impl Settings {
                 store: opened(url).await?,
                 identity: identity.clone(),
                 tries_allowed: self.known.as_ref().map_or(Retry::OUTBOX.tries, |queue| queue.retry.tries),
-                schema: self.schema.clone(),
+                intake: self.intake.clone(),
             },
         };
         Ok(Sender { queue: self.queue.clone(), content_type: args.content_type.clone(), way })

@@ -286,7 +286,7 @@ impl Batch<'_> {
             hops: self.hops.clone(),
             trace: None,
             tries: self.known.tries,
-            schema: self.known.intake.schema.clone(),
+            intake: self.known.intake.clone(),
         })
     }
 

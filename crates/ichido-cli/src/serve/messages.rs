@@ -100,7 +100,7 @@ pub(super) async fn accept(
         hops,
         trace: span.as_ref().map(Accepting::traceparent).or_else(|| trace(&head.headers)),
         tries: known.tries,
-        schema: known.intake.schema.clone(),
+        intake: known.intake.clone(),
     };
     let Understood { message, misfit } = understood(offer).await.inspect_err(counted)?;
     let digest = message.digest.to_string();

@@ -143,7 +143,7 @@ async fn made_from(
         hops: old.hops.clone(),
         trace: old.trace.clone(),
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
-        schema: api.queues.get(&old.queue).and_then(|known| known.intake.schema.clone()),
+        intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
     let Understood { message, misfit } = understood(offer).await?;
     Ok(Understood { message: NewMessage { priority: old.priority, ..message }, misfit })

@@ -77,6 +77,25 @@ on_both! {
         assert_eq!(queued(&server).await, 2);
     }
 
+    #[test]
+    async fn a_member_that_the_queue_leaves_out_makes_no_other_message(place) {
+        place.folder.write(
+            "ichido.toml",
+            "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndigest_without = [\"/trace_id\"]\n",
+        );
+        let server = place.serve(&[]);
+        let first = server.send(&put("k", r#"{"symbol":"ACME","trace_id":"t-1"}"#)).await;
+        let again = server.send(&put("k", r#"{"symbol":"ACME","trace_id":"t-2"}"#)).await;
+        assert_eq!((first.status(), again.status()), (201, 201));
+        assert_eq!(first.json()["id"], again.json()["id"]);
+        let other = server.send(&put("k", r#"{"symbol":"EMCA","trace_id":"t-1"}"#)).await;
+        assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
+        // Straight on the store it is the same message too.
+        place.folder.write("lines", "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\",\"trace_id\":\"t-3\"}}\n");
+        let (code, out, err) = place.run(&["send", "orders", "--ndjson", "lines"]);
+        assert_eq!((code, err.contains("0 new, 1 same, 0 refused")), (Some(0), true), "{out}{err}");
+    }
+
     async fn straight_on_the_store_the_same_is_refused(place) {
         let server = serve(&place).await;
         place.folder.write("lines", "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{}}\n");
