@@ -9,6 +9,7 @@
 pub mod arrows;
 pub mod cases;
 pub mod guarantee;
+mod js;
 pub mod length;
 mod rust;
 pub mod spec;

@@ -4,11 +4,13 @@
 //! that are in the workspace and run, or says `open`. So nobody can take a promise for a proof.
 //!
 //! A row reads `` | A1 | what is required | `a_test`, `another_test` | ``. Where nothing proves it yet the
-//! last cell is `open`; where the tests prove a part, it ends with `open: what is missing`.
+//! last cell is `open`; where the tests prove a part, it ends with `open: what is missing`. Tests in Rust are named by their functions, those
+//! in JavaScript by their titles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
+use super::js;
 use super::rust::Source;
 use super::tree::Tree;
 
@@ -164,6 +166,11 @@ pub(super) fn tests(tree: &Tree) -> BTreeMap<String, Vec<Test>> {
         for function in functions.into_iter().filter(|function| function.is_test) {
             let test = Test { file: path.to_owned(), is_ignored: function.is_ignored };
             tests.entry(function.name).or_default().push(test);
+        }
+    }
+    for (path, text) in tree.js_tests() {
+        for js::Titled { title, is_ignored } in js::tests(text) {
+            tests.entry(title).or_default().push(Test { file: path.to_owned(), is_ignored });
         }
     }
     tests

@@ -47,6 +47,11 @@ impl Tree {
         self.files().filter(move |(path, _)| is_ours(path) && extension(path) == Some("rs"))
     }
 
+    /// The tests in JavaScript, as Node's runner finds them.
+    pub fn js_tests(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files().filter(|(path, _)| path.ends_with(".test.js"))
+    }
+
     fn read_folder(&mut self, folder: &Path, prefix: &str) -> Result<(), String> {
         let explain = |error: std::io::Error| format!("{}: {error}", folder.display());
         for entry in fs::read_dir(folder).map_err(explain)? {
