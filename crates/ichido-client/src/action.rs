@@ -10,6 +10,7 @@ use http::header::{
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Safety;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
@@ -33,11 +34,14 @@ const OURS: [HeaderName; 12] = [
 
 /// A request that changes state, under the key of the action that it stands for. Every try of it is the same, byte for byte, but for
 /// the number of the try.
+///
+/// One without a key ([`Action::unkeyed`]) is sent again only with proof that nothing was done (SPEC C4).
 #[derive(Clone)]
 pub struct Action {
     pub(crate) method: Method,
     pub(crate) path: PathAndQuery,
-    pub(crate) key: IdempotencyKey,
+    /// `None` where the server knows no keys: a second try could do the work twice.
+    pub(crate) key: Option<IdempotencyKey>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) cause: Cause,
@@ -101,13 +105,27 @@ impl Action {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<Self, ActionError> {
+        let unkeyed = Self::unkeyed(method, path, content_type, body)?;
+        Ok(Self { key: Some(key), ..unkeyed })
+    }
+
+    /// A request to a server that knows no keys. It is sent again only where nothing can have been done: it never left, or the server
+    /// turned it away unread (429). In any other case the first doubt is the end, and [`Why::NoKey`](crate::next::Why::NoKey) says so:
+    /// be it a POST, a PUT or a DELETE, a second one may undo what somebody else did in between.
+    pub fn unkeyed(
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<Self, ActionError> {
         if method.is_safe() {
             return Err(ActionError::Reads(method));
         }
         let path = parse_path(path)?;
         let content_type = HeaderValue::from_str(content_type).map_err(|_| ActionError::ContentType)?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
-        Ok(Self { method, path, key, headers, body: body.into(), cause: Cause::Manual, tries_before: 0 })
+        let (body, cause) = (body.into(), Cause::Manual);
+        Ok(Self { method, path, key: None, headers, body, cause, tries_before: 0 })
     }
 
     /// With a further header field.
@@ -138,15 +156,23 @@ impl Action {
         format!("{number}; {}", cause.as_str())
     }
 
-    /// The key as a header field's value, marked so that nobody shows it. `None` for no key there is.
-    pub(crate) fn key_field(&self) -> Option<HeaderValue> {
-        let text = self.key.as_str();
-        // Readers take what begins with a quote for a structured-field string, and mostly nothing else.
-        let value = if text.starts_with('"') { self.key.to_field_value() } else { text.to_owned() };
-        let mut value = HeaderValue::from_str(&value).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+    /// Why a second try would be harmless, if it is.
+    pub(crate) const fn safety(&self) -> Safety {
+        match self.key {
+            Some(_) => Safety::Keyed,
+            None => Safety::Neither,
+        }
     }
+}
+
+/// A key as a header field's value, marked so that nobody shows it. `None` for no key there is.
+pub(crate) fn key_field(key: &IdempotencyKey) -> Option<HeaderValue> {
+    let text = key.as_str();
+    // Readers take what begins with a quote for a structured-field string, and mostly nothing else.
+    let value = if text.starts_with('"') { key.to_field_value() } else { text.to_owned() };
+    let mut value = HeaderValue::from_str(&value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 /// What follows the base URL. What is no path would be taken for a host, or for a query of the base.
@@ -213,15 +239,27 @@ mod tests {
     }
 
     #[test]
+    fn without_a_key_nothing_makes_a_second_try_harmless() {
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let unkeyed = Action::unkeyed(method, "/orders/1", "application/json", "").unwrap();
+            assert_eq!(unkeyed.safety(), Safety::Neither);
+        }
+        assert_eq!(action("k").safety(), Safety::Keyed);
+        let read = Action::unkeyed(Method::GET, "/", "text/plain", "");
+        assert_eq!(read.err(), Some(ActionError::Reads(Method::GET)));
+    }
+
+    #[test]
     fn neither_key_nor_body_is_shown() {
         let secret = action("k-secret");
-        let shown = format!("{secret:?} {:?}", secret.key_field());
+        let shown = format!("{secret:?} {:?}", secret.key.as_ref().and_then(key_field));
         assert!(!shown.contains("secret"), "{shown}");
     }
 
     #[test]
     fn a_key_that_begins_with_a_quote_is_written_as_a_structured_field() {
-        assert_eq!(action("\"k").key_field().unwrap(), "\"\\\"k\"");
-        assert_eq!(action("k\"").key_field().unwrap(), "k\"");
+        let field = |key: &str| key_field(&IdempotencyKey::parse(key).unwrap()).unwrap();
+        assert_eq!(field("\"k"), "\"\\\"k\"");
+        assert_eq!(field("k\""), "k\"");
     }
 }

@@ -9,10 +9,11 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Safety;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use tokio::time::{Instant, sleep};
 
-use crate::action::{Action, ActionError, IDEMPOTENCY_KEY, TRY, parse_path};
+use crate::action::{Action, ActionError, IDEMPOTENCY_KEY, TRY, key_field, parse_path};
 use crate::answer::Answer;
 use crate::clock;
 use crate::next::{self, Moment, Next, Rules, Tries, Why};
@@ -131,7 +132,7 @@ impl Client {
             let seen = self.try_once(call, tries.sent, deadline).await;
             let left = deadline.saturating_duration_since(Instant::now());
             let moment = Moment { now: clock::now(), left };
-            let decided = decide(&self.rules, call.key(), tries, &seen, moment);
+            let decided = decide(&self.rules, call, tries, &seen, moment);
             let key = call.key().map(IdempotencyKey::log_hash);
             tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "a try ended");
             match decided {
@@ -167,7 +168,9 @@ impl Client {
         fields.insert(ACCEPT, HeaderValue::from_static("*/*"));
         if let Call::Action(action) = call {
             fields.extend(action.headers.clone());
-            fields.insert(IDEMPOTENCY_KEY, action.key_field()?);
+            if let Some(key) = &action.key {
+                fields.insert(IDEMPOTENCY_KEY, key_field(key)?);
+            }
             fields.insert(TRY, HeaderValue::from_str(&action.try_field(sent)).ok()?);
         }
         fields.insert(HOST, HeaderValue::from_str(self.peer.authority.as_str()).ok()?);
@@ -188,15 +191,22 @@ enum Call<'a> {
 impl Call<'_> {
     const fn key(&self) -> Option<&IdempotencyKey> {
         match self {
-            Self::Action(action) => Some(&action.key),
+            Self::Action(action) => action.key.as_ref(),
             Self::Read(_) => None,
+        }
+    }
+
+    const fn safety(&self) -> Safety {
+        match self {
+            Self::Action(action) => action.safety(),
+            Self::Read(_) => Safety::Repeatable,
         }
     }
 }
 
 fn decide(
     rules: &Rules,
-    key: Option<&IdempotencyKey>,
+    call: &Call<'_>,
     tries: Tries,
     seen: &Result<Answer, Fault>,
     moment: Moment,
@@ -210,11 +220,11 @@ fn decide(
                 headers: &fields,
                 body: &answer.body,
                 // Where no key was sent, none that comes back is about another action.
-                echo: key.map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
+                echo: call.key().map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
             });
-            next::decide(rules, tries, &seen, moment, dice)
+            next::decide(rules, call.safety(), tries, &seen, moment, dice)
         }
-        Err(fault) => next::decide(rules, tries, &Seen::Network(fault.kind), moment, dice),
+        Err(fault) => next::decide(rules, call.safety(), tries, &Seen::Network(fault.kind), moment, dice),
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ichido_core::retry::{Retry, Safety, TRIES_MAX, TooLate};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{self, Effect, ErrorCode, Seen, Table};
+use ichido_core::verdict::{self, Advice, Effect, ErrorCode, Seen, Table};
 
 /// How often, and how patiently.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +96,12 @@ pub enum Why {
     /// The answer carries another key than ours, so that it says nothing of our action.
     #[error("the answer is about another idempotency key than the one that was sent")]
     AnotherKey,
+    /// It has no key, and may have been done (SPEC C4).
+    #[error(
+        "it changes state, has no idempotency key, and may have been done: sent again, it could be done twice; find out what \
+         became of it, and give the next one a key"
+    )]
+    NoKey,
 }
 
 /// Decides, given what was seen of a try. `before` is what was sent before it; `dice` is uniform in [0, 1) and drawn by the caller.
@@ -103,19 +109,26 @@ pub enum Why {
 /// ```
 /// use std::time::Duration;
 /// use ichido_client::next::{self, Moment, Next, Rules, Tries};
-/// use ichido_core::retry::Retry;
+/// use ichido_core::retry::{Retry, Safety};
 /// use ichido_core::time::Timestamp;
 /// use ichido_core::verdict::{NetworkFault, Seen};
 ///
 /// let rules = Rules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1) };
 /// let moment = Moment { now: Timestamp::from_secs(1_800_000_000), left: Duration::from_secs(120) };
 /// let lost = Seen::Network(NetworkFault::Broken);
-/// let Next::Again { wait, tries } = next::decide(&rules, Tries::NONE, &lost, moment, 0.5) else {
+/// let Next::Again { wait, tries } = next::decide(&rules, Safety::Keyed, Tries::NONE, &lost, moment, 0.5) else {
 ///     panic!("a lost try of a keyed action is made again");
 /// };
 /// assert_eq!((wait, tries.sent), (Duration::from_millis(1_050), 1));
 /// ```
-pub fn decide(rules: &Rules, before: Tries, seen: &Seen<'_>, moment: Moment, dice: f64) -> Next {
+pub fn decide(
+    rules: &Rules,
+    safety: Safety,
+    before: Tries,
+    seen: &Seen<'_>,
+    moment: Moment,
+    dice: f64,
+) -> Next {
     let verdict = Table::client().judge(seen, moment.now);
     let effect = before.effect.after(verdict.effect);
     let in_flight = verdict.code == Some(ErrorCode::InProgress);
@@ -124,10 +137,14 @@ pub fn decide(rules: &Rules, before: Tries, seen: &Seen<'_>, moment: Moment, dic
         failed: before.failed.saturating_add(u32::from(!in_flight)),
         effect,
     };
-    match verdict.next(Safety::Keyed, before.effect) {
+    match verdict.next(safety, before.effect) {
         verdict::Next::Sent | verdict::Next::SentBefore => Next::Done,
         verdict::Next::Retry => again(rules, tries, in_flight, verdict.hint, moment, dice),
         verdict::Next::Dead | verdict::Next::RetryAnswer => Next::Refused { effect },
+        // The same answer would be tried again under a key: it is the key that is missing.
+        verdict::Next::AskAfter if verdict.advice == Advice::Retry => {
+            Next::GiveUp { why: Why::NoKey, effect }
+        }
         verdict::Next::AskAfter => Next::GiveUp { why: Why::AnotherKey, effect },
     }
 }

@@ -21,7 +21,7 @@ fn seen(status: u16) -> Seen<'static> {
 }
 
 fn first(seen: &Seen<'_>) -> Next {
-    decide(&rules(), Tries::NONE, seen, PLENTY, 0.0)
+    decide(&rules(), Safety::Keyed, Tries::NONE, seen, PLENTY, 0.0)
 }
 
 const PROCESSING: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing"), ("Retry-After", b"3")];
@@ -44,14 +44,15 @@ fn the_waits_are_those_of_a9_and_three_tries_are_all() {
     for (dice, waits) in [(0.0, [1_000, 2_000]), (1.0, [1_100, 2_200])] {
         let mut tries = Tries::NONE;
         for millis in waits {
-            let Next::Again { wait, tries: so_far } = decide(&rules(), tries, &seen(503), PLENTY, dice)
+            let Next::Again { wait, tries: so_far } =
+                decide(&rules(), Safety::Keyed, tries, &seen(503), PLENTY, dice)
             else {
                 panic!("it is made again");
             };
             assert_eq!(wait, Duration::from_millis(millis));
             tries = so_far;
         }
-        let end = decide(&rules(), tries, &seen(503), PLENTY, dice);
+        let end = decide(&rules(), Safety::Keyed, tries, &seen(503), PLENTY, dice);
         assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown });
     }
 }
@@ -84,7 +85,7 @@ fn a_wish_beyond_the_cap_is_neither_waited_for_nor_ignored() {
 #[test]
 fn a_try_that_would_come_after_the_deadline_is_given_up_at_once() {
     let moment = |left| Moment { now: NOW, left: Duration::from_millis(left) };
-    let decided = |left| decide(&rules(), Tries::NONE, &seen(503), moment(left), 0.0);
+    let decided = |left| decide(&rules(), Safety::Keyed, Tries::NONE, &seen(503), moment(left), 0.0);
     assert!(matches!(decided(1_001), Next::Again { .. }));
     let why = Why::OutOfTime { come_back_at: NOW.plus(Duration::from_secs(1)) };
     assert_eq!(decided(1_000), Next::GiveUp { why, effect: Effect::Unknown });
@@ -95,16 +96,18 @@ fn in_flight_is_asked_again_and_uses_up_no_try() {
     let in_flight = Seen::Answer(Answer { headers: PROCESSING, ..answer(202) });
     let mut tries = Tries::NONE;
     for asked in 1..=100 {
-        let Next::Again { wait, tries: so_far } = decide(&rules(), tries, &in_flight, PLENTY, 0.0) else {
+        let Next::Again { wait, tries: so_far } =
+            decide(&rules(), Safety::Keyed, tries, &in_flight, PLENTY, 0.0)
+        else {
             panic!("it is asked again");
         };
         assert_eq!(wait, Duration::from_secs(3), "as the server says, and no longer from time to time");
         assert_eq!(so_far, Tries { sent: asked, failed: 0, effect: Effect::Unknown });
         tries = so_far;
     }
-    assert_eq!(decide(&rules(), tries, &seen(201), PLENTY, 0.0), Next::Done);
+    assert_eq!(decide(&rules(), Safety::Keyed, tries, &seen(201), PLENTY, 0.0), Next::Done);
     let spent = Tries { sent: TRIES_MAX - 1, ..tries };
-    let end = decide(&rules(), spent, &in_flight, PLENTY, 0.0);
+    let end = decide(&rules(), Safety::Keyed, spent, &in_flight, PLENTY, 0.0);
     assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::Unknown }, "not for ever");
 }
 
@@ -116,11 +119,11 @@ fn what_is_known_of_the_effect_is_that_of_all_tries() {
     assert_eq!(first(&seen(422)), Next::Refused { effect: Effect::NotDone });
     let lost = Tries { sent: 1, failed: 1, effect: Effect::Unknown };
     for status in [401, 422] {
-        let refused = decide(&rules(), lost, &seen(status), PLENTY, 0.0);
+        let refused = decide(&rules(), Safety::Keyed, lost, &seen(status), PLENTY, 0.0);
         assert_eq!(refused, Next::Refused { effect: Effect::Unknown }, "the first may have done it");
     }
     let at_last = Tries { sent: 2, failed: 2, effect: Effect::NotDone };
-    let end = decide(&rules(), at_last, &never, PLENTY, 0.0);
+    let end = decide(&rules(), Safety::Keyed, at_last, &never, PLENTY, 0.0);
     assert_eq!(end, Next::GiveUp { why: Why::TriesSpent, effect: Effect::NotDone }, "nothing ever arrived");
 }
 
@@ -151,7 +154,7 @@ proptest! {
         let moment = Moment { now: NOW, left: Duration::from_secs(left) };
         let before = Tries { sent: failed, failed, effect: Effect::Unknown };
         let seen = Seen::Answer(Answer { headers: fields, ..answer(status) });
-        if let Next::Again { wait, tries } = decide(&rules(), before, &seen, moment, dice) {
+        if let Next::Again { wait, tries } = decide(&rules(), Safety::Keyed, before, &seen, moment, dice) {
             prop_assert!(Duration::from_secs(asked.unwrap_or(0)) <= wait);
             prop_assert!(wait < moment.left);
             prop_assert!(tries.failed < 3);
