@@ -5,7 +5,8 @@
 //! it. Nothing is taken for a success that does not prove to be one, and doubt is called
 //! [`Effect::Unknown`], never guessed away.
 //!
-//! Start at [`Table::judge`]. The rows are shown with [`Table::http`], [`Table::client`] and [`Table::llm`].
+//! Start at [`Table::judge`]. The rows are shown with [`Table::http`], [`Table::client`],
+//! [`Table::client_ietf`], [`Table::client_stripe`] and [`Table::llm`].
 
 mod answer;
 mod hint;
@@ -68,11 +69,13 @@ pub enum ErrorCode {
     AnswerUnusable,
     /// The answer does not carry our key back though the receiver promised it, or carries another.
     KeyNotEchoed,
+    /// The receiver says that our key was used for a different request.
+    KeyConflict,
 }
 
 impl ErrorCode {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NetworkTimeout,
         Self::Broker5xx,
         Self::RateLimited,
@@ -84,6 +87,7 @@ impl ErrorCode {
         Self::QuotaSpent,
         Self::AnswerUnusable,
         Self::KeyNotEchoed,
+        Self::KeyConflict,
     ];
 
     /// The code of a name, however it is cased.
@@ -112,6 +116,7 @@ impl ErrorCode {
             Self::QuotaSpent => "QUOTA_SPENT",
             Self::AnswerUnusable => "ANSWER_UNUSABLE",
             Self::KeyNotEchoed => "KEY_NOT_ECHOED",
+            Self::KeyConflict => "KEY_CONFLICT",
         }
     }
 }
@@ -163,6 +168,8 @@ pub enum When {
     Name(Cow<'static, str>),
     /// This status with this name.
     StatusAndName(u16, Cow<'static, str>),
+    /// This status with a time to come back at: whoever gives one has not said the last word.
+    StatusAndWait(u16),
     /// An idempotency layer's "still in flight" (SPEC C6): 202 and `Idempotency-Status: processing`.
     InFlight,
     /// The request never reached the receiver.
@@ -290,7 +297,7 @@ impl Table {
         let base = [tables::IN_FLIGHT].into_iter().chain(self.base.iter().copied()).flatten();
         let in_flight = matches!(seen, Seen::Answer(answer) if answer.says_in_flight());
         let own = self.own.iter().filter(|_| !in_flight);
-        let row = own.chain(base).find(|row| row.when.fits(seen, &names));
+        let row = own.chain(base).find(|row| row.when.fits(seen, &names, hint));
         // Every base table ends with `Anything`; this is what it would say if one did not.
         let (code, effect, advice) = row
             .map_or((Some(ErrorCode::Unknown), Effect::Unknown, Advice::AskAfter), |row| {
@@ -336,7 +343,7 @@ impl Verdict {
 }
 
 impl When {
-    fn fits(&self, seen: &Seen<'_>, names: &[Cow<'_, str>]) -> bool {
+    fn fits(&self, seen: &Seen<'_>, names: &[Cow<'_, str>], hint: Option<Duration>) -> bool {
         let status = match seen {
             Seen::Answer(answer) => Some(answer.status),
             Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => None,
@@ -347,6 +354,7 @@ impl When {
             Self::StatusFrom(first, last) => status.is_some_and(|status| (*first..=*last).contains(&status)),
             Self::Name(name) => is_called(name),
             Self::StatusAndName(wanted, name) => status == Some(*wanted) && is_called(name),
+            Self::StatusAndWait(wanted) => status == Some(*wanted) && hint.is_some(),
             Self::InFlight => matches!(seen, Seen::Answer(answer) if answer.says_in_flight()),
             Self::NeverSent => matches!(seen, Seen::Network(fault) if !fault.may_have_arrived()),
             Self::Lost => matches!(seen, Seen::Network(fault) if fault.may_have_arrived()),

@@ -160,7 +160,8 @@ const fn report_of_name(code: Option<ErrorCode>) -> Option<PaceReport> {
             | ErrorCode::InProgress
             | ErrorCode::QuotaSpent
             | ErrorCode::AnswerUnusable
-            | ErrorCode::KeyNotEchoed,
+            | ErrorCode::KeyNotEchoed
+            | ErrorCode::KeyConflict,
         ) => Some(PaceReport::Success),
     }
 }

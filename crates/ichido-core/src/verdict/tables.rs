@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use super::{Advice, Effect, ErrorCode, Row, Table, When};
+use crate::ledger::Profile;
 use Advice::{Accept, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 use ErrorCode::{
-    AnswerUnusable, BadRequest, Broker5xx, InProgress, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized,
+    AnswerUnusable, BadRequest, Broker5xx, InProgress, KeyConflict, NetworkTimeout, QuotaSpent, RateLimited,
+    Unauthorized,
 };
-use When::{Anything, InFlight, Lost, NeverSent, Status, StatusFrom};
+use When::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
 
 impl Table {
     /// An HTTP destination of the outbox (SPEC D9): unknown errors are retried.
@@ -39,12 +41,56 @@ impl Table {
 
     /// A client at the origin of a request (SPEC A8). It reads these otherwise, and the rest as [`Table::http`].
     ///
+    /// A key that was used for a different request leaves the effect unknown: the action may have been done, with other bytes.
+    ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
+    /// | 409, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
     /// | 425 | `NETWORK_TIMEOUT` | not done | give up |
     /// | 600 to 999 | `UNKNOWN` | unknown | give up |
     pub const fn client() -> Self {
         Self { own: Vec::new(), base: &[CLIENT, HTTP], promises_echo: false }
+    }
+
+    /// A client of a server that follows the IETF draft, `draft-ietf-httpapi-idempotency-key-header`. It reads these otherwise, and the
+    /// rest as [`Table::client`].
+    ///
+    /// By the draft 409 is "still in flight" and 422 "used for a different request"; it names no word that would tell them from an API's
+    /// own 409 and 422. So a 409 counts as in flight where it says when to come back, or by our own server's word; a bare one is
+    /// tried again as a failure is, a few times. A 422 is believed to be what the draft says.
+    ///
+    /// | seen | code | effect | advice |
+    /// |---|---|---|---|
+    /// | 409, `outcome_unknown` | `BAD_REQUEST` | unknown | give up |
+    /// | 409, `response_not_kept` | `BAD_REQUEST` | unknown | give up |
+    /// | 409, `key_in_flight` | `IN_PROGRESS` | unknown | retry |
+    /// | 409, with a time to wait | `IN_PROGRESS` | unknown | retry |
+    /// | 409 | `UNKNOWN` | unknown | retry |
+    /// | 422, `key_disagrees` | `BAD_REQUEST` | not done | give up |
+    /// | 422 | `KEY_CONFLICT` | unknown | give up |
+    pub const fn client_ietf() -> Self {
+        Self { own: Vec::new(), base: &[IETF, CLIENT, HTTP], promises_echo: false }
+    }
+
+    /// A client of a server that speaks as Stripe does. It reads these otherwise, and the rest as [`Table::client`].
+    ///
+    /// | seen | code | effect | advice |
+    /// |---|---|---|---|
+    /// | 409, `idempotency_key_in_use` | `IN_PROGRESS` | unknown | retry |
+    /// | 409, `key_in_flight` | `IN_PROGRESS` | unknown | retry |
+    /// | 400, `idempotency_error` | `KEY_CONFLICT` | unknown | give up |
+    /// | 400, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
+    pub const fn client_stripe() -> Self {
+        Self { own: Vec::new(), base: &[STRIPE, CLIENT, HTTP], promises_echo: false }
+    }
+
+    /// The client's table for servers of a profile.
+    pub const fn client_of(profile: Profile) -> Self {
+        match profile {
+            Profile::Ichido => Self::client(),
+            Profile::Ietf => Self::client_ietf(),
+            Profile::Stripe => Self::client_stripe(),
+        }
     }
 
     /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.
@@ -106,6 +152,10 @@ const fn name(name: &'static str) -> When {
     When::Name(Cow::Borrowed(name))
 }
 
+const fn named(status: u16, name: &'static str) -> When {
+    When::StatusAndName(status, Cow::Borrowed(name))
+}
+
 const SUCCESS: Row = Row { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
 
 /// What every table begins with.
@@ -134,8 +184,31 @@ pub(super) const HTTP: &[Row] = &[
 
 /// What a client at the origin reads otherwise than the outbox (SPEC A8): no 4xx but 408 and 429 is retried.
 pub(super) const CLIENT: &[Row] = &[
+    // Whoever makes the bytes anew for each try has done it once, with the first bytes.
+    row(named(409, "key_conflict"), KeyConflict, Unknown, GiveUp),
     row(Status(425), NetworkTimeout, NotDone, GiveUp),
     row(StatusFrom(600, 999), ErrorCode::Unknown, Unknown, GiveUp),
+];
+
+/// What a client reads otherwise from a server that follows the IETF draft. The names are those of our own server, which can speak so.
+pub(super) const IETF: &[Row] = &[
+    // Asking again changes neither: the first waits for a person, the second was done.
+    row(named(409, "outcome_unknown"), BadRequest, Unknown, GiveUp),
+    row(named(409, "response_not_kept"), BadRequest, Unknown, GiveUp),
+    row(named(409, "key_in_flight"), InProgress, Unknown, Retry),
+    row(StatusAndWait(409), InProgress, Unknown, Retry),
+    // In flight, or a conflict of the API's own: under a key it is safe to ask, and not for ever.
+    row(Status(409), ErrorCode::Unknown, Unknown, Retry),
+    row(named(422, "key_disagrees"), BadRequest, NotDone, GiveUp),
+    row(Status(422), KeyConflict, Unknown, GiveUp),
+];
+
+/// What a client reads otherwise from a server that speaks as Stripe does.
+pub(super) const STRIPE: &[Row] = &[
+    row(named(409, "idempotency_key_in_use"), InProgress, Unknown, Retry),
+    row(named(409, "key_in_flight"), InProgress, Unknown, Retry),
+    row(named(400, "idempotency_error"), KeyConflict, Unknown, GiveUp),
+    row(named(400, "key_conflict"), KeyConflict, Unknown, GiveUp),
 ];
 
 /// A model's API (SPEC B1). Names are those of Bedrock, OpenAI and Anthropic; they do not meet.

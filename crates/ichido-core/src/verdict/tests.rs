@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::key::IdempotencyKey;
+use crate::ledger::Profile;
 use Advice::{Accept, AskAfter, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 
@@ -70,6 +71,52 @@ fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
 }
 
 #[test]
+fn the_profiles_of_clients_differ_only_in_what_is_said_of_a_key() {
+    for status in 0..=999 {
+        let said = |profile| judge(&Table::client_of(profile), Seen::Answer(answer(status)));
+        assert_eq!(Table::client_of(Profile::Ichido), Table::client());
+        assert_eq!(said(Profile::Stripe), said(Profile::Ichido), "{status}");
+        match status {
+            409 => assert_eq!(said(Profile::Ietf), ("UNKNOWN", Unknown, Retry)),
+            422 => assert_eq!(said(Profile::Ietf), ("KEY_CONFLICT", Unknown, GiveUp)),
+            _ => assert_eq!(said(Profile::Ietf), said(Profile::Ichido), "{status}"),
+        }
+    }
+}
+
+#[test]
+fn a_client_tells_a_key_in_flight_from_one_in_use_elsewhere_by_the_words_of_the_profile() {
+    use Profile::{Ichido, Ietf, Stripe};
+    let in_flight = ("IN_PROGRESS", Unknown, Retry);
+    let conflict = ("KEY_CONFLICT", Unknown, GiveUp);
+    let refused = ("BAD_REQUEST", Unknown, GiveUp);
+    let in_use = r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#;
+    for (profile, status, body, expected) in [
+        (Ichido, 409, r#"{"code":"key_conflict"}"#, conflict),
+        (Ichido, 409, r#"{"code":"outcome_unknown"}"#, refused),
+        (Ichido, 409, in_use, refused),
+        (Ietf, 409, r#"{"code":"key_in_flight"}"#, in_flight),
+        (Ietf, 409, r#"{"code":"outcome_unknown"}"#, refused),
+        (Ietf, 409, r#"{"code":"response_not_kept"}"#, refused),
+        (Ietf, 422, r#"{"code":"key_conflict"}"#, conflict),
+        (Ietf, 422, r#"{"code":"key_disagrees"}"#, ("BAD_REQUEST", NotDone, GiveUp)),
+        (Stripe, 409, in_use, in_flight),
+        (Stripe, 409, r#"{"code":"key_in_flight"}"#, in_flight),
+        (Stripe, 409, r#"{"error":{"type":"invalid_request_error"}}"#, refused),
+        (Stripe, 400, r#"{"error":{"type":"idempotency_error"}}"#, conflict),
+        (Stripe, 400, r#"{"code":"key_conflict"}"#, conflict),
+        (Stripe, 400, r#"{"error":{"type":"card_error"}}"#, ("BAD_REQUEST", NotDone, GiveUp)),
+    ] {
+        let seen = Seen::Answer(Answer { body: body.as_bytes(), ..answer(status) });
+        assert_eq!(judge(&Table::client_of(profile), seen), expected, "{profile:?} {status} {body}");
+    }
+    let headers: &[(&str, &[u8])] = &[("Retry-After", b"1")];
+    let come_back = Seen::Answer(Answer { headers, ..answer(409) });
+    assert_eq!(judge(&Table::client_ietf(), come_back), in_flight, "no last word");
+    assert_eq!(judge(&Table::client(), come_back), refused, "409 means something else there");
+}
+
+#[test]
 fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
     use NetworkFault::{
         AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
@@ -108,6 +155,7 @@ fn shown(row: &Row) -> String {
         When::StatusFrom(first, last) => format!("{first} to {last}"),
         When::Name(name) => format!("`{name}`"),
         When::StatusAndName(status, name) => format!("{status}, `{name}`"),
+        When::StatusAndWait(status) => format!("{status}, with a time to wait"),
         When::InFlight => "202, in flight".to_owned(),
         When::NeverSent => "never sent".to_owned(),
         When::Lost => "lost".to_owned(),
@@ -137,6 +185,8 @@ fn the_docs_of_a_table_show_its_rows() {
     for (constructor, rows) in [
         ("http", [tables::IN_FLIGHT, tables::HTTP].concat()),
         ("client", tables::CLIENT.to_vec()),
+        ("client_ietf", tables::IETF.to_vec()),
+        ("client_stripe", tables::STRIPE.to_vec()),
         ("llm", [tables::IN_FLIGHT, tables::LLM].concat()),
     ] {
         let rows: String = rows.iter().map(shown).collect();
@@ -451,7 +501,8 @@ proptest! {
 
     #[test]
     fn every_answer_gets_a_verdict_and_only_2xx_is_done(status in any::<u16>(), body in proptest::collection::vec(any::<u8>(), 0..60)) {
-        for table in [Table::http(), Table::client(), Table::llm()] {
+        let (ietf, stripe) = (Table::client_ietf(), Table::client_stripe());
+        for table in [Table::http(), Table::client(), ietf, stripe, Table::llm()] {
             let verdict = table.judge(&Seen::Answer(Answer { body: &body, ..answer(status) }), NOW);
             prop_assert_eq!(verdict.advice == Accept, (200..300).contains(&status));
             prop_assert_eq!(verdict.effect == Done, (200..300).contains(&status));
