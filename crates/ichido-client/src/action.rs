@@ -9,18 +9,21 @@ use http::header::{
 };
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Safety;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 pub(crate) const TRY: HeaderName = HeaderName::from_static("ichido-try");
+pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
 /// Header fields that are not the caller's to set: the key is one and the same everywhere, and the others belong to the connection.
-const OURS: [HeaderName; 12] = [
+const OURS: [HeaderName; 13] = [
     IDEMPOTENCY_KEY,
     X_IDEMPOTENCY_KEY,
     TRY,
+    HOPS,
     AUTHORIZATION,
     HOST,
     CONTENT_LENGTH,
@@ -46,6 +49,8 @@ pub struct Action {
     pub(crate) body: Bytes,
     pub(crate) cause: Cause,
     pub(crate) tries_before: u32,
+    /// The way that it came before us.
+    pub(crate) hops: Hops,
 }
 
 /// Who began to send (SPEC A14).
@@ -124,8 +129,8 @@ impl Action {
         let path = parse_path(path)?;
         let content_type = HeaderValue::from_str(content_type).map_err(|_| ActionError::ContentType)?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type)]);
-        let (body, cause) = (body.into(), Cause::Manual);
-        Ok(Self { method, path, key: None, headers, body, cause, tries_before: 0 })
+        let (body, cause, hops) = (body.into(), Cause::Manual, Hops::default());
+        Ok(Self { method, path, key: None, headers, body, cause, tries_before: 0, hops })
     }
 
     /// With a further header field.
@@ -149,6 +154,12 @@ impl Action {
         Self { tries_before, ..self }
     }
 
+    /// Begun elsewhere, and come this way: we are the next of its hops, and not the first (SPEC F1).
+    #[must_use]
+    pub fn came_through(self, hops: Hops) -> Self {
+        Self { hops, ..self }
+    }
+
     /// `Ichido-Try` of the try that follows `sent` others of this call.
     pub(crate) fn try_field(&self, sent: u32) -> String {
         let number = self.tries_before.saturating_add(sent).saturating_add(1);
@@ -163,16 +174,6 @@ impl Action {
             None => Safety::Neither,
         }
     }
-}
-
-/// A key as a header field's value, marked so that nobody shows it. `None` for no key there is.
-pub(crate) fn key_field(key: &IdempotencyKey) -> Option<HeaderValue> {
-    let text = key.as_str();
-    // Readers take what begins with a quote for a structured-field string, and mostly nothing else.
-    let value = if text.starts_with('"') { key.to_field_value() } else { text.to_owned() };
-    let mut value = HeaderValue::from_str(&value).ok()?;
-    value.set_sensitive(true);
-    Some(value)
 }
 
 /// What follows the base URL. What is no path would be taken for a host, or for a query of the base.
@@ -252,14 +253,7 @@ mod tests {
     #[test]
     fn neither_key_nor_body_is_shown() {
         let secret = action("k-secret");
-        let shown = format!("{secret:?} {:?}", secret.key.as_ref().and_then(key_field));
+        let shown = format!("{secret:?} {:?}", secret.key);
         assert!(!shown.contains("secret"), "{shown}");
-    }
-
-    #[test]
-    fn a_key_that_begins_with_a_quote_is_written_as_a_structured_field() {
-        let field = |key: &str| key_field(&IdempotencyKey::parse(key).unwrap()).unwrap();
-        assert_eq!(field("\"k"), "\"\\\"k\"");
-        assert_eq!(field("k\""), "k\"");
     }
 }

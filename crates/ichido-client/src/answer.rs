@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use ichido_core::json::{Document, Pointer};
 use ichido_core::ledger::Profile;
 
@@ -35,9 +35,7 @@ impl Answer {
     /// Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5):
     /// `Idempotency-Replayed: true`, or Stripe's `Idempotent-Replayed`.
     pub fn is_replay(&self) -> bool {
-        let is_true = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"true");
-        let markers = [Profile::Ichido, Profile::Stripe].map(|profile| profile.numbers().replay_marker);
-        markers.iter().any(|marker| self.headers.get(*marker).is_some_and(is_true))
+        says_replay(self.fields())
     }
 
     /// The text at a place of the body, if that is JSON and there is one: `/id`.
@@ -65,6 +63,15 @@ impl Answer {
     }
 }
 
+/// Whether one of these fields is the marker of a replay, of whichever profile: none of them means anything else elsewhere.
+pub(crate) fn says_replay<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> bool {
+    let markers = [Profile::Ichido, Profile::Ietf, Profile::Stripe].map(|of| of.numbers().replay_marker);
+    let is_marker = |name: &str| markers.iter().any(|marker| marker.eq_ignore_ascii_case(name));
+    fields
+        .into_iter()
+        .any(|(name, value)| is_marker(name) && value.trim_ascii().eq_ignore_ascii_case(b"true"))
+}
+
 /// Payloads stay out of logs: only the status and the sizes are shown.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,6 +86,8 @@ impl fmt::Debug for Answer {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn with(name: &'static str, value: &'static str) -> Answer {

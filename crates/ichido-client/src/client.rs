@@ -1,27 +1,22 @@
 //! The client: tries, waits, and says what came of it.
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
-use http::uri::PathAndQuery;
-use http::{HeaderValue, Method, Request};
-use http_body_util::Full;
+use ichido_core::hops::HopName;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::Safety;
+use ichido_core::retry::Budget;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use tokio::time::{Instant, sleep};
 
-use crate::action::{Action, ActionError, IDEMPOTENCY_KEY, TRY, key_field, parse_path};
+use crate::action::{Action, ActionError, parse_path};
 use crate::answer::Answer;
+use crate::call::Call;
 use crate::clock;
-use crate::next::{self, Moment, Next, Rules, Tries, Why};
+use crate::next::{self, Moment, Next, Refusal, Rules, Tries, Why};
 use crate::token::Token;
 use crate::wire::{Bounds, Fault, Peer};
-
-/// How we call ourselves.
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido-client/", env!("CARGO_PKG_VERSION")));
 
 /// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
 /// and time, and by many at once.
@@ -30,7 +25,10 @@ pub struct Client {
     /// What stands before every path: the base URL's own path, without a slash at its end.
     pub(crate) prefix: String,
     pub(crate) token: Option<Token>,
+    pub(crate) hop_name: HopName,
     pub(crate) rules: Rules,
+    /// What is left of the retries that all calls share.
+    pub(crate) budget: Mutex<Option<Budget>>,
     pub(crate) bounds: Bounds,
     pub(crate) total: Duration,
 }
@@ -49,6 +47,8 @@ pub enum Outcome {
     Refused {
         /// Why, in the server's words: [`Answer::problem`].
         answer: Answer,
+        /// What kind of no it is.
+        reason: Refusal,
         /// What is known of the effect. `Unknown` where an earlier try was lost, or where the answer leaves it open.
         effect: Effect,
         /// Requests made for it.
@@ -65,6 +65,13 @@ pub enum Outcome {
         /// Requests made for it.
         tries: u32,
     },
+}
+
+impl Outcome {
+    /// Whether the server says that the key was used for a different request, by the words of its profile.
+    pub const fn is_key_conflict(&self) -> bool {
+        matches!(self, Self::Refused { reason: Refusal::KeyConflict, .. })
+    }
 }
 
 /// What was seen of the last try.
@@ -131,8 +138,7 @@ impl Client {
         loop {
             let seen = self.try_once(call, tries.sent, deadline).await;
             let left = deadline.saturating_duration_since(Instant::now());
-            let moment = Moment { now: clock::now(), left };
-            let decided = decide(&self.rules, call, tries, &seen, moment);
+            let decided = self.decide(call, tries, &seen, left);
             let key = call.key().map(IdempotencyKey::log_hash);
             tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "a try ended");
             match decided {
@@ -146,7 +152,7 @@ impl Client {
     }
 
     async fn try_once(&self, call: &Call<'_>, sent: u32, deadline: Instant) -> Result<Answer, Fault> {
-        let Some(request) = self.request(call, sent) else {
+        let Some(request) = call.request(self, sent, clock::now(), fastrand::u128(..)) else {
             // Cannot happen for what `Action` and `ClientSettings` let through; nothing was sent, and that is what is said.
             return Err(Fault::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
         };
@@ -155,76 +161,25 @@ impl Client {
         self.peer.exchange(request, &bounds).await
     }
 
-    /// The request of the try that follows `sent` others.
-    fn request(&self, call: &Call<'_>, sent: u32) -> Option<Request<Full<Bytes>>> {
-        let (method, path, body) = match call {
-            Call::Action(action) => (action.method.clone(), &action.path, action.body.clone()),
-            Call::Read(path) => (Method::GET, path, Bytes::new()),
-        };
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = PathAndQuery::try_from(format!("{}{path}", self.prefix)).ok()?.into();
-        let fields = request.headers_mut();
-        fields.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        if let Call::Action(action) = call {
-            fields.extend(action.headers.clone());
-            if let Some(key) = &action.key {
-                fields.insert(IDEMPOTENCY_KEY, key_field(key)?);
-            }
-            fields.insert(TRY, HeaderValue::from_str(&action.try_field(sent)).ok()?);
-        }
-        fields.insert(HOST, HeaderValue::from_str(self.peer.authority.as_str()).ok()?);
-        fields.insert(USER_AGENT, AGENT);
-        if let Some(token) = &self.token {
-            fields.insert(AUTHORIZATION, token.field());
-        }
-        Some(request)
-    }
-}
-
-/// What the server is asked.
-enum Call<'a> {
-    Action(&'a Action),
-    Read(PathAndQuery),
-}
-
-impl Call<'_> {
-    const fn key(&self) -> Option<&IdempotencyKey> {
-        match self {
-            Self::Action(action) => action.key.as_ref(),
-            Self::Read(_) => None,
-        }
-    }
-
-    const fn safety(&self) -> Safety {
-        match self {
-            Self::Action(action) => action.safety(),
-            Self::Read(_) => Safety::Repeatable,
-        }
-    }
-}
-
-fn decide(
-    rules: &Rules,
-    call: &Call<'_>,
-    tries: Tries,
-    seen: &Result<Answer, Fault>,
-    moment: Moment,
-) -> Next {
-    let dice = fastrand::f64();
-    match seen {
-        Ok(answer) => {
-            let fields = answer.fields();
-            let seen = Seen::Answer(verdict::Answer {
+    fn decide(&self, call: &Call<'_>, tries: Tries, seen: &Result<Answer, Fault>, left: Duration) -> Next {
+        let fields = seen.as_ref().map(Answer::fields).unwrap_or_default();
+        let seen = match seen {
+            Ok(answer) => Seen::Answer(verdict::Answer {
                 status: answer.status,
                 headers: &fields,
                 body: &answer.body,
                 // Where no key was sent, none that comes back is about another action.
                 echo: call.key().map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
-            });
-            next::decide(rules, call.safety(), tries, &seen, moment, dice)
-        }
-        Err(fault) => next::decide(rules, call.safety(), tries, &Seen::Network(fault.kind), moment, dice),
+            }),
+            Err(fault) => Seen::Network(fault.kind),
+        };
+        // Held for the decision, which does nothing but decide: two calls never pay with the same retry. A panic in here leaves the
+        // budget as it was.
+        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        let moment = Moment { now: clock::now(), left, budget: *budget };
+        let decided = next::decide(&self.rules, call.safety(), tries, &seen, moment, fastrand::f64());
+        *budget = decided.budget;
+        decided.next
     }
 }
 
@@ -232,7 +187,7 @@ fn decide(
 fn outcome(end: Next, seen: Result<Answer, Fault>, tries: u32) -> Outcome {
     match (end, seen) {
         (Next::Done, Ok(answer)) => Outcome::Done { answer, tries },
-        (Next::Refused { effect }, Ok(answer)) => Outcome::Refused { answer, effect, tries },
+        (Next::Refused { effect, reason }, Ok(answer)) => Outcome::Refused { answer, reason, effect, tries },
         (Next::GiveUp { why, effect }, seen) => Outcome::GaveUp { why, last: last(seen), effect, tries },
         (_, seen) => {
             Outcome::GaveUp { why: Why::TriesSpent, last: last(seen), effect: Effect::Unknown, tries }

@@ -31,6 +31,7 @@
 
 mod action;
 mod answer;
+mod call;
 mod client;
 mod clock;
 pub mod next;

@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use ichido_core::retry::Retry;
+use ichido_core::hops::HopName;
+use ichido_core::ledger::Profile;
+use ichido_core::retry::{Budget, BudgetSettings, Retry};
 
 use crate::client::Client;
 use crate::next::Rules;
@@ -25,6 +28,13 @@ pub struct ClientSettings {
     pub token: Option<Token>,
     /// How often to try, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more; 3 tries (SPEC A9).
     pub retry: Retry,
+    /// The retries that all calls of the client share, so that a server that fails is not buried under them. [`BudgetSettings::DEFAULT`]:
+    /// 10 saved up, and one more for every five calls that succeed at once. `None` for as many as each call's own tries allow.
+    pub budget: Option<BudgetSettings>,
+    /// How the server speaks of keys. [`Profile::Ichido`].
+    pub profile: Profile,
+    /// Our name at the head of `Ichido-Hops` (SPEC F1), which goes to servers of the profile `ichido`. `client`.
+    pub hop_name: String,
     /// The longest `Retry-After` that is waited for. 1 minute.
     pub retry_after_max: Duration,
     /// The longest that it may take to connect: name, TCP and TLS. 5 s.
@@ -70,6 +80,8 @@ impl fmt::Debug for ClientSettings {
         f.debug_struct("ClientSettings")
             .field("token", &self.token)
             .field("retry", &self.retry)
+            .field("budget", &self.budget)
+            .field("profile", &self.profile)
             .field("total_time_out", &self.total_time_out)
             .finish_non_exhaustive()
     }
@@ -82,6 +94,9 @@ impl ClientSettings {
             base_url: base_url.into(),
             token: None,
             retry: Retry::CLIENT,
+            budget: Some(BudgetSettings::DEFAULT),
+            profile: Profile::Ichido,
+            hop_name: "client".to_owned(),
             retry_after_max: Duration::from_mins(1),
             connect_time_out: Duration::from_secs(5),
             try_time_out: Duration::from_secs(30),
@@ -114,18 +129,21 @@ impl ClientSettings {
         problems.within("retry_after_max", self.retry_after_max, Duration::ZERO..=TIME_MAX);
         problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
         let retry = problems.check("retry:", self.retry.checked());
+        let hop_name = problems.check("hop_name:", HopName::parse(&self.hop_name));
         let peer = problems.check("base_url", Peer::resolve(&self.base_url, self.trusted_roots.as_deref()));
         let bounds = Bounds {
             connect: self.connect_time_out,
             total: self.try_time_out,
             answer_bytes_max: self.answer_bytes_max,
         };
-        match (retry, peer) {
-            (Some(retry), Some((peer, prefix))) if problems.0.is_empty() => Ok(Client {
+        match (retry, hop_name, peer) {
+            (Some(retry), Some(hop_name), Some((peer, prefix))) if problems.0.is_empty() => Ok(Client {
                 peer,
                 prefix,
                 token: self.token,
-                rules: Rules { retry, retry_after_max: self.retry_after_max },
+                hop_name,
+                rules: Rules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
+                budget: Mutex::new(self.budget.map(Budget::full)),
                 bounds,
                 total: self.total_time_out,
             }),

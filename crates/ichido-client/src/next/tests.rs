@@ -6,10 +6,14 @@ use proptest::prelude::*;
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
-const PLENTY: Moment = Moment { now: NOW, left: Duration::from_mins(10) };
+const PLENTY: Moment = Moment { now: NOW, left: Duration::from_mins(10), budget: None };
 
 fn rules() -> Rules {
-    Rules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1) }
+    of(Profile::Ichido)
+}
+
+fn of(profile: Profile) -> Rules {
+    Rules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1), profile }
 }
 
 fn answer(status: u16) -> Answer<'static> {
@@ -18,6 +22,11 @@ fn answer(status: u16) -> Answer<'static> {
 
 fn seen(status: u16) -> Seen<'static> {
     Seen::Answer(answer(status))
+}
+
+/// The next step of a keyed action, with no budget.
+fn decide(rules: &Rules, safety: Safety, before: Tries, seen: &Seen<'_>, moment: Moment, dice: f64) -> Next {
+    super::decide(rules, safety, before, seen, moment, dice).next
 }
 
 fn first(seen: &Seen<'_>) -> Next {
@@ -84,7 +93,7 @@ fn a_wish_beyond_the_cap_is_neither_waited_for_nor_ignored() {
 
 #[test]
 fn a_try_that_would_come_after_the_deadline_is_given_up_at_once() {
-    let moment = |left| Moment { now: NOW, left: Duration::from_millis(left) };
+    let moment = |left| Moment { now: NOW, left: Duration::from_millis(left), budget: None };
     let decided = |left| decide(&rules(), Safety::Keyed, Tries::NONE, &seen(503), moment(left), 0.0);
     assert!(matches!(decided(1_001), Next::Again { .. }));
     let why = Why::OutOfTime { come_back_at: NOW.plus(Duration::from_secs(1)) };
@@ -116,11 +125,15 @@ fn what_is_known_of_the_effect_is_that_of_all_tries() {
     let never = Seen::Network(NetworkFault::ConnectRefused);
     let Next::Again { tries, .. } = first(&never) else { panic!("it is made again") };
     assert_eq!(tries.effect, Effect::NotDone);
-    assert_eq!(first(&seen(422)), Next::Refused { effect: Effect::NotDone });
+    assert_eq!(first(&seen(422)), Next::Refused { effect: Effect::NotDone, reason: Refusal::ByServer });
     let lost = Tries { sent: 1, failed: 1, effect: Effect::Unknown };
     for status in [401, 422] {
         let refused = decide(&rules(), Safety::Keyed, lost, &seen(status), PLENTY, 0.0);
-        assert_eq!(refused, Next::Refused { effect: Effect::Unknown }, "the first may have done it");
+        assert_eq!(
+            refused,
+            Next::Refused { effect: Effect::Unknown, reason: Refusal::ByServer },
+            "the first may have done it"
+        );
     }
     let at_last = Tries { sent: 2, failed: 2, effect: Effect::NotDone };
     let end = decide(&rules(), Safety::Keyed, at_last, &never, PLENTY, 0.0);
@@ -151,7 +164,7 @@ proptest! {
         let value = asked.map(|secs| secs.to_string());
         let field = value.as_ref().map(|value| ("Retry-After", value.as_bytes()));
         let fields = field.as_slice();
-        let moment = Moment { now: NOW, left: Duration::from_secs(left) };
+        let moment = Moment { now: NOW, left: Duration::from_secs(left), budget: None };
         let before = Tries { sent: failed, failed, effect: Effect::Unknown };
         let seen = Seen::Answer(Answer { headers: fields, ..answer(status) });
         if let Next::Again { wait, tries } = decide(&rules(), Safety::Keyed, before, &seen, moment, dice) {

@@ -7,7 +7,7 @@ use crate::server::{Act, Server, order, plain, with};
 
 async fn refused(server: &Server) -> (u16, ProblemDetails, Effect, u32) {
     match server.client().send(&order("k1")).await {
-        Outcome::Refused { answer, effect, tries } => (answer.status, answer.problem(), effect, tries),
+        Outcome::Refused { answer, effect, tries, .. } => (answer.status, answer.problem(), effect, tries),
         other => panic!("it was not refused: {other:?}"),
     }
 }

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 /// What is done with a request that was read to its end.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Does the work of its key unless it was done before, and answers 201, a replay with its marker.
+    /// Does the work of its key unless it was done before, and answers 201, a replay with its marker. Without a key it does it each time.
     Work,
     /// Does the same, and resets the connection before a byte of the answer.
     WorkAndReset,
@@ -32,6 +32,9 @@ pub(crate) enum Act {
     /// Does nothing and says nothing, for ever.
     Silence,
 }
+
+/// Where the effects of requests without a key are counted: no key is empty.
+pub(crate) const NO_KEY: &str = "";
 
 /// A request as it came.
 #[derive(Clone, Debug)]
@@ -172,6 +175,10 @@ pub(crate) fn order(key: &str) -> Action {
     Action::new(Method::POST, "/orders", key, "application/json", r#"{"qty": 1.0}"#).expect("an action")
 }
 
+pub(crate) fn unkeyed(method: Method) -> Action {
+    Action::unkeyed(method, "/orders", "application/json", r#"{"qty": 1.0}"#).expect("an action")
+}
+
 struct Connection {
     script: Arc<Script>,
     book: Arc<Mutex<Book>>,
@@ -200,15 +207,15 @@ impl Connection {
         while let Some(request) = read(&mut stream, &mut buffer).await {
             match self.act(&request) {
                 Act::Work => {
-                    let answer = self.work(request.key());
+                    let answer = self.work(&request);
                     write(&mut stream, &answer).await;
                 }
                 Act::WorkAndReset => {
-                    self.work(request.key());
+                    self.work(&request);
                     return stream.reset();
                 }
                 Act::WorkAndCut => {
-                    let answer = self.work(request.key());
+                    let answer = self.work(&request);
                     return write(&mut stream, &answer[..answer.len() - 3]).await;
                 }
                 Act::Say(bytes) => write(&mut stream, &bytes).await,
@@ -235,10 +242,11 @@ impl Connection {
         (self.script)(before, request)
     }
 
-    /// Does the work of a key, once.
-    fn work(&self, key: &str) -> String {
+    /// Does the work of a key, once; of a request without a key, as often as it comes.
+    fn work(&self, request: &Request) -> String {
         let mut book = self.book.lock().expect("no test panics in here");
-        let is_replay = book.effects.contains_key(key);
+        let key = request.field("idempotency-key").unwrap_or(NO_KEY);
+        let is_replay = key != NO_KEY && book.effects.contains_key(key);
         if !is_replay {
             *book.effects.entry(key.to_owned()).or_default() += 1;
         }

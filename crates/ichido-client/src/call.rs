@@ -1,0 +1,137 @@
+//! What the server is asked, and how that is written.
+//!
+//! Guarantee: every try of an action has the same method, path, key and body, and the same fields but for those that tell one try from
+//! another: its number, and where the server reads them the hops and the id of the request.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http_body_util::Full;
+use ichido_core::hops::{Hop, Hops, RequestId};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::Profile;
+use ichido_core::retry::Safety;
+use ichido_core::time::Timestamp;
+
+use crate::action::{Action, HOPS, IDEMPOTENCY_KEY, TRY};
+use crate::client::Client;
+
+/// How we call ourselves.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido-client/", env!("CARGO_PKG_VERSION")));
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the server is asked.
+pub(crate) enum Call<'a> {
+    Action(&'a Action),
+    Read(PathAndQuery),
+}
+
+impl Call<'_> {
+    pub(crate) const fn key(&self) -> Option<&IdempotencyKey> {
+        match self {
+            Self::Action(action) => action.key.as_ref(),
+            Self::Read(_) => None,
+        }
+    }
+
+    pub(crate) const fn safety(&self) -> Safety {
+        match self {
+            Self::Action(action) => action.safety(),
+            Self::Read(_) => Safety::Repeatable,
+        }
+    }
+
+    /// The request of the try that follows `sent` others. `chance` makes the id of the request.
+    pub(crate) fn request(
+        &self,
+        client: &Client,
+        sent: u32,
+        now: Timestamp,
+        chance: u128,
+    ) -> Option<Request<Full<Bytes>>> {
+        let (method, path, body) = match self {
+            Self::Action(action) => (action.method.clone(), &action.path, action.body.clone()),
+            Self::Read(path) => (Method::GET, path, Bytes::new()),
+        };
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = PathAndQuery::try_from(format!("{}{path}", client.prefix)).ok()?.into();
+        let fields = request.headers_mut();
+        fields.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        if let Self::Action(action) = self {
+            fields.extend(action.headers.clone());
+            if let Some(key) = &action.key {
+                fields.insert(IDEMPOTENCY_KEY, key_field(key, client.rules.profile)?);
+            }
+            fields.insert(TRY, HeaderValue::from_str(&action.try_field(sent)).ok()?);
+            if client.rules.profile == Profile::Ichido {
+                let id = request_id(fields, chance)?;
+                let hop = Hop { name: client.hop_name.clone(), at: now, request_id: id };
+                fields.insert(HOPS, hops_field(&action.hops, hop)?);
+            }
+        }
+        fields.insert(HOST, HeaderValue::from_str(client.peer.authority.as_str()).ok()?);
+        fields.insert(USER_AGENT, AGENT);
+        if let Some(token) = &client.token {
+            fields.insert(AUTHORIZATION, token.field());
+        }
+        Some(request)
+    }
+}
+
+/// A key as a header field's value, marked so that nobody shows it. `None` for no key there is.
+fn key_field(key: &IdempotencyKey, profile: Profile) -> Option<HeaderValue> {
+    let text = key.as_str();
+    let value = match profile {
+        // The draft has it so, for every key.
+        Profile::Ietf => key.to_field_value(),
+        // What begins with a quote is read as a structured-field string, and nothing else is.
+        Profile::Ichido if text.starts_with('"') => key.to_field_value(),
+        Profile::Ichido | Profile::Stripe => text.to_owned(),
+    };
+    let mut value = HeaderValue::from_str(&value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The id that the caller gave the request, or a new one, which then stands there.
+fn request_id(fields: &mut HeaderMap, chance: u128) -> Option<RequestId> {
+    let given = fields.get(REQUEST_ID).and_then(|id| RequestId::parse(id.to_str().ok()?).ok());
+    match given {
+        Some(id) => Some(id),
+        None => {
+            let id = RequestId::parse(&format!("{chance:032x}")).ok()?;
+            fields.insert(REQUEST_ID, HeaderValue::from_str(id.as_str()).ok()?);
+            Some(id)
+        }
+    }
+}
+
+/// The way up to here, with us at its end.
+fn hops_field(before: &Hops, us: Hop) -> Option<HeaderValue> {
+    HeaderValue::from_str(&before.clone().and(us).to_string()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_written_as_the_profile_reads_it() {
+        use Profile::{Ichido, Ietf, Stripe};
+        let field = |key: &str, profile| key_field(&IdempotencyKey::parse(key).unwrap(), profile).unwrap();
+        for (key, profile, expected) in [
+            ("k-1", Ichido, "k-1"),
+            ("k\"", Ichido, "k\""),
+            ("\"k", Ichido, r#""\"k""#),
+            ("k-1", Ietf, r#""k-1""#),
+            ("\"k\\", Ietf, r#""\"k\\""#),
+            ("k-1", Stripe, "k-1"),
+            ("\"k", Stripe, "\"k"),
+        ] {
+            assert_eq!(field(key, profile), expected, "{key} {profile:?}");
+            assert!(!format!("{:?}", field(key, profile)).contains('k'), "no log shows it");
+        }
+    }
+}

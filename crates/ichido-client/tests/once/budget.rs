@@ -1,0 +1,75 @@
+//! The budget: retries that all calls of one client share, so that a failing server is not buried under them.
+
+use ichido_client::next::Why;
+use ichido_client::{Client, ClientSettings, Outcome};
+use ichido_core::retry::BudgetSettings;
+use ichido_core::verdict::Effect;
+
+use crate::server::{Act, Server, order, plain, resolved, with};
+
+fn with_budget(server: &Server, budget: Option<BudgetSettings>) -> Client {
+    resolved(ClientSettings { budget, ..server.settings() })
+}
+
+async fn gave_up(client: &Client, key: &str) -> (Why, Effect, u32) {
+    match client.send(&order(key)).await {
+        Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
+        other => panic!("it was not given up: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands() {
+    let server = Server::doing(vec![Act::Say(plain("503 Down"))]).await;
+    let three = BudgetSettings { capacity: 300, earned_per_success: 20 };
+    let client = with_budget(&server, Some(three));
+    assert_eq!(gave_up(&client, "k1").await, (Why::TriesSpent, Effect::Unknown, 3));
+    assert_eq!(gave_up(&client, "k2").await, (Why::BudgetSpent, Effect::Unknown, 2));
+    assert_eq!(gave_up(&client, "k3").await, (Why::BudgetSpent, Effect::Unknown, 1));
+    let read = client.read("/").await;
+    assert!(matches!(read, Ok(Outcome::GaveUp { why: Why::BudgetSpent, tries: 1, .. })), "{read:?}");
+    assert_eq!(server.seen().len(), 3 + 2 + 1 + 1);
+    assert!(Why::BudgetSpent.to_string().contains("budget for retries is spent"));
+}
+
+#[tokio::test]
+async fn without_a_word_ten_retries_are_saved_up_and_with_none_there_is_no_end_to_them() {
+    let server = Server::doing(vec![Act::Say(plain("503 Down"))]).await;
+    let client = server.client();
+    for nth in 0..5 {
+        assert_eq!(gave_up(&client, &format!("k{nth}")).await.0, Why::TriesSpent);
+    }
+    assert_eq!(gave_up(&client, "k5").await.0, Why::BudgetSpent);
+    let unlimited = with_budget(&server, None);
+    for nth in 6..20 {
+        assert_eq!(gave_up(&unlimited, &format!("k{nth}")).await, (Why::TriesSpent, Effect::Unknown, 3));
+    }
+}
+
+#[tokio::test]
+async fn a_success_at_the_first_try_earns_and_one_after_a_failure_does_not() {
+    let server = Server::start(|nth, request| match (request.key(), nth) {
+        ("k1" | "k2" | "k4", 0) => Act::Say(plain("503 Busy")),
+        _ => Act::Work,
+    })
+    .await;
+    // Two successes make a retry.
+    let client = with_budget(&server, Some(BudgetSettings { capacity: 100, earned_per_success: 50 }));
+    assert!(matches!(client.send(&order("k1")).await, Outcome::Done { tries: 2, .. }), "it was saved up");
+    assert_eq!(gave_up(&client, "k2").await, (Why::BudgetSpent, Effect::Unknown, 1), "k1 failed first");
+    assert!(matches!(client.send(&order("k3")).await, Outcome::Done { tries: 1, .. }));
+    assert!(matches!(client.send(&order("k2")).await, Outcome::Done { tries: 1, .. }));
+    assert!(matches!(client.send(&order("k4")).await, Outcome::Done { tries: 2, .. }), "two succeeded");
+}
+
+#[tokio::test]
+async fn asking_after_an_action_in_flight_costs_nothing() {
+    let processing =
+        with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
+    let mut acts = vec![Act::Say(processing); 7];
+    acts.push(Act::Work);
+    let server = Server::doing(acts).await;
+    let client = with_budget(&server, Some(BudgetSettings { capacity: 0, earned_per_success: 0 }));
+    let outcome = client.send(&order("k1")).await;
+    assert!(matches!(outcome, Outcome::Done { tries: 8, .. }), "{outcome:?}");
+}

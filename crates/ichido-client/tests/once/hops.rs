@@ -1,0 +1,78 @@
+//! The client is where a request begins, and says so (SPEC F1).
+
+use http::{HeaderName, HeaderValue};
+use ichido_client::{ActionError, ClientSettings, Outcome};
+use ichido_core::hops::{HOPS_MAX, Hop, HopName, Hops, RequestId};
+use ichido_core::ledger::Profile;
+use ichido_core::time::Timestamp;
+
+use crate::server::{Act, Request, Server, order, plain, resolved};
+
+fn hops(request: &Request) -> Vec<Hop> {
+    Hops::read(request.field("ichido-hops")).iter().cloned().collect()
+}
+
+fn hop(name: &str) -> Hop {
+    Hop {
+        name: HopName::parse(name).expect("a name"),
+        at: Timestamp::from_secs(1_800_000_000),
+        request_id: RequestId::parse("r-1").expect("an id"),
+    }
+}
+
+#[tokio::test]
+async fn every_try_begins_the_way_with_an_id_of_its_own() {
+    let server = Server::doing(vec![Act::Say(plain("503 Busy")), Act::Work]).await;
+    assert!(matches!(server.client().send(&order("k1")).await, Outcome::Done { tries: 2, .. }));
+    let seen = server.seen();
+    let ids: Vec<&str> = seen.iter().map(|request| request.field("x-request-id").expect("an id")).collect();
+    assert_ne!(ids[0], ids[1], "one for each request");
+    for (request, id) in seen.iter().zip(ids) {
+        let [hop] = hops(request).try_into().expect("one hop");
+        assert_eq!((hop.name.as_str(), hop.request_id.as_str()), ("client", id));
+        assert!(Timestamp::parse("2026-01-01T00:00:00Z").expect("a moment") < hop.at);
+    }
+}
+
+#[tokio::test]
+async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
+    let server = Server::doing(vec![Act::Work]).await;
+    let client = resolved(ClientSettings { hop_name: "desk".to_owned(), ..server.settings() });
+    let request_id = (HeaderName::from_static("x-request-id"), HeaderValue::from_static("from-the-page"));
+    let action = order("k1").came_through(Hops::default().and(hop("browser")));
+    let action = action.with_header(request_id.0, request_id.1).expect("the caller's to set");
+    assert!(matches!(client.send(&action).await, Outcome::Done { .. }));
+    let [request] = server.seen().try_into().expect("one request");
+    let [first, ours] = hops(&request).try_into().expect("two hops");
+    assert_eq!(first, hop("browser"));
+    assert_eq!((ours.name.as_str(), ours.request_id.as_str()), ("desk", "from-the-page"));
+    assert_eq!(request.field("x-request-id"), Some("from-the-page"));
+
+    let full = (0..HOPS_MAX).fold(Hops::default(), |hops, _| hops.and(hop("bff")));
+    assert!(matches!(client.send(&order("k2").came_through(full.clone())).await, Outcome::Done { .. }));
+    assert_eq!(server.seen()[1].field("ichido-hops"), Some(full.to_string().as_str()), "no more are kept");
+}
+
+#[tokio::test]
+async fn other_profiles_and_reads_carry_no_hops() {
+    for profile in [Profile::Ietf, Profile::Stripe] {
+        let server = Server::doing(vec![Act::Work]).await;
+        let client = resolved(ClientSettings { profile, ..server.settings() });
+        assert!(matches!(client.send(&order("k1")).await, Outcome::Done { .. }));
+        assert!(matches!(client.read("/").await, Ok(Outcome::Done { .. })));
+        for request in server.seen() {
+            assert_eq!((request.field("ichido-hops"), request.field("x-request-id")), (None, None));
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_and_the_field_is_not_the_callers_to_set() {
+    let settings =
+        ClientSettings { hop_name: "My App".to_owned(), ..ClientSettings::new("http://127.0.0.1:1") };
+    let problems = settings.resolve().expect_err("it is no name");
+    assert!(problems.to_string().starts_with("hop_name: a hop's name has 1 to 32 characters"), "{problems}");
+    let name = HeaderName::from_static("ichido-hops");
+    let set = order("k1").with_header(name.clone(), HeaderValue::from_static("bff"));
+    assert_eq!(set.err(), Some(ActionError::Ours(name)));
+}

@@ -1,0 +1,113 @@
+//! Servers that speak of keys in another way: the IETF draft's, and Stripe's.
+
+use ichido_client::next::{Refusal, Why};
+use ichido_client::{Client, ClientSettings, Outcome};
+use ichido_core::ledger::Profile;
+use ichido_core::verdict::Effect;
+
+use crate::server::{Act, Server, order, plain, resolved, with};
+
+fn client(server: &Server, profile: Profile) -> Client {
+    resolved(ClientSettings { profile, ..server.settings() })
+}
+
+async fn refused(client: &Client, key: &str) -> (Refusal, Effect, u32) {
+    let outcome = client.send(&order(key)).await;
+    let is_key_conflict = outcome.is_key_conflict();
+    match outcome {
+        Outcome::Refused { reason, effect, tries, .. } => {
+            assert_eq!(is_key_conflict, reason == Refusal::KeyConflict);
+            (reason, effect, tries)
+        }
+        other => panic!("it was not refused: {other:?}"),
+    }
+}
+
+/// Says the same a few times, and then does the work.
+async fn at_work(answer: String) -> Server {
+    let mut acts = vec![Act::Say(answer); 5];
+    acts.push(Act::Work);
+    Server::doing(acts).await
+}
+
+#[tokio::test]
+async fn the_ietf_key_is_a_quoted_string_on_every_try() {
+    let server = Server::doing(vec![Act::WorkAndReset, Act::Work]).await;
+    let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
+    assert!(matches!(&outcome, Outcome::Done { answer, tries: 2 } if answer.is_replay()), "{outcome:?}");
+    assert_eq!(server.effects(r#""k1""#), 1);
+    for request in server.seen() {
+        assert_eq!(request.key(), r#""k1""#);
+    }
+}
+
+#[tokio::test]
+async fn an_ietf_409_that_says_when_to_come_back_is_in_flight() {
+    let outstanding = r#"{"type":"https://api.example/idempotency","title":"A request is outstanding for this Idempotency-Key"}"#;
+    for answer in [
+        with("409 Conflict", &[("Retry-After", "0")], outstanding),
+        with("409 Conflict", &[], r#"{"code":"key_in_flight"}"#),
+    ] {
+        let server = at_work(answer).await;
+        let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
+        assert!(matches!(outcome, Outcome::Done { tries: 6, .. }), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_bare_ietf_409_is_asked_again_and_not_for_ever() {
+    let server = Server::doing(vec![Act::Say(plain("409 Conflict")), Act::Work]).await;
+    let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
+    assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "it was in flight: {outcome:?}");
+
+    let server = Server::doing(vec![Act::Say(plain("409 Conflict"))]).await;
+    let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
+    let Outcome::GaveUp { why, effect, tries, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((why, effect, tries), (Why::TriesSpent, Effect::Unknown, 3), "it was none, or a long one");
+}
+
+#[tokio::test]
+async fn a_key_used_for_a_different_request_is_told_apart_in_every_profile() {
+    let stripe = r#"{"error":{"type":"idempotency_error","message":"Keys can only be used with the same parameters"}}"#;
+    for (profile, status, body) in [
+        (Profile::Ichido, "409 Conflict", r#"{"code":"key_conflict"}"#),
+        (Profile::Ietf, "422 Unprocessable", ""),
+        (Profile::Stripe, "400 Bad Request", stripe),
+    ] {
+        let server = Server::doing(vec![Act::Say(with(status, &[], body)), Act::Work]).await;
+        let end = refused(&client(&server, profile), "k1").await;
+        assert_eq!(end, (Refusal::KeyConflict, Effect::Unknown, 1), "{profile:?}");
+        assert_eq!(server.seen().len(), 1);
+    }
+    for (profile, status, body, effect) in [
+        (Profile::Ichido, "409 Conflict", r#"{"code":"step_refused"}"#, Effect::Unknown),
+        (Profile::Ichido, "422 Odd", "", Effect::NotDone),
+        (Profile::Ietf, "409 Conflict", r#"{"code":"outcome_unknown"}"#, Effect::Unknown),
+        (Profile::Ietf, "400 Bad Request", "", Effect::NotDone),
+        (Profile::Stripe, "400 Bad Request", r#"{"error":{"type":"card_error"}}"#, Effect::NotDone),
+        (Profile::Stripe, "409 Conflict", "", Effect::Unknown),
+    ] {
+        let server = Server::doing(vec![Act::Say(with(status, &[], body)), Act::Work]).await;
+        let end = refused(&client(&server, profile), "k1").await;
+        assert_eq!(end, (Refusal::ByServer, effect, 1), "{profile:?} {status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_stripe_key_in_use_is_in_flight() {
+    let in_use = r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#;
+    let server = at_work(with("409 Conflict", &[], in_use)).await;
+    let outcome = client(&server, Profile::Stripe).send(&order("k1")).await;
+    assert!(matches!(outcome, Outcome::Done { tries: 6, .. }), "{outcome:?}");
+    assert_eq!((server.effects("k1"), server.seen()[0].key()), (1, "k1"));
+}
+
+/// Stripe keeps a 500 under the key, and answers with it for a day: more tries are in vain.
+#[tokio::test]
+async fn a_failure_that_the_server_keeps_is_asked_for_once_more_and_then_believed() {
+    let kept = with("500 Broken", &[("Idempotent-Replayed", "true")], "");
+    let server = Server::doing(vec![Act::Say(plain("500 Broken")), Act::Say(kept)]).await;
+    let end = refused(&client(&server, Profile::Stripe), "k1").await;
+    assert_eq!(end, (Refusal::KeptFailure, Effect::Unknown, 2));
+    assert_eq!(server.seen().len(), 2);
+}

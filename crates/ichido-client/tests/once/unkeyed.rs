@@ -1,0 +1,108 @@
+//! Without a key: sent again only with proof that nothing was done (SPEC C4).
+
+use http::Method;
+use ichido_client::next::Why;
+use ichido_client::{Client, Last, Outcome};
+use ichido_core::verdict::{Effect, NetworkFault};
+
+use crate::server::{Act, NO_KEY, Server, plain, quick, resolved, unkeyed, with};
+
+const CHANGES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+
+/// Why it ended, what is known of the effect, and after how many tries.
+async fn gave_up(client: Client, method: Method) -> (Why, Effect, u32) {
+    match client.send(&unkeyed(method)).await {
+        Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
+        other => panic!("it was not given up: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_is_not_sent_again() {
+    let faults = [
+        Act::WorkAndReset,
+        Act::WorkAndCut,
+        Act::Say(plain("500 Broken")),
+        Act::Say(with("503 Later", &[("Retry-After", "0")], "")),
+        Act::Say(plain("408 Slow")),
+    ];
+    for method in CHANGES {
+        for fault in &faults {
+            let server = Server::doing(vec![fault.clone(), Act::Work]).await;
+            let end = gave_up(server.client(), method.clone()).await;
+            assert_eq!(end, (Why::NoKey, Effect::Unknown, 1), "{method} {fault:?}");
+            assert_eq!(server.seen().len(), 1, "{method} {fault:?}");
+            assert!(server.effects(NO_KEY) <= 1, "{method} {fault:?}");
+        }
+    }
+    let words = Why::NoKey.to_string();
+    for word in ["no idempotency key", "done twice", "give the next one a key"] {
+        assert!(words.contains(word), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_turned_away_unread_is_sent_again_and_carries_no_key() {
+    for method in CHANGES {
+        let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
+        let server = Server::doing(vec![Act::Say(busy.clone()), Act::Say(busy), Act::Work]).await;
+        let outcome = server.client().send(&unkeyed(method.clone())).await;
+        assert!(matches!(outcome, Outcome::Done { tries: 3, .. }), "{method}: {outcome:?}");
+        assert_eq!(server.effects(NO_KEY), 1, "{method}");
+        for request in server.seen() {
+            for name in ["idempotency-key", "x-idempotency-key"] {
+                assert_eq!(request.field(name), None, "{method}");
+            }
+        }
+        assert_eq!(server.tries(), ["1; manual", "2; auto", "3; auto"]);
+    }
+}
+
+#[tokio::test]
+async fn what_never_left_is_sent_again() {
+    // A port that was free a moment ago.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let client = resolved(quick(format!("http://{}", address.expect("a free port"))));
+    let outcome = client.send(&unkeyed(Method::POST)).await;
+    let Outcome::GaveUp { why, last: Last::Fault { kind, .. }, effect, tries } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(
+        (why, kind, effect, tries),
+        (Why::TriesSpent, NetworkFault::ConnectRefused, Effect::NotDone, 3)
+    );
+}
+
+#[tokio::test]
+async fn one_doubt_ends_it_whatever_was_proved_before() {
+    let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
+    let server = Server::doing(vec![Act::Say(busy), Act::WorkAndReset, Act::Work]).await;
+    assert_eq!(gave_up(server.client(), Method::POST).await, (Why::NoKey, Effect::Unknown, 2));
+    assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 1));
+}
+
+/// A kept connection that had closed takes no request; one that breaks under a request may have.
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none() {
+    let server = Server::doing(vec![Act::SayAndClose(plain("201 Created"))]).await;
+    let client = server.client();
+    for nth in 1..=3 {
+        let outcome = client.send(&unkeyed(Method::POST)).await;
+        assert!(matches!(outcome, Outcome::Done { tries: 1, .. }), "{outcome:?}");
+        server.until_closed(nth).await;
+    }
+    assert_eq!(server.seen().len(), 3);
+
+    let server = Server::doing(vec![Act::Work, Act::WorkAndReset, Act::Work]).await;
+    let client = server.client();
+    assert!(matches!(client.send(&unkeyed(Method::POST)).await, Outcome::Done { tries: 1, .. }));
+    assert_eq!(gave_up(client, Method::POST).await, (Why::NoKey, Effect::Unknown, 1));
+    assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 2), "two actions, each done once");
+}
+
+#[tokio::test]
+async fn a_key_that_comes_back_is_about_nothing_that_was_sent() {
+    let server = Server::doing(vec![Act::Say(with("201 Created", &[("Idempotency-Key", "k")], ""))]).await;
+    let outcome = server.client().send(&unkeyed(Method::POST)).await;
+    assert!(matches!(outcome, Outcome::Done { tries: 1, .. }), "{outcome:?}");
+}
