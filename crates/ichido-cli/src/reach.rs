@@ -206,7 +206,9 @@ pub(crate) fn settings(url: String, faults: &mut Faults) -> Option<ClientSetting
             None
         }
     };
-    Some(ClientSettings { token: token?, ..ClientSettings::new(url) })
+    // A command has a person who waits for it, and a bound of its own to what it sends at once: a line that is given up for the sake of
+    // others would be sent again by hand.
+    Some(ClientSettings { token: token?, budget: None, ..ClientSettings::new(url) })
 }
 
 /// The same, ready to be used.

@@ -205,4 +205,6 @@ fn again(rules: &Rules, tries: Tries, verdict: &Verdict, moment: Moment, dice: f
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

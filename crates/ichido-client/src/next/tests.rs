@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use ichido_core::retry::BudgetSettings;
 use ichido_core::verdict::{Answer, Echo, NetworkFault};
-use proptest::prelude::*;
 
 use super::*;
 
@@ -152,25 +152,50 @@ fn an_answer_about_another_key_is_no_outcome() {
     }
 }
 
-proptest! {
-    #[test]
-    fn no_wait_is_shorter_than_asked_for_nor_beyond_the_deadline(
-        status in 200_u16..600,
-        asked in proptest::option::of(0_u64..200),
-        failed in 0_u32..5,
-        left in 0_u64..120,
-        dice in 0.0..1.0,
-    ) {
-        let value = asked.map(|secs| secs.to_string());
-        let field = value.as_ref().map(|value| ("Retry-After", value.as_bytes()));
-        let fields = field.as_slice();
-        let moment = Moment { now: NOW, left: Duration::from_secs(left), budget: None };
-        let before = Tries { sent: failed, failed, effect: Effect::Unknown };
-        let seen = Seen::Answer(Answer { headers: fields, ..answer(status) });
-        if let Next::Again { wait, tries } = decide(&rules(), Safety::Keyed, before, &seen, moment, dice) {
-            prop_assert!(Duration::from_secs(asked.unwrap_or(0)) <= wait);
-            prop_assert!(wait < moment.left);
-            prop_assert!(tries.failed < 3);
-        }
+#[test]
+fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
+    let unkeyed = |seen: &Seen<'_>| decide(&rules(), Safety::Neither, Tries::NONE, seen, PLENTY, 0.0);
+    let no_key = Next::GiveUp { why: Why::NoKey, effect: Effect::Unknown };
+    for status in [408, 500, 502, 503, 504] {
+        assert_eq!(unkeyed(&seen(status)), no_key, "{status}");
     }
+    for fault in [NetworkFault::Timeout, NetworkFault::Broken, NetworkFault::AnswerCut] {
+        assert_eq!(unkeyed(&Seen::Network(fault)), no_key, "{fault:?}");
+    }
+    assert_eq!(unkeyed(&Seen::Answer(Answer { headers: PROCESSING, ..answer(202) })), no_key);
+    assert!(matches!(unkeyed(&seen(429)), Next::Again { .. }));
+    assert!(matches!(unkeyed(&Seen::Network(NetworkFault::ConnectRefused)), Next::Again { .. }));
+    let lost = Tries { sent: 1, failed: 1, effect: Effect::Unknown };
+    let after_a_doubt = decide(&rules(), Safety::Neither, lost, &seen(429), PLENTY, 0.0);
+    assert_eq!(after_a_doubt, no_key, "this one was turned away, the one before it may not have been");
+    assert_eq!(unkeyed(&seen(201)), Next::Done);
+    assert_eq!(unkeyed(&seen(422)), first(&seen(422)));
+}
+
+#[test]
+fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
+    const KEPT: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
+    let kept = |status| first(&Seen::Answer(Answer { headers: KEPT, ..answer(status) }));
+    for status in [408, 500, 503] {
+        let refused = Next::Refused { effect: Effect::Unknown, reason: Refusal::KeptFailure };
+        assert_eq!(kept(status), refused, "{status}");
+    }
+    assert_eq!(kept(201), Next::Done);
+    let not_done = Next::Refused { effect: Effect::NotDone, reason: Refusal::ByServer };
+    assert_eq!(kept(400), not_done);
+}
+
+#[test]
+fn a_retry_that_does_not_come_about_is_not_paid_for() {
+    let one = Some(Budget::full(BudgetSettings { capacity: 100, earned_per_success: 0 }));
+    let moment = Moment { budget: one, ..PLENTY };
+    let decided = |tries, moment| super::decide(&rules(), Safety::Keyed, tries, &seen(503), moment, 0.0);
+    let spent = Tries { sent: 2, failed: 2, effect: Effect::Unknown };
+    assert_eq!(decided(spent, moment).budget, one, "no try is left");
+    let late = Moment { left: Duration::ZERO, ..moment };
+    assert_eq!(decided(Tries::NONE, late).budget, one, "no time is left");
+    let paid = decided(Tries::NONE, moment);
+    assert!(matches!(paid.next, Next::Again { .. }) && paid.budget != one);
+    let broke = decided(Tries::NONE, Moment { budget: paid.budget, ..moment });
+    assert_eq!(broke.next, Next::GiveUp { why: Why::BudgetSpent, effect: Effect::Unknown });
 }

@@ -48,9 +48,16 @@ async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
     assert_eq!((ours.name.as_str(), ours.request_id.as_str()), ("desk", "from-the-page"));
     assert_eq!(request.field("x-request-id"), Some("from-the-page"));
 
+    let no_id =
+        order("k3").with_header(HeaderName::from_static("x-request-id"), HeaderValue::from_static("a b"));
+    assert!(matches!(client.send(&no_id.expect("the caller's to set")).await, Outcome::Done { .. }));
+    let request = &server.seen()[1];
+    assert_eq!(request.field("x-request-id"), Some("a b"), "it is left alone");
+    assert_eq!(hops(request)[0].request_id.as_str().len(), 32, "and the hop has an id that can be read");
+
     let full = (0..HOPS_MAX).fold(Hops::default(), |hops, _| hops.and(hop("bff")));
     assert!(matches!(client.send(&order("k2").came_through(full.clone())).await, Outcome::Done { .. }));
-    assert_eq!(server.seen()[1].field("ichido-hops"), Some(full.to_string().as_str()), "no more are kept");
+    assert_eq!(server.seen()[2].field("ichido-hops"), Some(full.to_string().as_str()), "no more are kept");
 }
 
 #[tokio::test]

@@ -1,0 +1,75 @@
+use http_body_util::BodyExt as _;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::settings::ClientSettings;
+
+/// The fields that tell one try from another.
+const OF_THE_TRY: [HeaderName; 3] = [TRY, HOPS, REQUEST_ID];
+
+/// A request as it goes out, but for what tells it from another try.
+#[derive(Debug, PartialEq)]
+struct Sent {
+    method: Method,
+    target: String,
+    fields: HeaderMap,
+    body: Bytes,
+}
+
+async fn sent(request: Request<Full<Bytes>>) -> Sent {
+    let (head, body) = request.into_parts();
+    let mut fields = head.headers;
+    for name in OF_THE_TRY {
+        fields.remove(name);
+    }
+    let body = body.collect().await.unwrap().to_bytes();
+    Sent { method: head.method, target: head.uri.to_string(), fields, body }
+}
+
+#[test]
+fn a_key_is_written_as_the_profile_reads_it() {
+    use Profile::{Ichido, Ietf, Stripe};
+    let field = |key: &str, profile| key_field(&IdempotencyKey::parse(key).unwrap(), profile).unwrap();
+    for (key, profile, expected) in [
+        ("k-1", Ichido, "k-1"),
+        ("k\"", Ichido, "k\""),
+        ("\"k", Ichido, r#""\"k""#),
+        ("k-1", Ietf, r#""k-1""#),
+        ("\"k\\", Ietf, r#""\"k\\""#),
+        ("k-1", Stripe, "k-1"),
+        ("\"k", Stripe, "\"k"),
+    ] {
+        assert_eq!(field(key, profile), expected, "{key} {profile:?}");
+        assert!(!format!("{:?}", field(key, profile)).contains('k'), "no log shows it");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_try_has_the_same_key_and_the_same_bytes(
+        key in "[!-~]{1,255}",
+        body in proptest::collection::vec(any::<u8>(), 0..200),
+        profile in select(vec![Profile::Ichido, Profile::Ietf, Profile::Stripe]),
+        tries in proptest::collection::vec((any::<u32>(), any::<i32>(), any::<u128>()), 1..5),
+    ) {
+        let client = ClientSettings { profile, ..ClientSettings::new("http://127.0.0.1:1/base") }.resolve().unwrap();
+        let key = IdempotencyKey::parse(&key).unwrap();
+        let action = Action::new(Method::POST, "/orders?now=1", key.clone(), "text/plain", body.clone()).unwrap();
+        let call = Call::Action(&action);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let write = |sent: u32, secs: i32, chance| {
+            call.request(&client, sent, Timestamp::from_secs(secs.into()), chance).unwrap()
+        };
+        let first = runtime.block_on(sent(write(0, 1_800_000_000, 0)));
+        prop_assert_eq!(&first.body[..], &body[..]);
+        let fields = first.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let read = ichido_core::key::read(fields);
+        if profile != Profile::Stripe || !key.as_str().starts_with('"') {
+            prop_assert_eq!(read, Ok(Some(key)), "our server reads the key that was meant");
+        }
+        for (nth, secs, chance) in tries {
+            prop_assert_eq!(&runtime.block_on(sent(write(nth, secs, chance))), &first);
+        }
+    }
+}
