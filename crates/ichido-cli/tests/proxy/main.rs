@@ -3,6 +3,7 @@
 mod adapter;
 mod chain;
 mod client;
+mod clients;
 mod folder;
 mod guide;
 mod identity;

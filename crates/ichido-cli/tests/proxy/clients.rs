@@ -1,0 +1,100 @@
+//! Our own client at our own adapter, in each profile that both speak (SPEC A8, C5, C6, F1).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use ichido_client::next::Why;
+use ichido_client::{Action, Client, ClientSettings, Outcome};
+use ichido_core::hops::Hops;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::Profile;
+use ichido_core::verdict::Effect;
+use ichido_store::testing::sqlite::fresh_file;
+
+use super::program::Proxy;
+use super::service::{Act, Gate, Service, answer};
+
+const PROFILES: [(Profile, &str); 3] =
+    [(Profile::Ichido, "ichido"), (Profile::Ietf, "ietf"), (Profile::Stripe, "stripe")];
+
+fn adapter(service: &Service, store: &str, profile: &str) -> Proxy {
+    let flags = ["--store", store, "--identity", "single:shop", "--operation", "POST /orders"];
+    Proxy::start("adapter", service.address, &[&flags[..], &["--profile", profile]].concat())
+}
+
+fn settings(proxy: &Proxy, profile: Profile) -> ClientSettings {
+    ClientSettings { profile, ..ClientSettings::new(format!("http://{}", proxy.address)) }
+}
+
+fn client(settings: ClientSettings) -> Client {
+    settings.resolve().expect("the settings make sense")
+}
+
+fn order(body: &'static str) -> Action {
+    let key = IdempotencyKey::parse("k").expect("a key");
+    Action::new(Method::POST, "/orders", key, "application/json", body).expect("an action")
+}
+
+#[tokio::test]
+async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
+    for (profile, name) in PROFILES {
+        let (file, gate) = (fresh_file(), Gate::default());
+        let opened = gate.clone();
+        let late = answer("201 Created", &[], "late");
+        let service = Service::start(move |_, _| Act::AnswerWhen(opened.clone(), late.clone())).await;
+        let proxy = adapter(&service, &file.url, name);
+        let patient = Arc::new(client(settings(&proxy, profile)));
+        let send = || {
+            let client = Arc::clone(&patient);
+            tokio::spawn(async move { client.send(&order(r#"{"qty":1}"#)).await })
+        };
+        let first = send();
+        service.until_seen(1).await;
+
+        // One that waits for nobody says what it was told, and takes it for no outcome.
+        let hasty = client(ClientSettings { retry_after_max: Duration::ZERO, ..settings(&proxy, profile) });
+        let told = hasty.send(&order(r#"{"qty":1}"#)).await;
+        let Outcome::GaveUp { why: Why::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = told
+        else {
+            panic!("{name}: {told:?}");
+        };
+
+        let second = send();
+        gate.open();
+        for (sent, is_replay) in [(first, false), (second, true)] {
+            let outcome = sent.await.expect("it ends");
+            let Outcome::Done { answer, .. } = outcome else { panic!("{name}: {outcome:?}") };
+            assert_eq!((answer.is_replay(), &answer.body[..]), (is_replay, &b"late"[..]), "{name}");
+        }
+        assert_eq!(service.seen().len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_used_for_another_order_is_told_as_such_in_every_profile() {
+    for (profile, name) in PROFILES {
+        let file = fresh_file();
+        let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], ""))).await;
+        let proxy = adapter(&service, &file.url, name);
+        let client = client(settings(&proxy, profile));
+        assert!(matches!(client.send(&order(r#"{"qty":1}"#)).await, Outcome::Done { .. }), "{name}");
+        let other = client.send(&order(r#"{"qty":2}"#)).await;
+        assert!(other.is_key_conflict(), "{name}: {other:?}");
+        assert_eq!(service.seen().len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_way_of_a_request_begins_at_the_client() {
+    let file = fresh_file();
+    let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], ""))).await;
+    let proxy = adapter(&service, &file.url, "ichido");
+    let outcome = client(settings(&proxy, Profile::Ichido)).send(&order("{}")).await;
+    assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
+    let hops = Hops::read(service.only().all("ichido-hops"));
+    let names: Vec<&str> = hops.iter().map(|hop| hop.name.as_str()).collect();
+    assert_eq!(names, ["client", "adapter"]);
+    let ids: Vec<&str> = hops.iter().map(|hop| hop.request_id.as_str()).collect();
+    assert_eq!(ids[0], ids[1], "one id for the one request");
+}
