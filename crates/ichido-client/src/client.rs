@@ -43,7 +43,7 @@ pub enum Outcome {
         /// Requests made for it.
         tries: u32,
     },
-    /// The server will not do it, however often it is asked: a 4xx other than 408 and 429, a redirect.
+    /// The server will not do it, however often it is asked: a 4xx other than 408 and 429, a redirect, a failure that it keeps.
     Refused {
         /// Why, in the server's words: [`Answer::problem`].
         answer: Answer,
@@ -54,13 +54,13 @@ pub enum Outcome {
         /// Requests made for it.
         tries: u32,
     },
-    /// No outcome was learnt. The same action may be sent again, under the same key.
+    /// No outcome was learnt. The same action may be sent again, under the same key; one without a key only where it was not done.
     GaveUp {
         /// Why it was not tried again.
         why: Why,
         /// What was seen last.
         last: Last,
-        /// What is known of the effect: `NotDone` where no try can have arrived.
+        /// What is known of the effect of these tries: `NotDone` where none can have arrived.
         effect: Effect,
         /// Requests made for it.
         tries: u32,

@@ -140,7 +140,10 @@ pub fn decide(
     moment: Moment,
     dice: f64,
 ) -> Decided {
-    let verdict = Table::client_of(rules.profile).judge(seen, moment.now);
+    // Where no key was sent, no answer speaks of one: a 409 or a 422 is what it is everywhere.
+    let is_keyed = safety == Safety::Keyed;
+    let table = if is_keyed { Table::client_of(rules.profile) } else { Table::client() };
+    let verdict = table.judge(seen, moment.now);
     let effect = before.effect.after(verdict.effect);
     let in_flight = verdict.code == Some(ErrorCode::InProgress);
     let tries = Tries {
@@ -152,7 +155,7 @@ pub fn decide(
     match verdict.next(safety, before.effect) {
         verdict::Next::Sent | verdict::Next::SentBefore => done(before, moment.budget),
         // What a server keeps under a key it says again, however often it is asked.
-        verdict::Next::Retry if !in_flight && is_kept(seen) => {
+        verdict::Next::Retry if is_keyed && !in_flight && is_kept(seen) => {
             unpaid(Next::Refused { effect, reason: Refusal::KeptFailure })
         }
         verdict::Next::Retry => again(rules, tries, &verdict, moment, dice),

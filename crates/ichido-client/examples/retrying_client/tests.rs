@@ -71,9 +71,9 @@ fn no_file_yet() -> PathBuf {
 #[tokio::test]
 async fn the_program_says_what_the_guide_shows() {
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
-    let server = Server::start(move |_, request| match request.body.windows(4).any(|four| four == b"sell") {
-        true => Act::Say(used.clone()),
-        false => Act::Work,
+    let server = Server::start(move |_, request| {
+        let is_other = request.body.windows(4).any(|four| four == b"sell");
+        if is_other { Act::Say(used.clone()) } else { Act::Work }
     })
     .await;
     let kept = no_file_yet();

@@ -33,6 +33,7 @@ fn first(seen: &Seen<'_>) -> Next {
     decide(&rules(), Safety::Keyed, Tries::NONE, seen, PLENTY, 0.0)
 }
 
+const KEPT: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
 const PROCESSING: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing"), ("Retry-After", b"3")];
 
 #[test]
@@ -174,7 +175,6 @@ fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
 
 #[test]
 fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
-    const KEPT: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
     let kept = |status| first(&Seen::Answer(Answer { headers: KEPT, ..answer(status) }));
     for status in [408, 500, 503] {
         let refused = Next::Refused { effect: Effect::Unknown, reason: Refusal::KeptFailure };
@@ -183,6 +183,21 @@ fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
     assert_eq!(kept(201), Next::Done);
     let not_done = Next::Refused { effect: Effect::NotDone, reason: Refusal::ByServer };
     assert_eq!(kept(400), not_done);
+}
+
+#[test]
+fn where_no_key_was_sent_no_answer_speaks_of_one() {
+    for profile in [Profile::Ichido, Profile::Ietf, Profile::Stripe] {
+        for safety in [Safety::Neither, Safety::Repeatable] {
+            let next = |seen: &Seen<'_>| decide(&of(profile), safety, Tries::NONE, seen, PLENTY, 0.0);
+            let refused = |effect| Next::Refused { effect, reason: Refusal::ByServer };
+            assert_eq!(next(&seen(409)), refused(Effect::Unknown), "{profile:?} {safety:?}");
+            assert_eq!(next(&seen(422)), refused(Effect::NotDone), "{profile:?} {safety:?}");
+        }
+    }
+    let kept = Seen::Answer(Answer { headers: KEPT, ..answer(503) });
+    let read = decide(&rules(), Safety::Repeatable, Tries::NONE, &kept, PLENTY, 0.0);
+    assert!(matches!(read, Next::Again { .. }), "{read:?}");
 }
 
 #[test]
