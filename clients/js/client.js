@@ -1,0 +1,150 @@
+// @ts-check
+/**
+ * The client: tries, waits, and says what came of it.
+ *
+ * Guarantee: every try of an action carries the same key and the same bytes, and the decisions are those of `next.js`. It ends within
+ * the total time. Credentials are asked for before each try and kept nowhere.
+ *
+ * @module
+ */
+
+import { checkKey } from './key.js';
+import { Budget, BUDGET, CLIENT_RETRY, decide, NO_TRIES, TRIES_MAX, WAIT_MS_MAX } from './next.js';
+import { BYTES_MAX, isBrowser, oneOf, outsideOf, refuse, TIME_MS_MAX, within } from './outside.js';
+import { checkFields, checkHop, CREDENTIALS_MODES, exchange, requestOf, tryFields, urlOf } from './wire.js';
+
+/** @typedef {import('./ichido.d.ts').Action} Action */
+/** @typedef {import('./ichido.d.ts').ClientSettings} ClientSettings */
+/** @typedef {import('./ichido.d.ts').Outcome} Outcome */
+/** @typedef {import('./ichido.d.ts').Safety} Safety */
+/** @typedef {import('./wire.js').Request} Request */
+
+/** Whose habits there are. */
+export const PROFILES = /** @type {const} */ (['ichido', 'ietf', 'stripe']);
+
+/** Why it was not tried again, in words. */
+const WORDS = {
+  tries_spent: 'every try that is allowed was made',
+  asked_to_wait: 'the server asks to come back later',
+  out_of_time: 'the next try would come after the time that all tries have together',
+  another_key: 'the answer is about another idempotency key than the one that was sent',
+  no_key:
+    'it changes state, has no idempotency key, and may have been done: sent again, it could be done twice; find out what became of it, and give the next one a key',
+  budget_spent: 'too many calls fail: the server is spared further repetitions',
+  stopped: 'it was stopped by the caller',
+};
+
+export class Client {
+  /** @param {ClientSettings} settings */
+  constructor(settings = {}) {
+    /** @type {string[]} */
+    const problems = [];
+    const retry = { ...CLIENT_RETRY, ...settings.retry };
+    within(problems, 'retry.tries', retry.tries, 3, [1, TRIES_MAX]);
+    within(problems, 'retry.baseMs', retry.baseMs, 0, [0, WAIT_MS_MAX]);
+    within(problems, 'retry.factor', retry.factor, 2, [1, 100]);
+    within(problems, 'retry.capMs', retry.capMs, 0, [retry.baseMs, WAIT_MS_MAX]);
+    within(problems, 'retry.jitter', retry.jitter, 0, [0, 1]);
+    this.tryTimeOutMs = within(problems, 'tryTimeOutMs', settings.tryTimeOutMs, 30_000, [1, TIME_MS_MAX]);
+    this.totalTimeOutMs = within(problems, 'totalTimeOutMs', settings.totalTimeOutMs, 120_000, [1, TIME_MS_MAX]);
+    this.answerBytesMax = within(problems, 'answerBytesMax', settings.answerBytesMax, 1 << 20, [1, BYTES_MAX]);
+    this.rules = {
+      retry,
+      retryAfterMaxMs: within(problems, 'retryAfterMaxMs', settings.retryAfterMaxMs, 60_000, [0, TIME_MS_MAX]),
+      profile: oneOf(problems, 'profile', settings.profile, PROFILES),
+    };
+    this.credentials = oneOf(problems, 'credentials', settings.credentials, CREDENTIALS_MODES);
+    this.hop = settings.hop === undefined ? (isBrowser() ? 'browser' : null) : settings.hop;
+    checkHop(problems, this.hop);
+    refuse(problems);
+    this.baseUrl = settings.baseUrl;
+    this.authorize = settings.authorize ?? (() => ({}));
+    this.budget = new Budget(settings.budget ?? BUDGET);
+    this.outside = outsideOf(settings.outside);
+  }
+
+  /**
+   * @param {Action} action
+   * @param {{ signal?: AbortSignal }} options
+   * @returns {Promise<Outcome>}
+   */
+  async send(action, options = {}) {
+    const key = action.key === undefined ? null : checkKey(action.key);
+    const request = { ...requestOf(action, this.baseUrl), key };
+    const { cause = 'manual', triesBefore = 0 } = action;
+    const fieldsOf = (/** @type {number} */ sent) =>
+      tryFields(this.rules.profile, triesBefore + sent + 1, sent === 0 ? cause : 'auto', this.hop, this.outside.now());
+    return this.#ask(request, key === null ? 'neither' : 'keyed', fieldsOf, options.signal ?? null);
+  }
+
+  /**
+   * @param {string} url
+   * @param {{ signal?: AbortSignal, headers?: import('./ichido.d.ts').Fields }} options
+   * @returns {Promise<Outcome>}
+   */
+  async read(url, options = {}) {
+    const headers = checkFields(options.headers ?? {});
+    const request = { method: 'GET', url: urlOf(url, this.baseUrl), key: null, headers, body: null };
+    return this.#ask(request, 'repeatable', () => ({}), options.signal ?? null);
+  }
+
+  /**
+   * @param {Request} request
+   * @param {Safety} safety
+   * @param {(sent: number) => Record<string, string>} fieldsOf
+   * @param {AbortSignal | null} signal
+   * @returns {Promise<Outcome>}
+   */
+  async #ask(request, safety, fieldsOf, signal) {
+    const deadline = this.outside.elapsed() + this.totalTimeOutMs;
+    const leftMs = () => Math.max(0, deadline - this.outside.elapsed());
+    let tries = { ...NO_TRIES };
+    for (;;) {
+      const fields = { ...(await this.authorize()), ...fieldsOf(tries.sent) };
+      if (signal?.aborted && tries.sent === 0) return gaveUp('stopped', null, null, tries.effect, 0);
+      const way = {
+        timeOutMs: Math.min(this.tryTimeOutMs, leftMs()),
+        answerBytesMax: this.answerBytesMax,
+        credentials: this.credentials,
+        keepalive: false,
+        fields,
+        signal,
+      };
+      const { seen, answer } = await exchange(this.outside, request, way);
+      const moment = { now: this.outside.now(), leftMs: leftMs() };
+      const decided = decide(this.rules, safety, tries, seen, moment, this.outside.dice());
+      const sent = tries.sent + 1;
+      if (decided.next === 'done' && answer) {
+        if (sent === 1) this.budget.earn();
+        return { kind: 'done', answer, tries: sent };
+      }
+      if (decided.next === 'refused' && answer) return { kind: 'refused', answer, effect: decided.effect, tries: sent };
+      if (decided.next === 'give_up') return gaveUp(decided.why, decided.comeBackAt, answer, decided.effect, sent);
+      // Only an answer can be a yes or a no; a fault that were judged one leaves the effect unknown.
+      if (decided.next !== 'again') return gaveUp('tries_spent', null, answer, 'unknown', sent);
+      tries = decided.tries;
+      // Asking whether it is over spends nothing: the server is well, and at work.
+      if (!decided.inFlight && !this.budget.spend()) return gaveUp('budget_spent', null, answer, tries.effect, sent);
+      if (!signal?.aborted) await this.outside.wait(decided.waitMs, signal ?? new AbortController().signal);
+      if (signal?.aborted) return gaveUp('stopped', null, answer, tries.effect, sent);
+    }
+  }
+}
+
+/**
+ * @param {import('./ichido.d.ts').Why} why
+ * @param {number | null} comeBackAt
+ * @param {import('./wire.js').Answer | null} last
+ * @param {import('./ichido.d.ts').Effect} effect
+ * @param {number} tries
+ * @returns {Outcome}
+ */
+function gaveUp(why, comeBackAt, last, effect, tries) {
+  const when = comeBackAt === null ? '' : `: no sooner than ${new Date(comeBackAt).toISOString()}`;
+  return { kind: 'gave_up', why, message: WORDS[why] + when, comeBackAt, last, effect, tries };
+}
+
+/** @param {import('./ichido.d.ts').Why} why */
+export function wordsOf(why) {
+  return WORDS[why];
+}

@@ -1,0 +1,350 @@
+// @ts-check
+/**
+ * An action in the queue: what is stored of it, and every step it can take. Pure: the time comes in as a value.
+ *
+ * Guarantee: the key, the bytes and the place in the order never change. An entry that was once sent is not sent again when the server
+ * may have forgotten its key: it is held for the person (SPEC A13). Only a definite answer ends it, or a person does.
+ *
+ * ```text
+ * waiting → sending → (done: leaves the queue) | waiting | failed
+ * waiting → held;   failed → waiting by retry;   held → waiting by release
+ * ```
+ *
+ * @module
+ */
+
+import { after } from './next.js';
+
+/** @typedef {import('./ichido.d.ts').Cause} Cause */
+/** @typedef {import('./ichido.d.ts').Effect} Effect */
+/** @typedef {import('./ichido.d.ts').Entry} Entry */
+/** @typedef {import('./ichido.d.ts').Next} Next */
+/** @typedef {import('./ichido.d.ts').State} State */
+/** @typedef {{ status: number, isReplay: boolean, body: string | null }} KeptAnswer */
+
+/** How much of an answer's body is kept for the page to read after a reload. */
+export const ANSWER_KEPT_BYTES_MAX = 16 * 1024;
+/** How far back the clock may go before nobody knows how old an entry is. */
+export const CLOCK_BACK_MS_MAX = 60 * 60 * 1000;
+/** What a lease has above the longest try, for writing down what came of it. */
+export const LEASE_MARGIN_MS = 5_000;
+
+/**
+ * @typedef {object} Entered an entry as it is stored
+ * @property {number} [id] given by the store, in order
+ * @property {string} key
+ * @property {string} method
+ * @property {string} url
+ * @property {Readonly<Record<string, string>>} headers
+ * @property {Uint8Array | null} body
+ * @property {string} destination what keeps its order together
+ * @property {string | null} intent
+ * @property {number} createdAt
+ * @property {'waiting' | 'sending' | 'failed' | 'held'} phase
+ * @property {Cause} cause who began the next try
+ * @property {number} sent requests made, the one that is under way included
+ * @property {number} failed answers in a row that were no outcome
+ * @property {number} unanswered tries in a row without an answer
+ * @property {boolean} inFlight whether the server said that it is at it
+ * @property {Effect} effect
+ * @property {number | null} coveredSince when the server may first have seen the key
+ * @property {number} waitFrom
+ * @property {number} dueAt
+ * @property {number} fence which claim is the current one
+ * @property {{ owner: string, until: number } | null} lease
+ * @property {string | null} error
+ * @property {boolean} canRetry
+ * @property {KeptAnswer | null} answer
+ */
+
+/** @typedef {Entered & { id: number }} Stored */
+
+/**
+ * @typedef {object} Done what is left of an entry that is done
+ * @property {number} id
+ * @property {string | null} intent
+ * @property {number} createdAt
+ * @property {number} sent
+ * @property {KeptAnswer} answer
+ */
+
+/**
+ * @typedef {object} Terms
+ * @property {string} owner who looks
+ * @property {boolean} isAlone whether a lock says that nobody else sends
+ * @property {number} leaseMs
+ * @property {number} holdAfterMs
+ */
+
+/**
+ * @param {{ method: string, url: string, headers: Readonly<Record<string, string>>, body: Uint8Array | null }} request
+ * @param {{ intent?: string, destination?: string, cause?: Cause }} draft
+ * @param {string} key
+ * @param {number} now
+ * @returns {Entered}
+ */
+export function entered(request, draft, key, now) {
+  return {
+    ...request,
+    key,
+    destination: draft.destination ?? new URL(request.url).origin,
+    intent: draft.intent ?? null,
+    createdAt: now,
+    phase: 'waiting',
+    cause: draft.cause ?? 'manual',
+    sent: 0,
+    failed: 0,
+    unanswered: 0,
+    inFlight: false,
+    effect: 'not_done',
+    coveredSince: null,
+    waitFrom: now,
+    dueAt: now,
+    fence: 0,
+    lease: null,
+    error: null,
+    canRetry: false,
+    answer: null,
+  };
+}
+
+/**
+ * What is to be done with the first entry of a destination.
+ *
+ * @param {Stored} entry
+ * @param {Terms} terms
+ * @param {number} now
+ * @returns {{ turn: 'pass' } | { turn: 'wait', ms: number } | { turn: 'hold', entry: Stored } | { turn: 'send', entry: Stored }}
+ */
+export function look(entry, terms, now) {
+  if (entry.phase === 'failed' || entry.phase === 'held') return { turn: 'pass' };
+  const leasedMs = leaseLeft(entry, terms, now);
+  if (0 < leasedMs) return { turn: 'wait', ms: leasedMs };
+  // A clock that was set back must not make anybody wait for the old time to come again.
+  if (entry.phase === 'waiting' && now < entry.dueAt && entry.waitFrom <= now) {
+    return { turn: 'wait', ms: entry.dueAt - now };
+  }
+  if (isForgotten(entry, terms, now)) return { turn: 'hold', entry: held(entry) };
+  return { turn: 'send', entry: claimed(entry, terms, now) };
+}
+
+/**
+ * How long somebody else's lease still counts. Whoever holds the lock is alone: the tab that took the lease is gone.
+ *
+ * @param {Stored} entry
+ * @param {Terms} terms
+ * @param {number} now
+ */
+function leaseLeft(entry, terms, now) {
+  if (entry.lease === null || terms.isAlone) return 0;
+  const left = entry.lease.until - now;
+  // More than a whole lease is left only when the clock was set back.
+  return terms.leaseMs < left ? 0 : left;
+}
+
+/**
+ * @param {Stored} entry
+ * @param {Terms} terms
+ * @param {number} now
+ */
+function isForgotten(entry, terms, now) {
+  if (entry.coveredSince === null) return false;
+  const age = now - entry.coveredSince;
+  return terms.holdAfterMs <= age || age < -CLOCK_BACK_MS_MAX;
+}
+
+/**
+ * @param {Stored} entry
+ * @returns {Stored}
+ */
+function held(entry) {
+  const error =
+    'it was sent before, its outcome was not learnt, and the server may have forgotten it since: sent again, it could be done twice; find out, then release or discard it';
+  return { ...entry, phase: 'held', lease: null, inFlight: false, error, canRetry: false };
+}
+
+/**
+ * Written down before the request leaves: whoever finds it later knows that it may have arrived.
+ *
+ * @param {Stored} entry
+ * @param {Terms} terms
+ * @param {number} now
+ * @returns {Stored}
+ */
+function claimed(entry, terms, now) {
+  return {
+    ...entry,
+    phase: 'sending',
+    sent: entry.sent + 1,
+    fence: entry.fence + 1,
+    coveredSince: entry.coveredSince ?? now,
+    lease: { owner: terms.owner, until: now + terms.leaseMs },
+  };
+}
+
+/**
+ * After a try. `sending` is the entry as it was claimed.
+ *
+ * @param {Stored} sending
+ * @param {Next} decided
+ * @param {{ answer: KeptAnswer | null, message: string }} seen
+ * @param {number} now
+ * @returns {Stored | Done}
+ */
+export function settled(sending, decided, seen, now) {
+  if (decided.next === 'done' && seen.answer !== null) {
+    const { id, intent, createdAt, sent } = sending;
+    return { id, intent, createdAt, sent, answer: seen.answer };
+  }
+  /** @type {Stored} */
+  const rest = { ...sending, cause: 'auto', lease: null, inFlight: false, answer: seen.answer, error: seen.message };
+  if (decided.next === 'again') {
+    const isSilent = seen.answer === null;
+    return {
+      ...rest,
+      phase: 'waiting',
+      failed: decided.tries.failed,
+      unanswered: isSilent ? sending.unanswered + 1 : 0,
+      inFlight: decided.inFlight,
+      effect: decided.tries.effect,
+      error: decided.inFlight ? null : seen.message,
+      waitFrom: now,
+      dueAt: now + decided.waitMs,
+    };
+  }
+  const effect = decided.next === 'done' ? 'unknown' : decided.effect;
+  return { ...rest, phase: 'failed', effect, canRetry: canHelp(decided, seen.answer) };
+}
+
+/**
+ * Whether the same request can have another outcome: where none was learnt, and where it was the person who was not let in.
+ *
+ * @param {Next} decided
+ * @param {KeptAnswer | null} answer
+ */
+function canHelp(decided, answer) {
+  return decided.next === 'give_up' || answer?.status === 401 || answer?.status === 403;
+}
+
+/**
+ * What is known of the effect of all tries before the one that was claimed.
+ *
+ * @param {Stored} sending
+ * @returns {{ sent: number, failed: number, effect: Effect }}
+ */
+export function triesBefore(sending) {
+  return { sent: sending.sent - 1, failed: sending.failed, effect: sending.effect };
+}
+
+/**
+ * A lease that was left behind by a page that died: what it sent may have arrived.
+ *
+ * @param {Stored} entry
+ * @returns {Stored}
+ */
+export function taken(entry) {
+  return entry.phase === 'sending' ? { ...entry, effect: after(entry.effect, 'unknown'), cause: 'auto' } : entry;
+}
+
+/**
+ * @param {Stored} entry
+ * @param {number} now
+ * @returns {Stored}
+ */
+export function retried(entry, now) {
+  if (entry.phase === 'held') {
+    throw new Error(`entry ${entry.id} is held: it may have been done, and the server may have forgotten it; release or discard it`);
+  }
+  if (entry.phase !== 'failed') throw new Error(`entry ${entry.id} is not failed: it is sent by itself`);
+  if (!entry.canRetry) throw new Error(`entry ${entry.id} was refused, and would be again: ${entry.error}`);
+  return again(entry, now);
+}
+
+/**
+ * @param {Stored} entry
+ * @param {number} now
+ * @returns {Stored}
+ */
+export function released(entry, now) {
+  if (entry.phase !== 'held') throw new Error(`entry ${entry.id} is not held; there is nothing to release`);
+  return { ...again(entry, now), coveredSince: now };
+}
+
+/**
+ * @param {Stored} entry
+ * @param {number} now
+ * @returns {Stored}
+ */
+function again(entry, now) {
+  const fresh = { failed: 0, unanswered: 0, waitFrom: now, dueAt: now, error: null, canRetry: false };
+  return { ...entry, ...fresh, phase: 'waiting', cause: 'manual' };
+}
+
+/**
+ * The network is back: what waits because nobody answered waits no longer. What a server asked for stands.
+ *
+ * @param {Stored} entry
+ * @param {number} now
+ * @returns {Stored | null} `null` where nothing changes
+ */
+export function hurried(entry, now) {
+  const waits = entry.phase === 'waiting' && 0 < entry.unanswered && now < entry.dueAt;
+  return waits ? { ...entry, waitFrom: now, dueAt: now } : null;
+}
+
+/**
+ * Whether a second press with the same intent is this action (SPEC A7). What was clearly refused without an effect is over.
+ *
+ * @param {Stored} entry
+ */
+export function isOpen(entry) {
+  return entry.phase !== 'failed' || entry.canRetry || entry.effect !== 'not_done';
+}
+
+/**
+ * @param {Entered} one
+ * @param {Entered} other
+ */
+export function isSameRequest(one, other) {
+  const ofBody = (/** @type {Entered} */ { body }) => (body === null ? null : Array.from(body).join());
+  return one.method === other.method && one.url === other.url && ofBody(one) === ofBody(other);
+}
+
+/**
+ * What a page shows (SPEC A12).
+ *
+ * @param {Stored | Done} entry
+ * @param {string | null} obstacle what keeps this page from sending at all
+ * @returns {Entry}
+ */
+export function view(entry, obstacle = null) {
+  const { id, intent, createdAt, sent: tries, answer } = entry;
+  if (!('phase' in entry)) {
+    const done = { state: /** @type {State} */ ('done'), canRetry: false, isHeld: false, effect: /** @type {Effect} */ ('done') };
+    return { id, intent, ...done, errorMessage: null, tries, createdAt, nextTryAt: null, answer };
+  }
+  const isOver = entry.phase === 'failed' || entry.phase === 'held';
+  return {
+    id,
+    intent,
+    state: stateOf(entry),
+    canRetry: entry.phase === 'failed' && entry.canRetry,
+    errorMessage: entry.error ?? (isOver ? null : obstacle),
+    isHeld: entry.phase === 'held',
+    tries,
+    createdAt,
+    nextTryAt: entry.phase === 'waiting' ? entry.dueAt : null,
+    effect: entry.phase === 'sending' ? after(entry.effect, 'unknown') : entry.effect,
+    answer,
+  };
+}
+
+/**
+ * @param {Stored} entry
+ * @returns {State}
+ */
+function stateOf(entry) {
+  if (entry.phase === 'failed' || entry.phase === 'held') return 'failed';
+  if (entry.inFlight) return 'processing';
+  return entry.error === null ? 'saving' : 'retrying';
+}

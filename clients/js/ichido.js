@@ -1,0 +1,14 @@
+// @ts-check
+/**
+ * Ichido in the browser and in Node: one key for one action, sent again until its outcome is known, and done once.
+ *
+ * Start at `Queue` (browser) or at `Client` (browser and Node). `ichido.d.ts` describes all of it.
+ *
+ * @module
+ */
+
+export { Client } from './client.js';
+export { newKey } from './key.js';
+export { CLIENT_RETRY, decide, NO_TRIES } from './next.js';
+export { Queue } from './queue.js';
+export { drainOnSync } from './sw.js';

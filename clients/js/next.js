@@ -1,0 +1,325 @@
+// @ts-check
+/**
+ * What to do after a try: the decision, without a clock, a socket or dice of its own.
+ *
+ * Guarantee: an action is sent again only after a fault of the network, a 5xx, 408 or 429 (SPEC A8), or while the server says that it
+ * is still in flight (SPEC C6); never sooner than the server asked, never more often than the rules say, never past the deadline; and
+ * without a key only with proof that nothing was done (SPEC C4). Giving up says what is known of the effect of all tries together.
+ *
+ * The decisions are those of `ichido-client`, in Rust. `test/decisions.json` is read by the tests of both.
+ *
+ * @module
+ */
+
+/** @typedef {import('./ichido.d.ts').Effect} Effect */
+/** @typedef {import('./ichido.d.ts').Next} Next */
+/** @typedef {import('./ichido.d.ts').Profile} Profile */
+/** @typedef {import('./ichido.d.ts').Retry} Retry */
+/** @typedef {import('./ichido.d.ts').Rules} Rules */
+/** @typedef {import('./ichido.d.ts').Safety} Safety */
+/** @typedef {import('./ichido.d.ts').Seen} Seen */
+/** @typedef {import('./ichido.d.ts').Tries} Tries */
+/** @typedef {import('./ichido.d.ts').BudgetSettings} BudgetSettings */
+
+/** The longest wait that any schedule or server can ask for: 30 days. */
+export const WAIT_MS_MAX = 30 * 24 * 60 * 60 * 1000;
+/** The most requests for one action, those included that only ask whether it is over. */
+export const TRIES_MAX = 1000;
+/** The longest wait of the queue after a try without an answer. */
+export const UNANSWERED_WAIT_MS_MAX = 60 * 1000;
+
+/** @type {Readonly<Retry>} */
+export const CLIENT_RETRY = Object.freeze({ tries: 3, baseMs: 1000, factor: 2, capMs: WAIT_MS_MAX, jitter: 0.1 });
+
+/** @type {Readonly<Tries>} */
+export const NO_TRIES = Object.freeze({ sent: 0, failed: 0, effect: 'not_done' });
+
+/**
+ * @param {Rules} rules
+ * @param {Safety} safety
+ * @param {Tries} before what was sent before this try
+ * @param {Seen} seen
+ * @param {{ now: number, leftMs: number }} moment
+ * @param {number} dice
+ * @returns {Next}
+ */
+export function decide(rules, safety, before, seen, moment, dice) {
+  const verdict = judge(rules.profile, seen);
+  const effect = after(before.effect, verdict.effect);
+  const inFlight = verdict.advice === 'ask_again';
+  const tries = { sent: before.sent + 1, failed: before.failed + (inFlight ? 0 : 1), effect };
+  switch (verdict.advice) {
+    case 'accept':
+      return { next: 'done' };
+    case 'refuse':
+      return { next: 'refused', effect };
+    case 'doubt':
+      return giveUp('another_key', effect);
+    case 'retry':
+    case 'ask_again':
+      if (!mayRepeat(safety, effect)) return giveUp('no_key', effect);
+      return again(rules, tries, inFlight, hintOf(seen, moment.now), moment, dice);
+  }
+}
+
+/**
+ * The same for an entry of a durable queue, which can wait as long as it takes: a server's wish is never too far away, and nothing
+ * is out of time but by the age of the key.
+ *
+ * A try without an answer uses up none of the three. A browser never says why a request failed: a phone in a tunnel, a portal
+ * that wants a log-in and a server that is down look the same, `navigator.onLine` is true in all of them, and three such tries pass
+ * within seconds. So the three are for servers that answer; silence is bounded by `TRIES_MAX`, by growing waits, and by the age of
+ * the key.
+ *
+ * @param {Rules} rules
+ * @param {Tries} before
+ * @param {number} unanswered tries in a row without an answer, before this one
+ * @param {Seen} seen
+ * @param {number} now
+ * @param {number} dice
+ * @returns {Next}
+ */
+export function decideInQueue(rules, before, unanswered, seen, now, dice) {
+  if ('answer' in seen) {
+    const patient = { ...rules, retryAfterMaxMs: WAIT_MS_MAX };
+    return decide(patient, 'keyed', before, seen, { now, leftMs: Infinity }, dice);
+  }
+  const effect = after(before.effect, judge(rules.profile, seen).effect);
+  const tries = { sent: before.sent + 1, failed: before.failed, effect };
+  if (TRIES_MAX <= tries.sent) return giveUp('tries_spent', effect);
+  const patient = { ...rules.retry, capMs: Math.min(rules.retry.capMs, UNANSWERED_WAIT_MS_MAX) };
+  return { next: 'again', waitMs: waitMs(patient, unanswered + 1, dice, null), inFlight: false, tries };
+}
+
+/**
+ * @param {Rules} rules
+ * @param {Tries} tries this one included
+ * @param {boolean} inFlight
+ * @param {number | null} hintMs
+ * @param {{ now: number, leftMs: number }} moment
+ * @param {number} dice
+ * @returns {Next}
+ */
+function again(rules, tries, inFlight, hintMs, moment, dice) {
+  if (Math.min(rules.retry.tries, TRIES_MAX) <= tries.failed || TRIES_MAX <= tries.sent) {
+    return giveUp('tries_spent', tries.effect);
+  }
+  if (hintMs !== null && rules.retryAfterMaxMs < hintMs) {
+    return giveUp('asked_to_wait', tries.effect, moment.now + hintMs);
+  }
+  // Whoever is still at work is asked at the pace of a first failure, or at its own: the waits grow for those who fail.
+  const wait = waitMs(rules.retry, inFlight ? 1 : tries.failed, dice, hintMs);
+  if (moment.leftMs <= wait) return giveUp('out_of_time', tries.effect, moment.now + wait);
+  return { next: 'again', waitMs: wait, inFlight, tries };
+}
+
+/**
+ * @param {import('./ichido.d.ts').Why} why
+ * @param {Effect} effect
+ * @param {number | null} comeBackAt
+ * @returns {Next}
+ */
+function giveUp(why, effect, comeBackAt = null) {
+  return { next: 'give_up', why, comeBackAt, effect };
+}
+
+/**
+ * How long to wait after failure `nth`, from 1. The server's wish is a floor, with the jitter above it: those who were told the same
+ * moment must not all come at that moment.
+ *
+ * @param {Retry} retry
+ * @param {number} nth
+ * @param {number} dice
+ * @param {number | null} hintMs
+ */
+export function waitMs(retry, nth, dice, hintMs) {
+  const share = 1 + retry.jitter * Math.min(Math.max(dice, 0), 1);
+  const own = Math.min(retry.baseMs * retry.factor ** (nth - 1), retry.capMs, WAIT_MS_MAX) * share;
+  return hintMs === null ? own : Math.max(own, Math.min(hintMs, WAIT_MS_MAX) * share);
+}
+
+/**
+ * What is known after a further try: done once is done, and a doubt stays until something settles it.
+ *
+ * @param {Effect} before
+ * @param {Effect} next
+ * @returns {Effect}
+ */
+export function after(before, next) {
+  if (before === 'done' || next === 'done') return 'done';
+  return before === 'unknown' || next === 'unknown' ? 'unknown' : 'not_done';
+}
+
+/**
+ * @param {Safety} safety
+ * @param {Effect} effect
+ */
+function mayRepeat(safety, effect) {
+  return effect === 'not_done' || safety === 'repeatable' || (effect === 'unknown' && safety === 'keyed');
+}
+
+// ---------------------------------------------------------------- what an answer says
+
+/** @typedef {'accept' | 'refuse' | 'retry' | 'ask_again' | 'doubt'} Advice */
+
+/**
+ * What one try came to: the rows of `Table::client` in `ichido-core`.
+ *
+ * @param {Profile} profile
+ * @param {Seen} seen
+ * @returns {{ advice: Advice, effect: Effect }}
+ */
+function judge(profile, seen) {
+  if ('fault' in seen) return { advice: 'retry', effect: seen.fault === 'never_sent' ? 'not_done' : 'unknown' };
+  // An answer about another key says nothing of our call, neither that it was done nor that it was not.
+  if (seen.answer.echo === 'other') return { advice: 'doubt', effect: 'unknown' };
+  if (saysInFlight(profile, seen.answer)) return { advice: 'ask_again', effect: 'unknown' };
+  return ofStatus(seen.answer.status);
+}
+
+/**
+ * @param {number} status
+ * @returns {{ advice: Advice, effect: Effect }}
+ */
+function ofStatus(status) {
+  const isIn = (/** @type {number} */ first, /** @type {number} */ last) => first <= status && status <= last;
+  if (isIn(200, 299)) return { advice: 'accept', effect: 'done' };
+  if (status === 429) return { advice: 'retry', effect: 'not_done' };
+  if (status === 408 || isIn(500, 599)) return { advice: 'retry', effect: 'unknown' };
+  // "Go there instead" was not done here; any other redirect may be the answer to work that was done.
+  if (status === 307 || status === 308) return { advice: 'refuse', effect: 'not_done' };
+  // A conflict may mean that it was done before, by us or by another.
+  if (status === 409) return { advice: 'refuse', effect: 'unknown' };
+  if (isIn(400, 499)) return { advice: 'refuse', effect: 'not_done' };
+  if (isIn(300, 399) || isIn(600, 999)) return { advice: 'refuse', effect: 'unknown' };
+  return { advice: 'retry', effect: 'unknown' };
+}
+
+/** What a server calls a 409 that is no duplicate in flight: asking again would not change it. */
+const OTHER_CONFLICTS = new Set(['key_conflict', 'outcome_unknown', 'response_not_kept']);
+
+/**
+ * An idempotency layer's word for "still in flight" (SPEC C6): never an outcome, whatever its status.
+ *
+ * @param {Profile} profile
+ * @param {{ status: number, headers: Headers, code: string | null }} answer
+ */
+function saysInFlight(profile, answer) {
+  if (answer.status === 202) {
+    return (answer.headers.get('idempotency-status') ?? '').trim().toLowerCase() === 'processing';
+  }
+  // The IETF draft and Stripe answer 409.
+  return profile !== 'ichido' && answer.status === 409 && !(answer.code !== null && OTHER_CONFLICTS.has(answer.code));
+}
+
+// ---------------------------------------------------------------- how long a server asks us to wait
+
+/** They carry milliseconds, are finer than `Retry-After`, and win over it. */
+const MILLISECOND_FIELDS = ['retry-after-ms', 'x-ms-retry-after-ms', 'x-amz-retry-after'];
+
+/**
+ * @param {Seen} seen
+ * @param {number} now
+ * @returns {number | null}
+ */
+function hintOf(seen, now) {
+  if ('fault' in seen) return null;
+  const { headers } = seen.answer;
+  const exact = MILLISECOND_FIELDS.map((name) => longest(headers.get(name), (value) => decimal(value, 1)));
+  const finest = exact.reduce(greater, null);
+  return finest ?? longest(headers.get('retry-after'), (value) => retryAfter(value, now));
+}
+
+/**
+ * Of several lines the longest wait counts: whoever added it wants to be left alone that long. `Headers` has them joined by commas, and
+ * a date has one of its own.
+ *
+ * @param {string | null} value
+ * @param {(value: string) => number | null} read
+ */
+function longest(value, read) {
+  if (value === null) return null;
+  return read(value) ?? value.split(/,(?! \d\d[ -])/).map(read).reduce(greater, null);
+}
+
+/**
+ * @param {number | null} one
+ * @param {number | null} other
+ */
+function greater(one, other) {
+  return one === null || (other !== null && one < other) ? other : one;
+}
+
+/**
+ * The value of `Retry-After` in milliseconds: seconds, or an HTTP date (a past one means at once); `null` if it is neither.
+ *
+ * @param {string} value
+ * @param {number} now
+ */
+export function retryAfter(value, now) {
+  const seconds = decimal(value, 1000);
+  if (seconds !== null) return seconds;
+  const date = httpDate(value.trim());
+  return date === null ? null : Math.min(Math.max(date - now, 0), WAIT_MS_MAX);
+}
+
+/**
+ * @param {string} value
+ * @param {number} unitMs
+ */
+function decimal(value, unitMs) {
+  return /^\d+(\.\d+)?$/.test(value.trim()) ? Math.min(Number(value) * unitMs, WAIT_MS_MAX) : null;
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+/** The three forms that RFC 9110 wants read. `Date.parse` takes much more, and differs between browsers. */
+const DATES = [
+  /^\w{3}, (?<day>\d\d) (?<month>\w{3}) (?<year>\d{4}) (?<h>\d\d):(?<m>\d\d):(?<s>\d\d) GMT$/,
+  /^\w+day, (?<day>\d\d)-(?<month>\w{3})-(?<year>\d\d) (?<h>\d\d):(?<m>\d\d):(?<s>\d\d) GMT$/,
+  /^\w{3} (?<month>\w{3}) (?<day>[ \d]\d) (?<h>\d\d):(?<m>\d\d):(?<s>\d\d) (?<year>\d{4})$/,
+];
+
+/**
+ * @param {string} value
+ * @returns {number | null}
+ */
+function httpDate(value) {
+  for (const form of DATES) {
+    const { day, month, year, h, m, s } = form.exec(value)?.groups ?? {};
+    const index = MONTHS.indexOf(month ?? '');
+    if (day === undefined || year === undefined || index < 0) continue;
+    // Two digits: 70 and later are of the last century.
+    const full = year.length === 2 ? Number(year) + (Number(year) < 70 ? 2000 : 1900) : Number(year);
+    return Date.UTC(full, index, Number(day), Number(h), Number(m), Number(s));
+  }
+  return null;
+}
+
+// ---------------------------------------------------------------- the budget
+
+/** 10 retries saved up at most, and one more for every five calls that succeed at once. */
+export const BUDGET = Object.freeze({ capacity: 1000, earnedPerSuccess: 20 });
+/** What one retry costs, in hundredths. Whole numbers, because sums of fractions drift. */
+const RETRY_COST = 100;
+
+/** Retries are a share of the work that succeeds, so that a failing server is not buried under repetitions. */
+export class Budget {
+  /** @param {BudgetSettings} settings */
+  constructor(settings) {
+    this.settings = settings;
+    /** Full: a client that has just started may retry. */
+    this.tokens = settings.capacity;
+  }
+
+  /** A call succeeded at its first try. */
+  earn() {
+    this.tokens = Math.min(this.tokens + this.settings.earnedPerSuccess, this.settings.capacity);
+  }
+
+  /** Pays for one retry; `false` when there is not enough left and the failure must stand. */
+  spend() {
+    if (this.tokens < RETRY_COST) return false;
+    this.tokens -= RETRY_COST;
+    return true;
+  }
+}

@@ -1,0 +1,12 @@
+// @ts-check
+/**
+ * The same for Node. Node 18 has Web Crypto, and not under its global name; later ones need nothing of this.
+ *
+ * @module
+ */
+
+import { webcrypto } from 'node:crypto';
+
+if (!globalThis.crypto) Object.defineProperty(globalThis, 'crypto', { value: webcrypto, configurable: true });
+
+export * from './ichido.js';

@@ -1,0 +1,488 @@
+// @ts-check
+/**
+ * The offline queue: saves now, sends when it can, survives the page.
+ *
+ * Guarantee: when `enqueue` resolves, key and bytes are on the disk, and no byte has been sent. Entries of a destination are sent in
+ * order, by one tab at a time, under their own keys, and leave the queue on a definite answer alone. A queue belongs to one identity
+ * and has a database of its own, so that nothing of one person is ever found by another's.
+ *
+ * It looks for work when it is opened, when something is put in, when the network or the person comes back, when a wait is over, now
+ * and then, and when Background Sync says so: never by one of these alone.
+ *
+ * @module
+ */
+
+import { PROFILES, wordsOf } from './client.js';
+import { ANSWER_KEPT_BYTES_MAX, entered, LEASE_MARGIN_MS, released, retried, settled, triesBefore, view } from './entry.js';
+import { newKey } from './key.js';
+import { CLIENT_RETRY, decideInQueue, TRIES_MAX, WAIT_MS_MAX } from './next.js';
+import { BYTES_MAX, isBrowser, oneOf, outsideOf, refuse, TIME_MS_MAX, within } from './outside.js';
+import { Store } from './store.js';
+import { checkHop, CREDENTIALS_MODES, exchange, requestOf, tryFields } from './wire.js';
+
+/** @typedef {import('./ichido.d.ts').Change} Change */
+/** @typedef {import('./ichido.d.ts').Draft} Draft */
+/** @typedef {import('./ichido.d.ts').Entry} Entry */
+/** @typedef {import('./ichido.d.ts').Fields} Fields */
+/** @typedef {import('./ichido.d.ts').QueueSettings} QueueSettings */
+/** @typedef {import('./entry.js').Stored} Stored */
+/** @typedef {import('./entry.js').Done} Done */
+
+/** How often the queue looks by itself while something waits. */
+export const LOOK_EVERY_MS = 60_000;
+/** When `authorize` is asked again after it said no. */
+export const AUTHORIZE_AGAIN_MS = 30_000;
+/** The most bytes of requests that may outlive a page at once (Fetch standard), and what each counts beside its body. */
+export const KEEPALIVE_BYTES_MAX = 64 * 1024;
+const KEEPALIVE_BYTES_EACH = 2 * 1024;
+/** The most entries that any setting may allow. */
+const ENTRIES_MAX = 100_000;
+/** By which Background Sync knows us. */
+export const SYNC_TAG = 'ichido';
+
+/** Bytes of this page's requests that are out now and may outlive it. */
+let keepaliveBytes = 0;
+
+export class Queue {
+  /** @type {Store} */
+  #store;
+  /** @type {ReturnType<typeof settingsOf>} */
+  #settings;
+  /** @type {string} */
+  #name;
+  /** Who we are in leases. */
+  #owner = newKey();
+  /** @type {Set<(change: Change) => void>} */
+  #listeners = new Set();
+  /** @type {Map<string, { again: boolean, over: Promise<void> }>} */
+  #lanes = new Map();
+  /** @type {{ at: number, stop: AbortController } | null} */
+  #wake = null;
+  #closed = new AbortController();
+  /** @type {BroadcastChannel | null} */
+  #channel = null;
+  /** What keeps this page from sending at all. @type {string | null} */
+  #obstacle = null;
+  /** @type {boolean | null} */
+  isPersistent = null;
+
+  /**
+   * @param {Store} store
+   * @param {ReturnType<typeof settingsOf>} settings
+   * @param {string} name
+   */
+  constructor(store, settings, name) {
+    this.#store = store;
+    this.#settings = settings;
+    this.#name = name;
+  }
+
+  /**
+   * @param {QueueSettings} settings
+   * @returns {Promise<Queue>}
+   */
+  static async open(settings) {
+    const resolved = settingsOf(settings);
+    const name = `ichido ${JSON.stringify([resolved.name, resolved.identity])}`;
+    const queue = new Queue(await Store.open(name), resolved, name);
+    queue.#listen();
+    await queue.#store.hurry(resolved.outside.now());
+    queue.#kick();
+    return queue;
+  }
+
+  /**
+   * @param {Draft} draft
+   * @returns {Promise<Entry>}
+   */
+  async enqueue(draft) {
+    const { baseUrl, entryBytesMax, entriesMax, outside } = this.#settings;
+    const request = requestOf(draft, baseUrl);
+    const bytes = request.body?.length ?? 0;
+    if (entryBytesMax < bytes) {
+      throw new RangeError(`the body has ${bytes} bytes; the queue takes at most ${entryBytesMax}: raise entryBytesMax, or send less`);
+    }
+    const now = outside.now();
+    const stored = await this.#stored(() => this.#store.add(entered(request, draft, newKey(), now), entriesMax, now));
+    this.#persist();
+    void askForSync();
+    this.#tell(stored.id, stored);
+    this.#kick();
+    return view(stored, this.#obstacle);
+  }
+
+  async list() {
+    return (await this.#store.list()).map((entry) => view(entry, this.#obstacle));
+  }
+
+  /** @param {number} id */
+  async get(id) {
+    const entry = await this.#store.get(id);
+    return entry === null ? null : view(entry, this.#obstacle);
+  }
+
+  /**
+   * @param {(change: Change) => void} listener
+   * @returns {() => void}
+   */
+  subscribe(listener) {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** @param {number} id */
+  retry(id) {
+    return this.#step(id, retried);
+  }
+
+  /** @param {number} id */
+  release(id) {
+    return this.#step(id, released);
+  }
+
+  /** @param {number} id */
+  async discard(id) {
+    const now = this.#settings.outside.now();
+    await this.#store.remove(id, (entry) => {
+      if (entry.phase === 'sending' && entry.lease !== null && now < entry.lease.until) {
+        throw new Error(`entry ${id} is being sent; wait for what comes of it`);
+      }
+    });
+    this.#tell(id, null);
+    this.#kick();
+  }
+
+  async drain() {
+    const destinations = await this.#store.destinations();
+    await Promise.all(Array.from(destinations.keys(), (destination) => this.#lane(destination)));
+    const waiting = Array.from((await this.#store.destinations()).values()).reduce((sum, count) => sum + count, 0);
+    if (0 < waiting) this.#wakeIn(LOOK_EVERY_MS);
+    return waiting;
+  }
+
+  close() {
+    this.#closed.abort();
+    this.#wake?.stop.abort();
+    this.#channel?.close();
+    this.#listeners.clear();
+    this.#store.close();
+  }
+
+  // -------------------------------------------------------------- sending
+
+  /**
+   * Sends what is due for one destination. One run at a time: whoever comes meanwhile has it look once more.
+   *
+   * @param {string} destination
+   * @returns {Promise<void>}
+   */
+  #lane(destination) {
+    const running = this.#lanes.get(destination);
+    if (running) {
+      running.again = true;
+      return running.over;
+    }
+    const lane = { again: false, over: Promise.resolve() };
+    this.#lanes.set(destination, lane);
+    lane.over = (async () => {
+      try {
+        do {
+          lane.again = false;
+          await this.#alone(destination, async (isAlone) => {
+            while (await this.#sendFirst(destination, isAlone));
+          });
+        } while (lane.again && !this.#closed.signal.aborted);
+      } finally {
+        this.#lanes.delete(destination);
+      }
+    })();
+    return lane.over;
+  }
+
+  /**
+   * Runs `work` in one tab at a time. Where there are no locks, leases keep tabs apart by themselves; they only take longer to find
+   * out that a tab has died.
+   *
+   * @param {string} destination
+   * @param {(isAlone: boolean) => Promise<void>} work
+   */
+  async #alone(destination, work) {
+    const { locks } = this.#settings.outside;
+    if (locks === null) return work(false);
+    try {
+      await locks.request(`${this.#name} ${destination}`, { signal: this.#closed.signal }, () => work(true));
+    } catch (error) {
+      if (!this.#closed.signal.aborted) throw error;
+    }
+  }
+
+  /**
+   * @param {string} destination
+   * @param {boolean} isAlone
+   * @returns {Promise<boolean>} whether to look again at once
+   */
+  async #sendFirst(destination, isAlone) {
+    const { outside, tryTimeOutMs, holdAfterMs } = this.#settings;
+    if (this.#closed.signal.aborted || !outside.isOnline()) return false;
+    const terms = { owner: this.#owner, isAlone, leaseMs: tryTimeOutMs + LEASE_MARGIN_MS, holdAfterMs };
+    const waitMs = await this.#store.waitMs(destination, terms, outside.now());
+    if (waitMs === null) return false;
+    if (0 < waitMs) {
+      this.#wakeIn(waitMs);
+      return false;
+    }
+    const fields = await this.#authorized();
+    if (fields === null || this.#closed.signal.aborted) return false;
+    const claim = await this.#store.claim(destination, terms, outside.now());
+    for (const entry of claim.held) this.#tell(entry.id, entry);
+    if (claim.waitMs !== null) this.#wakeIn(claim.waitMs);
+    if (claim.sending === null) return false;
+    this.#tell(claim.sending.id, claim.sending);
+    await this.#send(claim.sending, fields);
+    return true;
+  }
+
+  /**
+   * @param {Stored} sending
+   * @param {Fields} credentials
+   */
+  async #send(sending, credentials) {
+    const { outside, rules, hop, tryTimeOutMs, answerBytesMax } = this.#settings;
+    const numbered = tryFields(rules.profile, sending.sent, sending.cause, hop, outside.now());
+    const bytes = keepaliveBytesOf(sending);
+    keepaliveBytes += bytes;
+    const way = {
+      timeOutMs: tryTimeOutMs,
+      answerBytesMax,
+      credentials: this.#settings.credentials,
+      keepalive: 0 < bytes,
+      fields: { ...credentials, ...numbered },
+      signal: null,
+    };
+    const { seen, answer, message } = await exchange(outside, sending, way).finally(() => (keepaliveBytes -= bytes));
+    const now = outside.now();
+    const decided = decideInQueue(rules, triesBefore(sending), sending.unanswered, seen, now, outside.dice());
+    const words = decided.next === 'give_up' && answer === null ? `${message}; ${wordsOf(decided.why)}` : message;
+    const end = settled(sending, decided, { answer: kept(answer), message: words }, now);
+    if (this.#closed.signal.aborted) return;
+    if (await this.#store.settle(sending, end)) this.#tell(sending.id, end);
+  }
+
+  /** @returns {Promise<Fields | null>} */
+  async #authorized() {
+    const { authorize, identity } = this.#settings;
+    const before = this.#obstacle;
+    let fields = null;
+    try {
+      fields = await authorize(identity);
+      this.#obstacle = fields === null ? `it is sent when ${identity} is signed in` : null;
+    } catch (error) {
+      this.#obstacle = `who sends it could not be found out: ${/** @type {any} */ (error)?.message ?? error}`;
+    }
+    if (fields === null) this.#wakeIn(AUTHORIZE_AGAIN_MS);
+    if (before !== this.#obstacle) await this.#tellAll();
+    return fields;
+  }
+
+  // -------------------------------------------------------------- looking for work
+
+  #listen() {
+    const until = { signal: this.#closed.signal };
+    const hurry = () => void this.#hurry();
+    globalThis.addEventListener?.('online', hurry, until);
+    globalThis.addEventListener?.('pageshow', hurry, until);
+    globalThis.document?.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && hurry(), until);
+    if (typeof BroadcastChannel !== 'function') return;
+    this.#channel = new BroadcastChannel(this.#name);
+    this.#channel.onmessage = ({ data }) => void this.#heard(data.id).catch(complain);
+  }
+
+  async #hurry() {
+    try {
+      if (this.#closed.signal.aborted) return;
+      await this.#store.hurry(this.#settings.outside.now());
+      await this.drain();
+    } catch (error) {
+      if (!this.#closed.signal.aborted) complain(error);
+    }
+  }
+
+  #kick() {
+    if (this.#closed.signal.aborted) return;
+    this.drain().catch((error) => {
+      if (!this.#closed.signal.aborted) complain(error);
+    });
+  }
+
+  /** @param {number} ms */
+  #wakeIn(ms) {
+    if (this.#closed.signal.aborted) return;
+    const { outside } = this.#settings;
+    const at = outside.elapsed() + ms;
+    if (this.#wake && this.#wake.at <= at) return;
+    this.#wake?.stop.abort();
+    const stop = new AbortController();
+    this.#wake = { at, stop };
+    void outside.wait(ms, stop.signal).then(() => {
+      if (stop.signal.aborted) return;
+      this.#wake = null;
+      this.#kick();
+    });
+  }
+
+  // -------------------------------------------------------------- telling
+
+  /**
+   * @param {number} id
+   * @param {(entry: Stored, now: number) => Stored} step
+   */
+  async #step(id, step) {
+    const changed = await this.#store.change(id, (entry) => step(entry, this.#settings.outside.now()));
+    this.#tell(id, changed);
+    this.#kick();
+    return view(changed, this.#obstacle);
+  }
+
+  /**
+   * @param {number} id
+   * @param {Stored | Done | null} entry
+   */
+  #tell(id, entry) {
+    if (this.#closed.signal.aborted) return;
+    this.#channel?.postMessage({ id });
+    this.#tellHere(id, entry);
+  }
+
+  /**
+   * @param {number} id
+   * @param {Stored | Done | null} entry
+   */
+  #tellHere(id, entry) {
+    const change = { id, entry: entry === null ? null : view(entry, this.#obstacle) };
+    for (const listener of this.#listeners) {
+      try {
+        listener(change);
+      } catch (error) {
+        // A listener that fails must not stop what is being sent.
+        complain(error);
+      }
+    }
+  }
+
+  /** Another tab changed it. @param {number} id */
+  async #heard(id) {
+    const entry = await this.#store.get(id);
+    this.#tellHere(id, entry);
+    // That tab may be gone before it has sent it.
+    if (entry !== null && 'phase' in entry && entry.phase === 'waiting') this.#kick();
+  }
+
+  async #tellAll() {
+    for (const entry of await this.#store.list()) if ('phase' in entry) this.#tellHere(entry.id, entry);
+  }
+
+  /** Asks the browser, once, not to evict what is stored. Not waited for: it may ask the person. */
+  #persist() {
+    if (this.isPersistent !== null || !globalThis.navigator?.storage?.persist) return;
+    this.isPersistent = false;
+    navigator.storage.persist().then(
+      (isGranted) => (this.isPersistent = isGranted),
+      (error) => complain(error),
+    );
+  }
+
+  /**
+   * @template T
+   * @param {() => Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  async #stored(work) {
+    try {
+      return await work();
+    } catch (error) {
+      if (/** @type {any} */ (error)?.name !== 'QuotaExceededError') throw error;
+      throw new Error('it was not saved: the browser has no room left for this site; free some, or discard what failed', { cause: error });
+    }
+  }
+}
+
+/**
+ * Settings with all that is missing, or everything that is wrong with them.
+ *
+ * @param {QueueSettings} settings
+ */
+function settingsOf(settings) {
+  /** @type {string[]} */
+  const problems = [];
+  if (typeof settings?.identity !== 'string' || settings.identity === '') {
+    problems.push('identity is missing; name the person whose queue this is, so that nothing is ever sent as somebody else');
+  }
+  const hop = settings.hop === undefined ? (isBrowser() ? 'browser' : null) : settings.hop;
+  checkHop(problems, hop);
+  const tryTimeOutMs = within(problems, 'tryTimeOutMs', settings.tryTimeOutMs, 30_000, [1, TIME_MS_MAX]);
+  const keepsMs = within(problems, 'keepsKeysForMs', settings.keepsKeysForMs, 72 * 60 * 60 * 1000, [tryTimeOutMs + 1, WAIT_MS_MAX * 12]);
+  const tries = within(problems, 'tries', settings.tries, CLIENT_RETRY.tries, [1, TRIES_MAX]);
+  const resolved = {
+    identity: settings.identity,
+    name: settings.name ?? 'ichido',
+    authorize: settings.authorize ?? (() => ({})),
+    baseUrl: settings.baseUrl,
+    credentials: oneOf(problems, 'credentials', settings.credentials, CREDENTIALS_MODES),
+    hop,
+    rules: {
+      retry: { ...CLIENT_RETRY, tries },
+      retryAfterMaxMs: WAIT_MS_MAX,
+      profile: oneOf(problems, 'profile', settings.profile, PROFILES),
+    },
+    tryTimeOutMs,
+    // A try that begins just before the server forgets may arrive just after.
+    holdAfterMs: keepsMs - tryTimeOutMs,
+    entryBytesMax: within(problems, 'entryBytesMax', settings.entryBytesMax, 1 << 20, [0, BYTES_MAX]),
+    entriesMax: within(problems, 'entriesMax', settings.entriesMax, 1_000, [1, ENTRIES_MAX]),
+    answerBytesMax: within(problems, 'answerBytesMax', settings.answerBytesMax, 1 << 20, [1, BYTES_MAX]),
+    outside: outsideOf(settings.outside),
+  };
+  refuse(problems);
+  return resolved;
+}
+
+/**
+ * What a request counts towards what may outlive the page; 0 where it must not. A try after silence is made without: a browser that
+ * finds the limit passed, by others on the page, fails the request in the same words as a broken network.
+ *
+ * @param {Stored} sending
+ */
+function keepaliveBytesOf(sending) {
+  const bytes = (sending.body?.length ?? 0) + KEEPALIVE_BYTES_EACH;
+  return sending.unanswered === 0 && keepaliveBytes + bytes <= KEEPALIVE_BYTES_MAX ? bytes : 0;
+}
+
+/**
+ * @param {import('./wire.js').Answer | null} answer
+ * @returns {import('./entry.js').KeptAnswer | null}
+ */
+function kept(answer) {
+  if (answer === null) return null;
+  const fits = answer.isWhole && answer.body.length <= ANSWER_KEPT_BYTES_MAX;
+  return { status: answer.status, isReplay: answer.isReplay, body: fits ? answer.text() : null };
+}
+
+/** Where there is a service worker that listens, and a browser that has Background Sync. It is one of many ways to be woken. */
+async function askForSync() {
+  try {
+    const registration = /** @type {any} */ (await globalThis.navigator?.serviceWorker?.getRegistration());
+    await registration?.sync?.register(SYNC_TAG);
+  } catch {
+    // Not allowed here (a private window, a setting of the person): the other ways remain.
+  }
+}
+
+/**
+ * To where a page's own faults go: its console, and whoever listens for errors.
+ *
+ * @param {unknown} error
+ */
+function complain(error) {
+  if (typeof globalThis.reportError === 'function') globalThis.reportError(error);
+  else console.error(error);
+}

@@ -1,0 +1,191 @@
+// The client on a made-up network and clock.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Client } from '../../ichido.js';
+import { answered, lost, World } from './world.js';
+
+const ORDER = { url: 'https://shop.example/orders', key: 'order-1', body: { qty: 1 } };
+
+async function sent(world, settings = {}, action = ORDER, options = {}) {
+  const client = new Client({ outside: world.outside, ...settings });
+  return world.run(client.send(action, options));
+}
+
+const bytes = (request) => new TextDecoder().decode(request.body);
+
+test('every try carries the same key and the same bytes, and says its number', async () => {
+  const world = new World(lost(), answered(503), answered(201));
+  const outcome = await sent(world);
+  assert.deepEqual([outcome.kind, outcome.tries, outcome.answer.status], ['done', 3, 201]);
+  assert.deepEqual(world.waited, [1000, 2000]);
+  assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-try')), ['1; manual', '2; auto', '3; auto']);
+  for (const request of world.requests) {
+    assert.equal(request.headers.get('idempotency-key'), 'order-1');
+    assert.equal(request.headers.get('content-type'), 'application/json');
+    assert.equal(bytes(request), '{"qty":1}');
+    assert.equal(request.redirect, 'manual');
+    assert.equal(request.method, 'POST');
+  }
+});
+
+test('numbers go on where they stopped, and a program says that it was one', async () => {
+  const world = new World(answered(503), answered(200));
+  await sent(world, {}, { ...ORDER, cause: 'auto', triesBefore: 3 });
+  assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-try')), ['4; auto', '5; auto']);
+});
+
+test('a hop adds itself, with its own id for each request', async () => {
+  const world = new World(answered(503), answered(200));
+  await sent(world, { hop: 'browser' });
+  const hops = world.requests.map(({ headers }) => headers.get('ichido-hops'));
+  assert.match(hops[0], /^browser;t=1800000000000;r="[0-9a-f-]{36}"$/);
+  assert.match(hops[1], /^browser;t=1800000001000;r="[0-9a-f-]{36}"$/);
+  assert.notEqual(hops[0].slice(-38), hops[1].slice(-38));
+  const program = new World(answered(200));
+  await sent(program);
+  assert.equal(program.requests[0].headers.get('ichido-hops'), null, 'Node is no browser');
+});
+
+test("others' APIs get the key and no field of ours", async () => {
+  for (const profile of ['ietf', 'stripe']) {
+    const world = new World(answered(409), answered(200));
+    const outcome = await sent(world, { profile, hop: 'browser' });
+    assert.deepEqual([outcome.kind, outcome.tries], ['done', 2], 'in flight there is 409');
+    const names = Array.from(world.requests[0].headers.keys());
+    assert.deepEqual(names, ['content-type', 'idempotency-key']);
+  }
+});
+
+test('three failures are the end, and the action may be sent again', async () => {
+  const world = new World(answered(503, {}, '{"detail":"the store is away"}'));
+  const outcome = await sent(world);
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'tries_spent', 'unknown', 3]);
+  assert.equal(outcome.last.json().detail, 'the store is away');
+});
+
+test('a refusal is told at once', async () => {
+  const world = new World(answered(422));
+  const outcome = await sent(world);
+  assert.deepEqual([outcome.kind, outcome.effect, outcome.tries], ['refused', 'not_done', 1]);
+});
+
+test('a replay is known by its marker, in either spelling', async () => {
+  for (const name of ['Idempotency-Replayed', 'Idempotent-Replayed']) {
+    const outcome = await sent(new World(answered(201, { [name]: 'true' })));
+    assert.ok(outcome.answer.isReplay, name);
+  }
+  assert.ok(!(await sent(new World(answered(201)))).answer.isReplay);
+});
+
+test('in flight is asked again under the same key until it is over', async () => {
+  const busy = answered(202, { 'Idempotency-Status': 'processing', 'Retry-After': '5' });
+  const world = new World(busy, busy, busy, busy, busy, answered(201));
+  const outcome = await sent(world);
+  assert.deepEqual([outcome.kind, outcome.tries], ['done', 6]);
+  assert.deepEqual(world.waited, [5000, 5000, 5000, 5000, 5000]);
+});
+
+test('a server that wants to be left alone for too long is told so to the caller at once', async () => {
+  const world = new World(answered(429, { 'Retry-After': '3600' }));
+  const outcome = await sent(world);
+  assert.deepEqual([outcome.why, outcome.comeBackAt, outcome.effect], ['asked_to_wait', world.time + 3_600_000, 'not_done']);
+  assert.match(outcome.message, /come back later: no sooner than 2027-01-15T09:00:00/);
+  assert.deepEqual(world.waited, []);
+});
+
+test('a try that is silent ends in its time, and all of them within the total', async () => {
+  const world = new World('silence');
+  const begun = world.time;
+  const outcome = await sent(world, { tryTimeOutMs: 4000, totalTimeOutMs: 10_000 });
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'out_of_time', 'unknown', 2]);
+  assert.deepEqual(world.waited, [4000, 1000, 4000], 'the third try would come at 11 s');
+  assert.equal(world.time - begun, 9000);
+});
+
+test('a state-changing request without a key is not repeated, and says why', async () => {
+  const { key, ...unkeyed } = ORDER;
+  for (const first of [lost(), answered(503)]) {
+    const outcome = await sent(new World(first), {}, unkeyed);
+    assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'no_key', 'unknown', 1]);
+    assert.match(outcome.message, /no idempotency key.*could be done twice/);
+  }
+  const turnedAway = await sent(new World(answered(429), answered(200)), {}, unkeyed);
+  assert.deepEqual([turnedAway.kind, turnedAway.tries], ['done', 2], 'a 429 did nothing');
+});
+
+test('a read is made again without a key', async () => {
+  const world = new World(lost(), answered(200, {}, 'here'));
+  const client = new Client({ outside: world.outside, baseUrl: 'https://shop.example/' });
+  const outcome = await world.run(client.read('/orders/1'));
+  assert.deepEqual([outcome.kind, outcome.answer.text(), outcome.tries], ['done', 'here', 2]);
+  assert.equal(world.requests[0].headers.get('idempotency-key'), null);
+});
+
+test('a failing server is not buried under repetitions', async () => {
+  const world = new World(answered(503));
+  const client = new Client({ outside: world.outside });
+  const whys = [];
+  for (let call = 0; call < 8; call++) whys.push((await world.run(client.send(ORDER))).why);
+  assert.deepEqual(whys.slice(0, 5), Array(5).fill('tries_spent'), 'ten retries are saved up');
+  assert.deepEqual(whys.slice(5), Array(3).fill('budget_spent'));
+});
+
+test('an answer is read up to the bound, and its status stands', async () => {
+  const outcome = await sent(new World(answered(201, {}, 'x'.repeat(5000))), { answerBytesMax: 100 });
+  assert.deepEqual([outcome.kind, outcome.answer.isWhole, outcome.answer.body.length], ['done', false, 100]);
+  const whole = await sent(new World(answered(201, {}, 'x'.repeat(100))), { answerBytesMax: 100 });
+  assert.ok(whole.answer.isWhole);
+});
+
+test('credentials are asked for before each try', async () => {
+  const world = new World(answered(503), answered(200));
+  let asked = 0;
+  await sent(world, { authorize: async () => ({ Authorization: `Bearer ${++asked}` }) });
+  assert.deepEqual(world.requests.map(({ headers }) => headers.get('authorization')), ['Bearer 1', 'Bearer 2']);
+});
+
+test('a caller that stops it is told what is known', async () => {
+  const stop = new AbortController();
+  const world = new World('silence');
+  const running = new Client({ outside: world.outside }).send(ORDER, { signal: stop.signal });
+  setImmediate(() => stop.abort());
+  const outcome = await running;
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'stopped', 'unknown', 1]);
+  const never = await new Client({ outside: world.outside }).send(ORDER, { signal: stop.signal });
+  assert.deepEqual([never.why, never.effect, never.tries], ['stopped', 'not_done', 0]);
+  assert.equal(world.requests.length, 1);
+});
+
+test('an answer about another key is no outcome', async () => {
+  const outcome = await sent(new World(answered(201, { 'Idempotency-Key': 'order-2' })));
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect], ['gave_up', 'another_key', 'unknown']);
+});
+
+test('what cannot be sent is refused with what, where and how to mend it', async () => {
+  const client = new Client();
+  const refused = (action, words) => assert.rejects(client.send(action), (error) => error instanceof TypeError && words.test(error.message));
+  await refused({ ...ORDER, method: 'get' }, /GET changes nothing/);
+  await refused({ ...ORDER, url: '/orders' }, /give a whole one, or a baseUrl/);
+  await refused({ ...ORDER, url: 'https://ann:secret@shop.example/' }, /without a user or a password/);
+  await refused({ ...ORDER, url: 'file:///etc/passwd' }, /http or https/);
+  await refused({ ...ORDER, key: 'a b' }, /not visible ASCII/);
+  await refused({ ...ORDER, headers: { 'idempotency-key': 'x' } }, /set by the client itself/);
+  await refused({ ...ORDER, headers: { Authorization: 'x' } }, /credential; give it by `authorize`/);
+  await refused({ ...ORDER, body: () => {} }, /cannot be written as JSON/);
+});
+
+test('all that is wrong with the settings is told at once', () => {
+  const wrong = { tryTimeOutMs: 0, profile: 'theirs', hop: 'Browser!', retry: { tries: 0 }, credentials: 'always', answerBytesMax: NaN };
+  assert.throws(() => new Client(wrong), (error) => error.message.split('\n').length === 6);
+});
+
+test('bytes are copied, so that a try is not changed from outside', async () => {
+  const world = new World(answered(503), answered(200));
+  const body = new TextEncoder().encode('first');
+  const client = new Client({ outside: world.outside });
+  const running = client.send({ ...ORDER, body });
+  body.set(new TextEncoder().encode('other'));
+  await world.run(running);
+  assert.deepEqual(world.requests.map(bytes), ['first', 'first']);
+});

@@ -1,0 +1,96 @@
+// The decisions, held to the same table as those of `ichido-client` in Rust.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { Budget, BUDGET, decide, decideInQueue, NO_TRIES, TRIES_MAX, UNANSWERED_WAIT_MS_MAX } from '../../next.js';
+import { CLIENT_RETRY } from '../../ichido.js';
+
+const table = JSON.parse(readFileSync(new URL('../decisions.json', import.meta.url), 'utf8'));
+
+function answer({ status, headers = [], echo = 'absent', code = null }) {
+  return { answer: { status, headers: new Headers(headers), echo, code } };
+}
+
+function decided(partial) {
+  const { profile, safety, before, seen, tries, retry_after_max_ms, left_ms, dice } = { ...table.usual, ...partial };
+  const rules = { retry: { ...CLIENT_RETRY, tries }, retryAfterMaxMs: retry_after_max_ms, profile };
+  const moment = { now: table.now_ms, leftMs: left_ms };
+  return decide(rules, safety, before, seen.fault ? seen : answer(seen), moment, dice);
+}
+
+function wanted({ done, refused, again, give_up }) {
+  if (done) return { next: 'done' };
+  if (refused) return { next: 'refused', effect: refused.effect };
+  if (again) {
+    const { wait_ms: waitMs, ...tries } = again;
+    return { next: 'again', waitMs, tries };
+  }
+  const comeBackAt = give_up.come_back_in_ms === undefined ? null : table.now_ms + give_up.come_back_in_ms;
+  return { next: 'give_up', why: give_up.why, comeBackAt, effect: give_up.effect };
+}
+
+test('every decision is that of the table that both languages read', () => {
+  assert.ok(40 < table.cases.length);
+  for (const one of table.cases) {
+    const { inFlight, ...found } = decided(one);
+    if (found.waitMs !== undefined) found.waitMs = Math.round(found.waitMs);
+    assert.deepEqual(found, wanted(one), one.name);
+  }
+});
+
+test('a try is made again after a fault, a 5xx, 408 and 429, and after nothing else', () => {
+  const rows = table.statuses.flatMap(({ from, to, ...row }) => Array.from({ length: to - from + 1 }, (_, n) => [from + n, row]));
+  assert.deepEqual(rows.map(([status]) => status), Array.from({ length: 800 }, (_, n) => 200 + n), 'each status once');
+  for (const [status, row] of rows) {
+    const found = decided({ seen: { status } });
+    assert.equal(found.next, row.next, `${status}`);
+    if (row.effect) assert.equal(found.effect ?? found.tries.effect, row.effect, `${status}`);
+  }
+});
+
+test('no wait is shorter than the server asked for, nor longer than a tenth more', () => {
+  for (let step = 0; step < 2000; step++) {
+    const dice = (step * 0.618034) % 1;
+    const seconds = step % 60;
+    const { waitMs } = decided({ dice, seen: { status: 503, headers: [['Retry-After', `${seconds}`]] } });
+    const floor = Math.max(1000, seconds * 1000);
+    assert.ok(floor <= waitMs && waitMs <= floor * 1.1, `${seconds} s, dice ${dice}: ${waitMs}`);
+  }
+});
+
+test('in the queue only answers use up tries, silence waits longer each time and not for ever', () => {
+  const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
+  const waits = [];
+  let tries = NO_TRIES;
+  for (let unanswered = 0; unanswered < 9; unanswered++) {
+    const next = decideInQueue(rules, tries, unanswered, { fault: 'lost' }, 0, 0);
+    waits.push(next.waitMs);
+    tries = next.tries;
+  }
+  assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, UNANSWERED_WAIT_MS_MAX]);
+  assert.deepEqual(tries, { sent: 9, failed: 0, effect: 'unknown' });
+  for (const [failed, next] of [[1, 'again'], [2, 'give_up']]) {
+    assert.equal(decideInQueue(rules, { ...tries, failed }, 0, answer({ status: 503 }), 0, 0).next, next);
+  }
+  const last = decideInQueue(rules, { ...tries, sent: TRIES_MAX - 1 }, 900, { fault: 'lost' }, 0, 0);
+  assert.deepEqual([last.next, last.why], ['give_up', 'tries_spent']);
+});
+
+test('in the queue a server is waited for as long as it asks', () => {
+  const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
+  const busy = answer({ status: 503, headers: [['Retry-After', '7200']] });
+  assert.equal(decideInQueue(rules, NO_TRIES, 0, busy, 0, 0).waitMs, 7_200_000);
+});
+
+test('retries are a share of the work that succeeds', () => {
+  const budget = new Budget(BUDGET);
+  for (let retry = 0; retry < 10; retry++) assert.ok(budget.spend(), `retry ${retry}`);
+  assert.ok(!budget.spend());
+  for (let success = 0; success < 4; success++) budget.earn();
+  assert.ok(!budget.spend(), 'four successes are not enough');
+  budget.earn();
+  assert.ok(budget.spend());
+  for (let success = 0; success < 1000; success++) budget.earn();
+  assert.equal(budget.tokens, BUDGET.capacity);
+});
