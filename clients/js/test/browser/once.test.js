@@ -1,0 +1,177 @@
+// One effect, whatever the network and the server do.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Stage } from './stage.js';
+
+const keys = (front) => new Set(front.actions.map(({ key }) => key));
+const numbers = (front) => front.actions.map(({ number }) => number);
+
+test('an action is stored before it is sent, and leaves the queue on its answer', async (t) => {
+  const stage = await Stage.start(t);
+  stage.front.ways = ['hold'];
+  const tab = await stage.tab();
+  const { id, state, tries } = await stage.press(tab, { qty: 1 });
+  assert.deepEqual([state, tries], ['saving', 0]);
+  await stage.front.came(1);
+  const entry = await tab.evaluate((id) => window.queue.get(id), id);
+  assert.deepEqual([entry.state, entry.tries, entry.effect], ['saving', 1, 'unknown']);
+  await assert.rejects(tab.evaluate((id) => window.queue.discard(id), id), /is being sent/);
+  stage.front.release();
+  const done = await stage.done(tab, id);
+  assert.deepEqual([done.answer.status, done.answer.isReplay, done.tries], [201, false, 1]);
+  await stage.assertOnce();
+  const [action] = stage.front.actions;
+  assert.deepEqual([action.number, action.body], ['1; manual', '{"qty":1}']);
+  assert.match(action.key, /^[0-9a-f-]{36}$/);
+  const [message] = await stage.messages();
+  assert.equal(JSON.parse(done.answer.body).id, message.id, 'the page has the answer');
+  const states = await tab.evaluate(() => window.changes.map(({ entry }) => entry.state));
+  assert.deepEqual([states[0], states.at(-1)], ['saving', 'done']);
+});
+
+test('the browser is the first hop that the server keeps', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  await stage.done(tab, (await stage.press(tab, { qty: 1 })).id);
+  const answer = await fetch(`http://127.0.0.1:${stage.front.upstream}${(await stage.messages())[0].href}`);
+  assert.match((await answer.json()).hops, /^browser;t=\d+;r="[0-9a-f-]{36}"$/);
+});
+
+test('five fast presses with one intent are one action', async (t) => {
+  const stage = await Stage.start(t);
+  const [one, other] = [await stage.tab(), await stage.tab()];
+  const press = (tab) => tab.evaluate(() => Promise.all([1, 2, 3, 4, 5].map(() => window.press({ qty: 1 }, { intent: 'buy ACME' }))));
+  stage.front.ways = ['hold'];
+  const pressed = (await Promise.all([press(one), press(other)])).flat();
+  assert.equal(new Set(pressed.map(({ id }) => id)).size, 1, 'in two tabs as well');
+  const differs = one.evaluate(() => window.press({ qty: 1000 }, { intent: 'buy ACME' }));
+  await assert.rejects(differs, /still open, and asks for something else/);
+  await stage.front.came(1);
+  stage.front.release();
+  await stage.done(one, pressed[0].id);
+  await stage.assertOnce();
+  const later = await stage.press(one, { qty: 1 }, { intent: 'buy ACME' });
+  assert.notEqual(later.id, pressed[0].id, 'what is done is over');
+  await stage.done(one, later.id);
+  await stage.assertOnce(2);
+});
+
+test('what is saved offline uses up no try, and is sent in order when the network is back', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  await stage.context.setOffline(true);
+  const ids = [];
+  for (const qty of [1, 2, 3]) ids.push((await stage.press(tab, { qty })).id);
+  await tab.evaluate(() => window.queue.drain());
+  const waiting = await tab.evaluate(() => window.queue.list());
+  assert.deepEqual(waiting.map(({ state, tries }) => [state, tries]), Array(3).fill(['saving', 0]));
+  assert.deepEqual(stage.front.actions, []);
+  await stage.context.setOffline(false);
+  for (const id of ids) await stage.done(tab, id);
+  assert.deepEqual(stage.front.actions.map(({ body }) => JSON.parse(body).qty), [1, 2, 3]);
+  assert.deepEqual(numbers(stage.front), Array(3).fill('1; manual'));
+  await stage.assertOnce(3);
+});
+
+test('a network that is there and answers nothing uses up none of the three tries', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.usual = (number) => (number < 6 ? 'refuse' : 'pass');
+  const { id } = await stage.press(tab, { qty: 1 });
+  const retrying = await stage.entry(tab, id, 'retrying', ({ state }) => state === 'retrying');
+  assert.match(retrying.errorMessage, /no answer/);
+  const done = await stage.done(tab, id);
+  assert.equal(done.tries, 6);
+  assert.equal(keys(stage.front).size, 1);
+  await stage.assertOnce();
+});
+
+test('an answer that is lost is asked for again under the same key', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.usual = (number) => (number < 3 ? 'drop' : 'pass');
+  const done = await stage.done(tab, (await stage.press(tab, { qty: 1 })).id);
+  assert.ok(done.answer.isReplay);
+  assert.deepEqual(new Set(numbers(stage.front)), new Set(['1; manual', '2; auto', '3; auto']));
+  assert.deepEqual([keys(stage.front).size, new Set(stage.front.actions.map(({ body }) => body)).size], [1, 1]);
+  await stage.assertOnce();
+});
+
+test('a browser that repeats a request by itself does so under the same key', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.keepsConnections = true;
+  await tab.evaluate(() => fetch('/page.js').then((answer) => answer.text()));
+  stage.front.ways = ['drop'];
+  const done = await stage.done(tab, (await stage.press(tab, { qty: 1 })).id);
+  assert.ok(done.answer.isReplay);
+  assert.deepEqual([keys(stage.front).size, stage.front.actions.length], [1, 2]);
+  await stage.assertOnce();
+});
+
+test('a server that asks for time gets it, and those behind it wait their turn', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = [{ status: 503, headers: { 'retry-after': '30' } }];
+  const [before, first] = await tab.evaluate(async () => {
+    const { outside } = await import('/page.js');
+    return [outside.now(), await window.press({ qty: 1 })];
+  });
+  const second = await stage.press(tab, { qty: 2 });
+  const busy = await stage.entry(tab, first.id, 'retrying', ({ state }) => state === 'retrying');
+  assert.ok(before + 30_000 <= busy.nextTryAt, `${busy.nextTryAt - before} ms`);
+  await stage.done(tab, second.id);
+  assert.deepEqual(stage.front.actions.map(({ body }) => JSON.parse(body).qty), [1, 1, 2]);
+  await stage.assertOnce(2);
+});
+
+test('three answers without an outcome are the end, until the person presses retry', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = Array(3).fill({ status: 503, headers: {}, body: '{"detail":"the store is away"}' });
+  const { id } = await stage.press(tab, { qty: 1 });
+  const failed = await stage.entry(tab, id, 'failed', ({ state }) => state === 'failed');
+  assert.deepEqual([failed.canRetry, failed.errorMessage, failed.tries, failed.effect], [true, 'the store is away', 3, 'unknown']);
+  await tab.reload();
+  await tab.waitForFunction(() => window.isReady);
+  assert.deepEqual(await tab.evaluate((id) => window.queue.get(id), id), failed, 'a page that comes back sees the same');
+  assert.equal((await tab.evaluate((id) => window.queue.retry(id), id)).state, 'saving');
+  await stage.done(tab, id);
+  assert.deepEqual(numbers(stage.front), ['1; manual', '2; auto', '3; auto', '4; manual']);
+  assert.equal(keys(stage.front).size, 1);
+  await stage.assertOnce();
+});
+
+test('a definite refusal fails at once, says why, and holds up nobody', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  const problem = (status, detail) => ({ status, headers: { 'content-type': 'application/problem+json' }, body: JSON.stringify({ detail }) });
+  stage.front.ways = [problem(422, 'qty is missing'), problem(401, 'sign in'), { status: 302, headers: { location: '/elsewhere' } }];
+  const ids = [];
+  for (const qty of [1, 2, 3, 4]) ids.push((await stage.press(tab, { qty })).id);
+  await stage.done(tab, ids[3]);
+  const [wrong, stranger, moved] = await tab.evaluate(() => window.queue.list());
+  assert.deepEqual([wrong.state, wrong.canRetry, wrong.errorMessage, wrong.effect], ['failed', false, 'qty is missing', 'not_done']);
+  assert.deepEqual([stranger.state, stranger.canRetry, stranger.errorMessage], ['failed', true, 'sign in']);
+  assert.deepEqual([moved.state, moved.canRetry, moved.effect], ['failed', false, 'unknown'], 'no redirect is followed');
+  assert.equal(stage.front.actions.length, 4);
+  await assert.rejects(tab.evaluate((id) => window.queue.retry(id), wrong.id), /would be again: qty is missing/);
+  await tab.evaluate((id) => window.queue.discard(id), wrong.id);
+  assert.equal(await tab.evaluate((id) => window.queue.get(id), wrong.id), null);
+  await tab.evaluate((id) => window.queue.retry(id), stranger.id);
+  await stage.done(tab, stranger.id);
+  await stage.assertOnce(2);
+});
+
+test('in flight is shown as processing, and asked again until it is over', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = Array(5).fill({ status: 202, headers: { 'idempotency-status': 'processing', 'retry-after': '2' } });
+  const { id } = await stage.press(tab, { qty: 1 });
+  const busy = await stage.entry(tab, id, 'processing', ({ state }) => state === 'processing');
+  assert.deepEqual([busy.errorMessage, busy.canRetry], [null, false]);
+  await stage.done(tab, id);
+  assert.equal(stage.front.actions.length, 6);
+  await stage.assertOnce();
+});
