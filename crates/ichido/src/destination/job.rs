@@ -112,6 +112,16 @@ impl Failed {
         Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, why)
     }
 
+    /// Nothing was done; try again as the queue's schedule says, and not before this is over. It says nothing of other messages: for
+    /// what all of them wait for, see [`Failed::throttled`].
+    pub fn retry_after(wait: Duration, why: impl fmt::Display) -> Self {
+        let Self(mut how) = Self::retry(why);
+        if let How::Judged { hint, .. } = &mut how {
+            *hint = Some(wait);
+        }
+        Self(how)
+    }
+
     /// Nothing was done, and no retry can mend it: a dead letter.
     pub fn dead(why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, why)

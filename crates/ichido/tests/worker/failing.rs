@@ -86,6 +86,24 @@ both_databases! {
         assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
     }
 
+    /// What one message waits for is no business of the others.
+    #[test]
+    async fn a_wait_of_one_message_holds_up_no_other(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number == 1 { Err(Failed::retry_after(Duration::from_mins(30), "later")) } else { Ok(Done::default()) }
+        });
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let before = fixture.store.now().await.unwrap();
+        let late = fixture.put("k1").await;
+        let row = fixture.until(late, Stage::Failed).await;
+        assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
+        let next = fixture.put("k2").await;
+        fixture.until(next, Stage::Sent).await;
+        fixture.pass(Duration::from_mins(31));
+        assert_eq!(fixture.until(late, Stage::Sent).await.tries, 2);
+    }
+
     /// SPEC E2: one bad message fails for good, and the others of its batch are sent and not charged.
     #[test]
     async fn a_bad_message_charges_none_of_its_neighbours(fixture: Fixture) {

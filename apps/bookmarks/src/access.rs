@@ -1,0 +1,163 @@
+//! Who asks: by a token, or by the cookie of a session. What a cookie asks for must come from our own pages.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use ichido_core::time::Timestamp;
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::credential::Credential;
+use crate::people::{self, Person};
+use crate::problem::Problem;
+use crate::settings::{Settings, limits};
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const A_MINUTE: Duration = Duration::from_mins(1);
+
+/// Who asks, and when: among the extensions of every request that is let in.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) person: Person,
+    /// By the store's clock. The transaction that the layer opens later is no place to ask for it.
+    pub(crate) now: Timestamp,
+}
+
+/// Lets in who is known, and nobody else.
+pub(crate) async fn let_in(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let asker = asker(&app, request.method(), request.headers()).await?;
+    needs_json(request.headers())?;
+    request.extensions_mut().insert(asker);
+    Ok(next.run(request).await)
+}
+
+async fn asker(app: &App, method: &Method, headers: &HeaderMap) -> Result<Asker, Problem> {
+    let now = app.store.now().await?;
+    let mut held = app.database.connect().await?;
+    let person = if let Some(token) = bearer(headers) {
+        people::by_token(&mut held.connection(), &token).await?
+    } else if let Some(session) = session(headers, &app.settings) {
+        // A foreign page can have the browser send the cookie, but not say that it is one of ours.
+        if !method.is_safe() && comes_from(headers, &app.settings) != Origin::Ours {
+            return Err(foreign());
+        }
+        people::by_session(&mut held.connection(), &session, now).await?
+    } else {
+        None
+    };
+    Ok(Asker { person: person.ok_or_else(Problem::signed_out)?, now })
+}
+
+/// Whether the bearer of a token asks; for pages that are nobody's.
+pub(crate) async fn is_bearer(app: &App, headers: &HeaderMap) -> Result<bool, Problem> {
+    let Some(token) = bearer(headers) else { return Ok(false) };
+    let mut held = app.database.connect().await?;
+    Ok(people::by_token(&mut held.connection(), &token).await?.is_some())
+}
+
+fn bearer(headers: &HeaderMap) -> Option<Credential> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| Credential::parse(token.trim()))?
+}
+
+/// The session that a browser's cookie holds.
+pub(crate) fn session(headers: &HeaderMap, settings: &Settings) -> Option<Credential> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == cookie_name(settings)).and_then(|(_, value)| Credential::parse(value))
+}
+
+/// With its prefix a browser takes it from this host alone, and by TLS alone.
+fn cookie_name(settings: &Settings) -> &'static str {
+    if settings.is_secure() { "__Host-bookmarks" } else { "bookmarks" }
+}
+
+/// A cookie that no script can read and no foreign page can use.
+pub(crate) fn cookie(session: Option<&Credential>, settings: &Settings) -> Option<HeaderValue> {
+    let (name, secure) = (cookie_name(settings), if settings.is_secure() { "; Secure" } else { "" });
+    let (value, lives) =
+        session.map_or((String::new(), 0), |session| (session.to_text(), limits::SESSION_FOR.as_secs()));
+    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={lives}{secure}");
+    let mut cookie = HeaderValue::try_from(cookie).ok()?;
+    cookie.set_sensitive(true);
+    Some(cookie)
+}
+
+/// Where a request comes from, as far as its browser says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Ours,
+    Foreign,
+    /// No browser, or none that says it.
+    Unsaid,
+}
+
+pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
+    let ours = |is_ours: bool| if is_ours { Origin::Ours } else { Origin::Foreign };
+    if let Some(site) = headers.get(FETCH_SITE) {
+        return ours(site == "same-origin");
+    }
+    let Some(origin) = headers.get(ORIGIN) else { return Origin::Unsaid };
+    let expected = settings.public_origin.clone().or_else(|| {
+        let host = headers.get(HOST)?.to_str().ok()?;
+        Some(format!("http://{host}"))
+    });
+    ours(expected.is_some_and(|expected| *origin == expected))
+}
+
+pub(crate) fn foreign() -> Problem {
+    let detail = "the request does not come from a page of this service; nothing was done";
+    Problem::new(StatusCode::FORBIDDEN, "origin_foreign", detail)
+}
+
+/// A body is JSON, and says so: no form of a foreign page can.
+pub(crate) fn needs_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let length = headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
+    if !length && !headers.contains_key(TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if media.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = "the body must be JSON, with `Content-Type: application/json`";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type_unsupported", detail))
+}
+
+/// How many wrong tokens there were in this minute. The secret is too long to be guessed; this bounds what guessing costs us.
+#[derive(Debug, Default)]
+pub(crate) struct Guesses(Mutex<Option<(Instant, u32)>>);
+
+impl Guesses {
+    /// Counts a sign-in before its token is looked at, or refuses to look. One that was right is taken back.
+    pub(crate) fn begin(&self) -> Result<(), Problem> {
+        let now = Instant::now();
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, count) = window.filter(|(since, _)| now < *since + A_MINUTE).unwrap_or((now, 0));
+        if limits::WRONG_TOKENS_A_MINUTE_MAX <= count {
+            let wait = (since + A_MINUTE).saturating_duration_since(now).as_secs() + 1;
+            let detail = "too many wrong tokens were tried; wait, and try again";
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "sign_in_busy", detail);
+            return Err(problem.after_secs(wait));
+        }
+        *window = Some((since, count + 1));
+        Ok(())
+    }
+
+    pub(crate) fn was_right(&self) {
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = &mut *window {
+            *count = count.saturating_sub(1);
+        }
+    }
+}

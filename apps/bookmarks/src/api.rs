@@ -1,0 +1,120 @@
+//! Which path leads where.
+
+mod list;
+mod one;
+mod reprocess;
+mod save;
+mod session;
+
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Router};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use ichido::once::{BuildErrors, Keeper, NoIdentity, Once};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::access::{self, Asker};
+use crate::app::App;
+use crate::problem::Problem;
+use crate::settings::limits;
+use crate::{assets, jobs, metrics};
+
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; \
+     worker-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+);
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// Everything that is served.
+pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErrors> {
+    let save = protected(Once::operation("bookmarks.create"), app);
+    let save = save.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
+    let again = protected(Once::operation("bookmarks.reprocess"), app).key(ichido::once::KeyNeed::Optional);
+    let again = again.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
+    let data = Router::new()
+        .route("/v1/me", get(me))
+        .route("/v1/bookmarks", post(save::save).layer(save).get(list::list))
+        .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
+        .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(again))
+        .layer(from_fn_with_state(Arc::clone(app), wake))
+        .layer(from_fn_with_state(Arc::clone(app), access::let_in));
+    Ok(assets::routes()
+        .merge(data)
+        .route("/session", post(session::sign_in).delete(session::sign_out))
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(metrics::ready))
+        .route("/metrics", get(metrics::page))
+        .fallback(async || {
+            Problem::new(StatusCode::NOT_FOUND, "path_unknown", "there is nothing at this path")
+        })
+        .method_not_allowed_fallback(async || {
+            let detail = "this path does not take this method";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+        })
+        .layer(DefaultBodyLimit::max(limits::BODY_BYTES_MAX))
+        .layer(from_fn(with_policies))
+        .with_state(Arc::clone(app)))
+}
+
+/// An operation on our own rows, of the person who asks (SPEC A2, C3).
+fn protected(once: Once, app: &App) -> Once {
+    once.class(ichido::once::Class::Mutate)
+        .effect(ichido::once::Effect::Transactional(app.database.pool()))
+        .ttl(limits::KEYS_KEPT_FOR)
+        .identity(|parts| {
+            let asker = parts.extensions.get::<Asker>();
+            asker.map(|asker| asker.person.id.to_string()).ok_or(NoIdentity::Forbidden)
+        })
+}
+
+/// The layer commits when the handler has answered; so it is here that the worker is woken.
+async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_read = request.method().is_safe();
+    let response = next.run(request).await;
+    if !is_read {
+        app.store.queue_wake(&jobs::extraction_queue());
+    }
+    response
+}
+
+async fn me(Extension(asker): Extension<Asker>) -> Response {
+    answer(StatusCode::OK, &json!({ "name": asker.person.name }))
+}
+
+/// A page of ours runs our own scripts and nobody else's, and tells nobody where somebody was.
+async fn with_policies(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// An answer of JSON that nobody but the person keeps.
+fn answer(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(body) => (status, as_json(), body).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the answer could not be written")
+                .into_response()
+        }
+    }
+}
+
+fn as_json() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers
+}

@@ -1,0 +1,76 @@
+//! The list: newest first, a page at a time.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use ichido_core::digest::Digest;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{answer, as_json};
+use crate::access::Asker;
+use crate::app::App;
+use crate::bookmarks::{self, Filter};
+use crate::problem::Problem;
+use crate::settings::limits::{PAGE_DEFAULT, PAGE_MAX, SEARCH_CHARS_MAX};
+
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let wanted = read(asker.person.id, uri.query().unwrap_or_default())?;
+    let mut held = app.database.connect().await?;
+    // One more than is shown says whether there is a next page.
+    let filter = Filter { limit: wanted.limit + 1, ..wanted };
+    let mut found = bookmarks::list(&mut held.connection(), &filter).await?;
+    let is_more = wanted.limit < u32::try_from(found.len()).unwrap_or(u32::MAX);
+    found.truncate(usize::try_from(wanted.limit).unwrap_or(usize::MAX));
+    let next = found.last().filter(|_| is_more).map(|last| last.id);
+    let body = json!({ "bookmarks": found, "next": next });
+    let tag = format!("\"{}\"", Digest::of_bytes(body.to_string().as_bytes()));
+    if headers.get(IF_NONE_MATCH).is_some_and(|known| *known == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, tagged(as_json(), &tag)).into_response());
+    }
+    let mut response = answer(StatusCode::OK, &body);
+    *response.headers_mut() = tagged(std::mem::take(response.headers_mut()), &tag);
+    Ok(response)
+}
+
+fn tagged(mut headers: HeaderMap, tag: &str) -> HeaderMap {
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        headers.insert(ETAG, tag);
+    }
+    headers
+}
+
+fn read(person: Uuid, query: &str) -> Result<Filter, Problem> {
+    let bad = |detail: String| Problem::bad("parameter_invalid", detail);
+    let mut filter = Filter { person, search: None, before: None, limit: PAGE_DEFAULT };
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "q" if SEARCH_CHARS_MAX < value.chars().count() || value.contains('\0') => {
+                return Err(bad(format!(
+                    "`q` must be at most {SEARCH_CHARS_MAX} characters, none of them NUL"
+                )));
+            }
+            "q" => filter.search = Some(value.trim().to_owned()),
+            "before" => {
+                let id = Uuid::parse_str(&value);
+                filter.before =
+                    Some(id.map_err(|_| bad("`before` must be the `next` of a page".to_owned()))?);
+            }
+            "limit" => {
+                let limit = value.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+                filter.limit = limit.ok_or_else(|| bad(format!("`limit` must be from 1 to {PAGE_MAX}")))?;
+            }
+            _ => return Err(bad(format!("`{name}` is no parameter; there are q, before and limit"))),
+        }
+    }
+    Ok(filter)
+}

@@ -1,0 +1,54 @@
+//! One bookmark: shown, and taken away.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use ichido_core::lifecycle::Event;
+use ichido_store::message::Note;
+use uuid::Uuid;
+
+use super::answer;
+use crate::access::Asker;
+use crate::app::App;
+use crate::bookmarks;
+use crate::problem::Problem;
+
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let id = parsed(&id)?;
+    let mut held = app.database.connect().await?;
+    let found = bookmarks::find(&mut held.connection(), asker.person.id, id).await?;
+    Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?))
+}
+
+/// Takes it away, and its waiting job with it. A job that is under way, or that is missed here, finds no bookmark and does nothing.
+pub(super) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let id = parsed(&id)?;
+    let mut open = app.database.begin().await?;
+    let job = bookmarks::delete(&mut open.connection(), asker.person.id, id).await?;
+    let job = job.ok_or_else(Problem::no_bookmark)?;
+    open.commit().await?;
+    let note = Note { actor: Some(asker.person.name), ..Note::default() };
+    if let Err(error) = app.store.message_step(job, |_| Event::Cancelled, &note).await {
+        tracing::warn!(
+            error = error.in_full(),
+            "the job of a deleted bookmark was not cancelled; it will do nothing"
+        );
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What is no id is nobody's bookmark.
+pub(super) fn parsed(id: &str) -> Result<Uuid, Problem> {
+    Uuid::parse_str(id).map_err(|_| Problem::no_bookmark())
+}

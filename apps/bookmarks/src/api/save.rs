@@ -1,0 +1,102 @@
+//! Saving: `POST /v1/bookmarks` (SPEC A1 to A7).
+//!
+//! Everything here happens in the transaction of the layer: the bookmark, the message that has its page read, and the answer under the
+//! request's key commit together, or not at all.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use ichido::once::{Claim, Made};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::answer;
+use crate::access::Asker;
+use crate::app::App;
+use crate::bookmarks::{self, New};
+use crate::canonical::canonical;
+use crate::database::Lent;
+use crate::jobs::{self, Task};
+use crate::problem::Problem;
+use crate::settings::limits::HINT_CHARS_MAX;
+
+/// The number of the job that comes with a bookmark; each person's retry is one more.
+const FIRST_JOB: i64 = 0;
+
+/// What is asked for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wish {
+    url: String,
+    #[serde(default)]
+    source_hint: Option<String>,
+    #[serde(default)]
+    created_from: Option<String>,
+    /// The layer has compared it with the header (SPEC D11).
+    #[serde(default, rename = "idempotency_key")]
+    _key: Option<String>,
+}
+
+pub(super) async fn save(
+    State(app): State<Arc<App>>,
+    Extension(asker): Extension<Asker>,
+    claim: Claim,
+    transaction: Lent,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let wish = read(&body)?;
+    let new = New {
+        id: Uuid::now_v7(),
+        person: asker.person.id,
+        url: canonical(&wish.url)
+            .map_err(|why| Problem::bad("url_refused", format!("`url` is refused: {why}")))?,
+        idempotency_key: claim.name.key.as_str().to_owned(),
+        source_hint: wish.source_hint,
+        created_from: wish.created_from,
+        now: asker.now,
+    };
+    let mut guard = transaction.lock().await?;
+    let mut connection = guard.connection();
+    let until = new.now.plus(app.settings.same_url_for);
+    let id = bookmarks::claim_url(&mut connection, &new, until).await?;
+    let mut made = None;
+    if id == new.id {
+        let task = Task::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
+        let message = jobs::read_page(&asker.person, &task, FIRST_JOB, &app.settings.retry);
+        let job = jobs::put_in(&mut connection, &app.store, message).await?;
+        bookmarks::insert(&mut connection, &new, job).await?;
+        made = Some(Made(job));
+    }
+    let bookmark =
+        bookmarks::find(&mut connection, new.person, id).await?.ok_or_else(Problem::no_bookmark)?;
+    let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = answer(status, &bookmark);
+    if let Ok(place) = HeaderValue::try_from(format!("/v1/bookmarks/{id}")) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    if let Some(made) = made {
+        // The key is not forgotten while the message may still be sent (SPEC A5).
+        response.extensions_mut().insert(made);
+    }
+    Ok(response)
+}
+
+fn read(body: &[u8]) -> Result<Wish, Problem> {
+    let wish: Wish = serde_json::from_slice(body).map_err(|error| {
+        let form = r#"{"url": "https://…", "source_hint": "…", "created_from": "web"}"#;
+        Problem::bad("body_invalid", format!("the body is not {form}: {error}"))
+    })?;
+    for (member, text) in [("source_hint", &wish.source_hint), ("created_from", &wish.created_from)] {
+        let text = text.as_deref().unwrap_or_default();
+        if HINT_CHARS_MAX < text.chars().count() || text.contains('\0') {
+            let detail = format!("`{member}` must be at most {HINT_CHARS_MAX} characters, none of them NUL");
+            return Err(Problem::bad("body_invalid", detail));
+        }
+    }
+    Ok(wish)
+}

@@ -1,0 +1,63 @@
+//! Signing in and out: a token becomes a cookie.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http::header::SET_COOKIE;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+
+use crate::access::{Origin, comes_from, cookie, foreign, needs_json, session};
+use crate::app::App;
+use crate::credential::Credential;
+use crate::people;
+use crate::problem::Problem;
+
+#[derive(Deserialize)]
+struct Shown {
+    token: String,
+}
+
+pub(super) async fn sign_in(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    // A foreign page could sign somebody in as somebody else.
+    if comes_from(&headers, &app.settings) == Origin::Foreign {
+        return Err(foreign());
+    }
+    needs_json(&headers)?;
+    let shown: Shown = serde_json::from_slice(&body)
+        .map_err(|_| Problem::bad("body_invalid", r#"the body is not {"token": "bm_…"}"#))?;
+    app.guesses.begin()?;
+    let wrong = || Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", "this is nobody's token");
+    let token = Credential::parse(&shown.token).ok_or_else(wrong)?;
+    let now = app.store.now().await?;
+    let mut held = app.database.connect().await?;
+    let person = people::by_token(&mut held.connection(), &token).await?.ok_or_else(wrong)?;
+    app.guesses.was_right();
+    let session = people::sign_in(&mut held.connection(), &person, now).await?;
+    Ok(with_cookie(&app, Some(&session)))
+}
+
+pub(super) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
+    if comes_from(&headers, &app.settings) == Origin::Foreign {
+        return Err(foreign());
+    }
+    if let Some(session) = session(&headers, &app.settings) {
+        let mut held = app.database.connect().await?;
+        people::sign_out(&mut held.connection(), &session).await?;
+    }
+    Ok(with_cookie(&app, None))
+}
+
+fn with_cookie(app: &App, session: Option<&Credential>) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if let Some(cookie) = cookie(session, &app.settings) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}

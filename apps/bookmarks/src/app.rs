@@ -1,0 +1,107 @@
+//! The service as a whole: opened, served, stopped.
+
+use std::sync::Arc;
+
+use ichido::once::{self, Keeper};
+use ichido::worker;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::access::Guesses;
+use crate::credential::Credential;
+use crate::database::Database;
+use crate::people::{self, NameError, Person};
+use crate::settings::{Settings, limits};
+use crate::{api, jobs, metrics, server};
+
+/// The service on its database.
+pub struct App {
+    pub(crate) settings: Settings,
+    /// The engine's side of the database: keys and messages.
+    pub(crate) store: Store,
+    /// The app's side of the same: people and bookmarks.
+    pub(crate) database: Database,
+    pub(crate) guesses: Guesses,
+    pub(crate) worker_lives: watch::Sender<bool>,
+}
+
+/// Why it does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database.
+    #[error("the store cannot be opened: {}", .0.in_full())]
+    Store(#[from] StoreError),
+    /// The protected operations.
+    #[error("the endpoints cannot be protected: {0}")]
+    Once(#[from] once::BuildErrors),
+    /// The worker.
+    #[error("the worker cannot work: {0}")]
+    Worker(#[from] worker::BuildErrors),
+    /// The metrics.
+    #[error("nothing can be measured: {0}")]
+    Metrics(String),
+}
+
+impl App {
+    /// Opens the database, and makes its tables where there are none.
+    pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
+        let store = Store::open(&settings.store, limits::CONNECTIONS_MAX).await?;
+        let database = Database::open(&settings.store).await?;
+        let worker_lives = watch::Sender::new(false);
+        Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))
+    }
+
+    /// The engine's store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Adds somebody; the token that comes back is shown now and never again.
+    pub async fn add_person(&self, name: &str) -> Result<Credential, NameError> {
+        people::add(&self.database, &self.store, name).await
+    }
+
+    /// Everybody, by name.
+    pub async fn people(&self) -> Result<Vec<Person>, StoreError> {
+        Ok(people::list(&self.database).await?)
+    }
+
+    /// Serves until `stop` ends: then nothing new is accepted, what is in flight is answered, and the worker gives back what it has not
+    /// begun.
+    pub async fn serve(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), StartError> {
+        metrics::begin().map_err(StartError::Metrics)?;
+        let keeper = Keeper::of(self.store.clone());
+        let router = api::router(self, &keeper)?;
+        let worker = jobs::start(self)?;
+        self.worker_lives.send_replace(true);
+        let lives = self.worker_lives.clone();
+        let watching = async {
+            worker.ended().await;
+            lives.send_replace(false);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = server::serve(listener, router, stop) => (),
+            () = watching => (),
+        }
+        // Work goes on when its client has gone.
+        if tokio::time::timeout(limits::DRAIN_WITHIN, keeper.drained()).await.is_err() {
+            tracing::warn!("not all requests ended in time; their leases resolve them");
+        }
+        worker.stop();
+        worker.ended().await;
+        Ok(())
+    }
+
+    /// Closes the database; a file then holds everything by itself.
+    pub async fn close(&self) {
+        self.database.close().await;
+        self.store.close(limits::DRAIN_WITHIN).await;
+    }
+}

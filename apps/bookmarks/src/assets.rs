@@ -1,0 +1,56 @@
+//! The pages: static files, built into the program. They hold nobody's data, so that everybody may load them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use ichido_core::digest::Digest;
+
+use crate::app::App;
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const MANIFEST: &str = "application/manifest+json";
+const SVG: &str = "image/svg+xml";
+const PNG: &str = "image/png";
+
+/// Where it is served, what it is, and of which type.
+const FILES: &[(&str, &[u8], &str)] = &[
+    ("/", include_bytes!("../page/index.html"), HTML),
+    ("/save", include_bytes!("../page/save.html"), HTML),
+    ("/sign-in", include_bytes!("../page/sign-in.html"), HTML),
+    ("/app.js", include_bytes!("../page/app.js"), SCRIPT),
+    ("/words.js", include_bytes!("../page/words.js"), SCRIPT),
+    ("/state.js", include_bytes!("../page/state.js"), SCRIPT),
+    ("/sw.js", include_bytes!("../page/sw.js"), SCRIPT),
+    ("/app.css", include_bytes!("../page/app.css"), STYLE),
+    ("/manifest.webmanifest", include_bytes!("../page/manifest.webmanifest"), MANIFEST),
+    ("/icon.svg", include_bytes!("../page/icon.svg"), SVG),
+    ("/icon-192.png", include_bytes!("../page/icon-192.png"), PNG),
+    ("/icon-512.png", include_bytes!("../page/icon-512.png"), PNG),
+];
+
+pub(crate) fn routes() -> Router<Arc<App>> {
+    FILES.iter().fold(Router::new(), |routes, (path, bytes, media)| {
+        let tag = format!("\"{}\"", Digest::of_bytes(bytes));
+        routes.route(path, get(async move |headers: HeaderMap| file(&headers, bytes, media, &tag)))
+    })
+}
+
+/// A browser asks each time, and is told that nothing has changed: a new release is there at once.
+fn file(headers: &HeaderMap, bytes: &'static [u8], media: &'static str, tag: &str) -> Response {
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == *tag);
+    let mut response =
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { bytes.into_response() };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::try_from(tag) {
+        headers.insert(ETAG, tag);
+    }
+    response
+}

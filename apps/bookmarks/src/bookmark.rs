@@ -1,0 +1,119 @@
+//! A bookmark as people see it (SPEC A12).
+
+use ichido_core::lifecycle::Stage;
+use ichido_core::time::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::trouble::Trouble;
+
+/// A row of the view `bookmark_now`: id, url, title, summary, by whom, hint, created from and at; then of its message: queue, status, tries,
+/// tries allowed, when it comes again, error.
+pub(crate) type Row = (
+    Uuid,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    i64,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+);
+
+/// How a bookmark stands. `saving` is a client's: the server knows nothing of it yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    Processing,
+    Retrying,
+    Done,
+    Failed,
+}
+
+impl State {
+    /// By the state of its message. One that was sent is forgotten some day, and what it did stays done.
+    pub(crate) fn of(stage: Option<Stage>) -> Self {
+        match stage {
+            Some(Stage::Queued | Stage::Sending) => Self::Processing,
+            Some(Stage::Failed) => Self::Retrying,
+            Some(Stage::Sent) | None => Self::Done,
+            Some(Stage::Dead | Stage::Parked | Stage::Cancelled) => Self::Failed,
+        }
+    }
+
+    /// Whether a job is still to come to an end by itself.
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self, Self::Processing | Self::Retrying)
+    }
+}
+
+/// A bookmark as JSON.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Bookmark {
+    pub(crate) id: Uuid,
+    pub(crate) url: String,
+    pub(crate) title: Option<String>,
+    pub(crate) summary: Option<String>,
+    /// `model`, or `extract` for sentences that were taken out of the page.
+    pub(crate) summary_by: Option<String>,
+    pub(crate) state: State,
+    pub(crate) error_code: Option<&'static str>,
+    pub(crate) error_message: Option<&'static str>,
+    pub(crate) can_retry: bool,
+    pub(crate) job_type: Option<String>,
+    pub(crate) attempt: Option<i64>,
+    pub(crate) max_attempts: Option<i64>,
+    pub(crate) retry_at: Option<String>,
+    pub(crate) source_hint: Option<String>,
+    pub(crate) created_from: Option<String>,
+    pub(crate) created_at: String,
+}
+
+/// What was said of a message of which nobody knows whether it was done, and of one that somebody took back.
+const PARKED: (&str, &str) = ("job_parked", "It was interrupted, and waits for somebody to look at it");
+const CANCELLED: (&str, &str) = ("job_cancelled", "It was taken back before it was done");
+
+impl From<Row> for Bookmark {
+    fn from(row: Row) -> Self {
+        let (id, url, title, summary, summary_by, source_hint, created_from, created_at, ..) = row;
+        let (.., job_type, status, attempt, max_attempts, retry_at, error) = row;
+        let message = status.as_deref().and_then(Stage::parse);
+        let state = State::of(message);
+        let trouble = Trouble::of_error(error.as_deref());
+        let told = match message {
+            Some(Stage::Failed | Stage::Dead) => Some((trouble.as_str(), trouble.words())),
+            Some(Stage::Parked) => Some(PARKED),
+            Some(Stage::Cancelled) => Some(CANCELLED),
+            Some(Stage::Queued | Stage::Sending | Stage::Sent) | None => None,
+        };
+        Self {
+            id,
+            url,
+            title,
+            summary,
+            summary_by,
+            state,
+            error_code: told.map(|(code, _)| code),
+            error_message: told.map(|(_, words)| words),
+            can_retry: state == State::Failed && (message != Some(Stage::Dead) || trouble.can_retry()),
+            job_type,
+            attempt,
+            max_attempts,
+            retry_at: retry_at.map(moment),
+            source_hint,
+            created_from,
+            created_at: moment(created_at),
+        }
+    }
+}
+
+fn moment(micros: i64) -> String {
+    Timestamp::from_micros(micros).to_string()
+}

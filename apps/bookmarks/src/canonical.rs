@@ -1,0 +1,191 @@
+//! The canonical form of a URL: two spellings of one address are one bookmark (SPEC A7).
+
+use std::fmt::Write as _;
+
+use url::Url;
+
+use crate::settings::limits::URL_BYTES_MAX;
+
+/// Parameters that say how somebody came to a page, not which page it is.
+const TRACKING: [&str; 17] = [
+    "fbclid", "gclid", "gclsrc", "gbraid", "wbraid", "dclid", "msclkid", "twclid", "ttclid", "yclid",
+    "igshid", "mc_cid", "mc_eid", "mkt_tok", "_hsenc", "_hsmi", "vero_id",
+];
+const TRACKING_PREFIX: &str = "utm_";
+
+/// Why a text is no URL that can be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is too long.
+    #[error("it is longer than {URL_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is no URL.
+    #[error("it is no URL; write it like https://example.com/page")]
+    Malformed,
+    /// It does not lead to a page.
+    #[error("only http:// and https:// lead to pages")]
+    Scheme,
+    /// It has a user or a password in it, which would be kept and sent on.
+    #[error("it holds a user or a password; leave them out")]
+    Credentials,
+}
+
+/// Brings a URL into its canonical form: scheme and host in small letters (IDNA), no default port, no trailing dot, no dot segments, no
+/// fragment, no needless percent-encoding, no tracking parameters. The order of the other parameters is kept, and `http` and `https` are
+/// two pages. What is canonical already stays as it is.
+///
+/// ```
+/// use bookmarks::canonical;
+///
+/// let saved = canonical("HTTPS://Example.COM.:443/a/../%7Eann?utm_source=mail&page=2#top")?;
+/// assert_eq!(saved, "https://example.com/~ann?page=2");
+/// # Ok::<(), bookmarks::Refused>(())
+/// ```
+pub fn canonical(text: &str) -> Result<String, Refused> {
+    if URL_BYTES_MAX < text.len() {
+        return Err(Refused::TooLong);
+    }
+    let mut url = Url::parse(text).map_err(|_| Refused::Malformed)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Refused::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refused::Credentials);
+    }
+    url.set_fragment(None);
+    if let Some(host) = url.host_str().filter(|host| host.ends_with('.')) {
+        let host = host.trim_end_matches('.').to_owned();
+        url.set_host(Some(&host)).map_err(|_| Refused::Malformed)?;
+    }
+    let path = plain(url.path());
+    url.set_path(&path);
+    let query = url.query().map(without_tracking).filter(|query| !query.is_empty());
+    url.set_query(query.as_deref());
+    let canonical = String::from(url);
+    if URL_BYTES_MAX < canonical.len() { Err(Refused::TooLong) } else { Ok(canonical) }
+}
+
+fn without_tracking(query: &str) -> String {
+    let kept = query.split('&').filter(|pair| {
+        let name = form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.to_ascii_lowercase());
+        name.is_none_or(|name| !TRACKING.contains(&name.as_str()) && !name.starts_with(TRACKING_PREFIX))
+    });
+    plain(&kept.collect::<Vec<_>>().join("&"))
+}
+
+/// Percent-encoding in its normal form (RFC 3986, 6.2.2): what needs none has none, and the digits are large. What is no encoding, such as
+/// a sign of per cent that stands alone, stays.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        let digits = after.get(..2).filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
+                out.push(char::from(byte));
+            }
+            // Writing to a string does not fail.
+            Some(byte) => drop(write!(out, "%{byte:02X}")),
+            None => out.push('%'),
+        }
+        rest = if digits.is_some() { &after[2..] } else { after };
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_address_have_one_form() {
+        for (spelling, form) in [
+            ("http://example.com", "http://example.com/"),
+            ("  https://example.com/a \n", "https://example.com/a"),
+            ("HTTP://EXAMPLE.com/Path", "http://example.com/Path"),
+            ("http://example.com:80/", "http://example.com/"),
+            ("https://example.com:443/", "https://example.com/"),
+            ("https://example.com:8443/", "https://example.com:8443/"),
+            ("http://example.com./a", "http://example.com/a"),
+            ("http://example.com/a#part", "http://example.com/a"),
+            ("http://example.com/a/./b/../c", "http://example.com/a/c"),
+            ("http://example.com/a/%2e%2E/c", "http://example.com/c"),
+            ("http://example.com/%7eann/%e3%81%82", "http://example.com/~ann/%E3%81%82"),
+            ("http://example.com/あ", "http://example.com/%E3%81%82"),
+            ("http://example.com/100%", "http://example.com/100%"),
+            ("http://example.com/?", "http://example.com/"),
+            ("http://example.com/?b=2&a=1", "http://example.com/?b=2&a=1"),
+            ("http://example.com/?q=a%2Bb+c", "http://example.com/?q=a%2Bb+c"),
+            ("http://example.com/?utm_source=x&a=1&UTM_Medium=y&fbclid=z", "http://example.com/?a=1"),
+            ("http://example.com/?%75tm_source=x", "http://example.com/"),
+            ("http://example.com/?gclid=x#top", "http://example.com/"),
+            ("http://日本語.jp/", "http://xn--wgv71a119e.jp/"),
+            ("http://XN--WGV71A119E.jp/", "http://xn--wgv71a119e.jp/"),
+            ("http://127.1/", "http://127.0.0.1/"),
+            ("http://[::1]:80/", "http://[::1]/"),
+        ] {
+            assert_eq!(canonical(spelling).as_deref(), Ok(form), "{spelling}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_differ_keep_apart() {
+        let apart = [
+            "http://a.example/",
+            "https://a.example/",
+            "http://a.example/b",
+            "http://a.example/B",
+            "http://a.example/?b",
+            "http://www.a.example/",
+        ];
+        let forms: std::collections::BTreeSet<String> =
+            apart.iter().map(|url| canonical(url).unwrap()).collect();
+        assert_eq!(forms.len(), apart.len());
+    }
+
+    #[test]
+    fn what_leads_to_no_page_is_refused() {
+        let long = format!("http://example.com/{}", "a".repeat(URL_BYTES_MAX));
+        let grows = format!("http://example.com/{}", "あ".repeat(500));
+        for (text, why) in [
+            ("", Refused::Malformed),
+            ("example.com/a", Refused::Malformed),
+            ("/a", Refused::Malformed),
+            ("http://", Refused::Malformed),
+            ("http://.../", Refused::Malformed),
+            ("http://a b/", Refused::Malformed),
+            ("ftp://example.com/", Refused::Scheme),
+            ("javascript:alert(1)", Refused::Scheme),
+            ("data:text/html,hello", Refused::Scheme),
+            ("file:///etc/passwd", Refused::Scheme),
+            ("https://ann@example.com/", Refused::Credentials),
+            ("https://ann:secret@example.com/", Refused::Credentials),
+            (&long, Refused::TooLong),
+            (&grows, Refused::TooLong),
+        ] {
+            assert_eq!(canonical(text), Err(why), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_canonical_stays_as_it_is(
+            host in "[a-zA-Z0-9あ.-]{1,12}",
+            path in r"[a-z0-9A-Z./%~あ ?&=#+_-]{0,40}",
+            encoded in "(%[0-9a-fA-F]{2}){0,6}",
+        ) {
+            let spelling = format!("http://{host}/{encoded}{path}");
+            if let Ok(form) = canonical(&spelling) {
+                prop_assert_eq!(canonical(&form), Ok(form), "{}", spelling);
+            }
+        }
+
+        #[test]
+        fn no_text_breaks_it(text in any::<String>()) {
+            drop(canonical(&text));
+        }
+    }
+}

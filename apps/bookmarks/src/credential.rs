@@ -1,0 +1,92 @@
+//! Tokens and sessions: what somebody shows to come in.
+//!
+//! Guarantee: the secret is 256 bits of the system's own randomness. It is shown once, when it is made; only its hash is kept, and it is
+//! compared in constant time.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq as _;
+use uuid::Uuid;
+
+use crate::database::hash;
+
+const SECRET_BYTES: usize = 32;
+/// What every one begins with, so that people and scanners know what they look at.
+const PREFIX: &str = "bm_";
+
+/// What somebody shows to come in: who it says that it is, and the secret that proves it.
+#[derive(Clone)]
+pub struct Credential {
+    id: Uuid,
+    secret: [u8; SECRET_BYTES],
+}
+
+impl Credential {
+    /// A new one.
+    pub(crate) fn draw(id: Uuid) -> Result<Self, getrandom::Error> {
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret)?;
+        Ok(Self { id, secret })
+    }
+
+    /// Reads one, or `None` when it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('.')?;
+        let id = URL_SAFE_NO_PAD.decode(id).ok()?;
+        let secret = URL_SAFE_NO_PAD.decode(secret).ok()?;
+        Some(Self { id: Uuid::from_slice(&id).ok()?, secret: secret.try_into().ok()? })
+    }
+
+    /// In whose name it speaks, if it is right.
+    pub(crate) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// What is kept of it.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        hash(&self.secret)
+    }
+
+    /// Whether it is the one of which this was kept.
+    pub(crate) fn fits(&self, kept: &[u8]) -> bool {
+        self.hash().ct_eq(kept).into()
+    }
+
+    /// The text that is shown once, and sent by whoever comes in.
+    pub fn to_text(&self) -> String {
+        let (id, secret) = (URL_SAFE_NO_PAD.encode(self.id.as_bytes()), URL_SAFE_NO_PAD.encode(self.secret));
+        format!("{PREFIX}{id}.{secret}")
+    }
+}
+
+/// The secret stays out of logs.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_shown_fits_what_was_kept_and_nothing_else_does() {
+        let made = Credential::draw(Uuid::now_v7()).unwrap();
+        let other = Credential::draw(made.id()).unwrap();
+        let read = Credential::parse(&made.to_text()).unwrap();
+        assert!(read.fits(&made.hash()) && read.id() == made.id());
+        assert!(!other.fits(&made.hash()), "another secret of the same person");
+        assert!(!format!("{made:?}").contains(&URL_SAFE_NO_PAD.encode(made.secret)));
+    }
+
+    #[test]
+    fn what_is_no_credential_is_not_read() {
+        let whole = Credential::draw(Uuid::now_v7()).unwrap().to_text();
+        for wrong in ["", "bm_", "bm_.", &whole[3..], &whole[..whole.len() - 2], &whole.replace('.', "")] {
+            assert!(Credential::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The app's own connections, to the database that the engine's store is in.
+//!
+//! The statements are the same for both databases: where those differ, a view hides it (`schema/*.sql`).
+
+use std::ops::DerefMut;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use ichido::once::{NotProtected, Pool, Tx, TxError, TxGuard};
+use ichido_core::digest::Digest;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage};
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool, Transaction};
+
+use crate::settings::limits;
+
+/// How long a write waits for another's on SQLite.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+/// One thing on PostgreSQL, another on SQLite.
+#[derive(Clone, Debug)]
+pub(crate) enum Either<P, S> {
+    Postgres(P),
+    Sqlite(S),
+}
+
+/// Runs the same statement on whichever database it is.
+macro_rules! on {
+    ($connection:expr, $name:ident => $call:expr) => {
+        match $connection {
+            $crate::database::Either::Postgres($name) => $call,
+            $crate::database::Either::Sqlite($name) => $call,
+        }
+    };
+}
+pub(crate) use on;
+
+/// Connections to one database.
+pub(crate) type Database = Either<PgPool, SqlitePool>;
+/// A connection, by whomever it is owned: the pool, a transaction of ours, or the layer's transaction.
+pub(crate) type Connection<'a> = Either<&'a mut PgConnection, &'a mut SqliteConnection>;
+/// One that reads, without a transaction.
+pub(crate) type Held = Either<PoolConnection<Postgres>, PoolConnection<Sqlite>>;
+/// A transaction of our own. Dropped, it rolls back.
+pub(crate) type Begun = Either<Transaction<'static, Postgres>, Transaction<'static, Sqlite>>;
+/// The transaction that the layer has opened for a request, and ends.
+pub(crate) type Lent = Either<Tx<Postgres>, Tx<Sqlite>>;
+type Guard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
+
+impl Database {
+    /// Opens the database of an address that the store has opened before, and makes the app's tables.
+    pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
+        let database = if url.starts_with("sqlite:") {
+            let options = SqliteConnectOptions::from_str(url)?.busy_timeout(BUSY_WAIT).foreign_keys(true);
+            let pool = SqlitePoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
+            Self::Sqlite(pool.connect_with(options).await?)
+        } else {
+            let pool = PgPoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
+            Self::Postgres(pool.connect(url).await?)
+        };
+        let mut open = database.begin().await?;
+        match &mut open {
+            Either::Postgres(transaction) => {
+                // Two that start at once would both make the tables.
+                sqlx::query("SELECT pg_advisory_xact_lock(hashtext('bookmarks'))")
+                    .execute(&mut **transaction)
+                    .await?;
+                sqlx::raw_sql(include_str!("../schema/postgres.sql")).execute(&mut **transaction).await?;
+            }
+            Either::Sqlite(transaction) => {
+                sqlx::raw_sql(include_str!("../schema/sqlite.sql")).execute(&mut **transaction).await?;
+            }
+        }
+        open.commit().await?;
+        Ok(database)
+    }
+
+    pub(crate) async fn connect(&self) -> Result<Held, sqlx::Error> {
+        Ok(match self {
+            Self::Postgres(pool) => Either::Postgres(pool.acquire().await?),
+            Self::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
+        })
+    }
+
+    /// Begins a transaction that may read and then write.
+    pub(crate) async fn begin(&self) -> Result<Begun, StoreError> {
+        Ok(match self {
+            Self::Postgres(pool) => Either::Postgres(pool.begin().await?),
+            Self::Sqlite(pool) => Either::Sqlite(Store::begin_immediate(pool).await?),
+        })
+    }
+
+    /// The same connections, for the layer.
+    pub(crate) fn pool(&self) -> Pool {
+        match self {
+            Self::Postgres(pool) => pool.clone().into(),
+            Self::Sqlite(pool) => pool.clone().into(),
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        on!(self, pool => pool.close().await);
+    }
+}
+
+impl Begun {
+    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+        on!(self, transaction => transaction.commit().await)
+    }
+}
+
+impl<P, S> Either<P, S>
+where
+    P: DerefMut<Target = PgConnection>,
+    S: DerefMut<Target = SqliteConnection>,
+{
+    /// What statements run on.
+    pub(crate) fn connection(&mut self) -> Connection<'_> {
+        match self {
+            Self::Postgres(owner) => Either::Postgres(&mut **owner),
+            Self::Sqlite(owner) => Either::Sqlite(&mut **owner),
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// Puts a message into the outbox, in the transaction that is open on this connection (SPEC D4).
+    pub(crate) async fn enqueue(
+        &mut self,
+        store: &Store,
+        message: NewMessage,
+    ) -> Result<Enqueued, StoreError> {
+        match self {
+            Self::Postgres(connection) => store.message_enqueue_in_postgres(connection, message).await,
+            Self::Sqlite(connection) => store.message_enqueue_in_sqlite(connection, message).await,
+        }
+    }
+}
+
+impl Lent {
+    pub(crate) async fn lock(&self) -> Result<Guard, TxError> {
+        Ok(match self {
+            Self::Postgres(tx) => Either::Postgres(tx.lock().await?),
+            Self::Sqlite(tx) => Either::Sqlite(tx.lock().await?),
+        })
+    }
+}
+
+/// As an argument of a handler behind the layer.
+impl<S: Send + Sync> FromRequestParts<S> for Lent {
+    type Rejection = NotProtected;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
+        lent(parts).ok_or(NotProtected::NoTransaction)
+    }
+}
+
+/// The layer's transaction, where the request came with a key.
+pub(crate) fn lent(parts: &Parts) -> Option<Lent> {
+    let postgres = parts.extensions.get::<Tx<Postgres>>().cloned().map(Either::Postgres);
+    postgres.or_else(|| parts.extensions.get::<Tx<Sqlite>>().cloned().map(Either::Sqlite))
+}
+
+/// What is kept of a secret.
+pub(crate) fn hash(secret: &[u8]) -> [u8; 32] {
+    *Digest::of_bytes(secret).as_bytes()
+}

@@ -1,0 +1,116 @@
+//! Fetching a page that a stranger may have chosen.
+//!
+//! Guarantee: no connection is made to an address that the guard refuses; what is checked is the address that is then connected to, and
+//! each redirect is checked anew. Time, bytes, header fields and redirects are bounded, and nothing but text is read.
+
+pub(crate) mod guard;
+mod wire;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, StatusCode};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::retry_after;
+use rustls::ClientConfig;
+use tokio::time::timeout;
+use url::Url;
+
+use crate::settings::{Settings, limits};
+use crate::trouble::{Fault, Trouble};
+
+/// What is read as text.
+const MEDIA: [&str; 3] = ["text/html", "application/xhtml+xml", "text/plain"];
+
+/// A page as it came.
+pub(crate) struct Fetched {
+    /// Its media type, in small letters.
+    pub(crate) media: String,
+    /// The encoding that its server names.
+    pub(crate) charset: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+/// Who fetches.
+pub(crate) struct Fetcher {
+    may_reach: fn(IpAddr) -> bool,
+    within: Duration,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Fetcher {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let tls = wire::trusting_the_system();
+        if tls.is_none() {
+            tracing::warn!("the system has no trusted certificates, so that no page is fetched by https");
+        }
+        Self { may_reach: settings.may_reach, within: settings.page_within, tls }
+    }
+
+    /// Fetches a page. `now` is for who names a date to come again at.
+    pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, Fault> {
+        let url = Url::parse(url).map_err(|_| Fault::new(Trouble::AddressRefused, "it is no URL"))?;
+        let late = |_| Fault::new(Trouble::PageTooSlow, format!("it was not there within {:?}", self.within));
+        timeout(self.within, self.follow(url, now)).await.map_err(late)?
+    }
+
+    async fn follow(&self, mut url: Url, now: Timestamp) -> Result<Fetched, Fault> {
+        for _ in 0..=limits::REDIRECTS_MAX {
+            let answer = self.ask(&url).await?;
+            let Some(place) = moved(answer.status(), answer.headers()) else {
+                judge(answer.status(), answer.headers(), now)?;
+                let (media, charset) = media(answer.headers())?;
+                let body = wire::read(answer).await?;
+                return Ok(Fetched { media, charset, body });
+            };
+            let next = url.join(place).ok().filter(|next| matches!(next.scheme(), "http" | "https"));
+            url = next.ok_or_else(|| Fault::new(Trouble::AddressRefused, "it leads to what is no page"))?;
+        }
+        let detail = format!("it leads on more than {} times", limits::REDIRECTS_MAX);
+        Err(Fault::new(Trouble::PageFailing, detail))
+    }
+}
+
+/// Where a page has moved to.
+fn moved(status: StatusCode, headers: &HeaderMap) -> Option<&str> {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308).then(|| text(headers, &LOCATION))?
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether the answer is the page, and if not, what is wrong.
+fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), Fault> {
+    let trouble = match status.as_u16() {
+        200..=299 => return Ok(()),
+        404 | 410 => Trouble::PageNotFound,
+        408 | 425 => Trouble::PageTooSlow,
+        429 => Trouble::PageBusy,
+        400..=499 => Trouble::PageRefused,
+        _ => Trouble::PageFailing,
+    };
+    let wait = text(headers, &RETRY_AFTER).and_then(|value| retry_after(value, now));
+    let wait = wait.map(|wait| wait.min(limits::PAGE_RETRY_AFTER_MAX));
+    Err(Fault { wait, ..Fault::new(trouble, format!("it answered {}", status.as_u16())) })
+}
+
+/// Its media type and encoding, if it is text.
+fn media(headers: &HeaderMap) -> Result<(String, Option<String>), Fault> {
+    let not_text = |what: String| Fault::new(Trouble::PageNotText, what);
+    if let Some(coding) = text(headers, &CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        return Err(not_text(format!("it is in the coding {coding:?}, which was not asked for")));
+    }
+    // What does not say is mostly a page.
+    let mut parts = text(headers, &CONTENT_TYPE).unwrap_or(MEDIA[0]).split(';').map(str::trim);
+    let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+    if !MEDIA.contains(&media.as_str()) {
+        return Err(not_text(format!("it is {media:?}")));
+    }
+    let charset =
+        parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.eq_ignore_ascii_case("charset"));
+    Ok((media, charset.map(|(_, value)| value.trim_matches(['"', '\'']).to_owned())))
+}

@@ -1,0 +1,138 @@
+//! The background: a page is read, and then summarised (SPEC A10, A11).
+//!
+//! Each job is a message of the engine's outbox, in a queue that has the job's name. The worker claims, retries and gives up by the engine's
+//! rules; what is here is what one try does. Both jobs are repeatable, since each writes the same to the same bookmark, and only while
+//! it is the one that the bookmark names as its job.
+
+mod extraction;
+mod llm_processing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::destination::Handler;
+use ichido::worker::{Alerts, BuildErrors, Queue, Running, Target, Worker};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Retry;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage, QueueName};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::database::Connection;
+use crate::fetch::Fetcher;
+use crate::people::Person;
+use crate::settings::limits;
+
+const EXTRACTION: &str = "extraction";
+const LLM_PROCESSING: &str = "llm_processing";
+/// What a try takes beside the call: reading the page, and the database.
+const BESIDES: Duration = Duration::from_secs(20);
+/// How much longer than a try its claim holds, so that what a process died with comes back soon.
+const LEASE_BESIDES: Duration = Duration::from_secs(10);
+
+/// A job, as its message has it (SPEC A10). The engine counts the attempts; what stands here is the number of the first.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Task {
+    pub(crate) bookmark_id: Uuid,
+    pub(crate) attempt: u32,
+    pub(crate) max_attempts: u32,
+    pub(crate) original_request: OriginalRequest,
+}
+
+/// The request that it all began with.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct OriginalRequest {
+    pub(crate) url: String,
+    pub(crate) idempotency_key: String,
+}
+
+impl Task {
+    pub(crate) fn first(bookmark_id: Uuid, url: &str, idempotency_key: &str, retry: &Retry) -> Self {
+        let original_request =
+            OriginalRequest { url: url.to_owned(), idempotency_key: idempotency_key.to_owned() };
+        Self { bookmark_id, attempt: 1, max_attempts: retry.tries.get(), original_request }
+    }
+}
+
+pub(crate) fn extraction_queue() -> QueueName {
+    QueueName::parse(EXTRACTION).expect("letters alone")
+}
+
+fn llm_processing_queue() -> QueueName {
+    QueueName::parse(LLM_PROCESSING).expect("letters and _")
+}
+
+/// The message that has a page read: the `number`th of its bookmark.
+pub(crate) fn read_page(person: &Person, task: &Task, number: i64, retry: &Retry) -> NewMessage {
+    message(
+        extraction_queue(),
+        &person.id.to_string(),
+        &format!("{}-{number}", task.bookmark_id),
+        task,
+        retry,
+    )
+}
+
+fn message(queue: QueueName, identity: &str, key: &str, task: &Task, retry: &Retry) -> NewMessage {
+    let key = IdempotencyKey::parse(key).expect("a UUID and a number are visible ASCII");
+    let body = serde_json::to_vec(task).expect("text and numbers are JSON");
+    NewMessage {
+        content_type: "application/json".to_owned(),
+        tries_allowed: retry.tries,
+        ..NewMessage::new(queue, identity, key, body)
+    }
+}
+
+/// Puts a message in, together with what else the transaction has; answers its id.
+pub(crate) async fn put_in(
+    connection: &mut Connection<'_>,
+    store: &Store,
+    message: NewMessage,
+) -> Result<Uuid, StoreError> {
+    // A key is one job of one bookmark, so whatever stands under it is that job.
+    Ok(match connection.enqueue(store, message).await? {
+        Enqueued::New { id }
+        | Enqueued::Same { id }
+        | Enqueued::Different { id }
+        | Enqueued::SameContent { id } => id,
+    })
+}
+
+/// Sets the worker to work on both queues. It sweeps expired keys, rescues what a dead process held, and watches for alerts (SPEC A5, A15).
+pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
+    let fetcher = Arc::new(Fetcher::new(&app.settings));
+    let page_within = app.settings.page_within + BESIDES;
+    let model_within = app.settings.model.as_ref().map_or(Duration::ZERO, |model| model.time_out()) + BESIDES;
+    let reading = Arc::clone(app);
+    let extraction = Handler::json(move |job| {
+        let (app, fetcher) = (Arc::clone(&reading), Arc::clone(&fetcher));
+        async move { extraction::run(&app, &fetcher, job).await }
+    });
+    let summarising = Arc::clone(app);
+    let llm_processing = Handler::json(move |job| {
+        let app = Arc::clone(&summarising);
+        async move { llm_processing::run(&app, job).await }
+    });
+    Worker::of(app.store.clone())
+        .name("bookmarks")
+        .destination(Target::new(EXTRACTION, extraction.repeatable().time_out(page_within)))
+        .queue(queue(EXTRACTION, page_within, &app.settings.retry))
+        .destination(Target::new(LLM_PROCESSING, llm_processing.repeatable().time_out(model_within)))
+        .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
+        .alerts(Alerts::default())
+        .start()
+}
+
+/// Its dead letters may be sent again by an operator (SPEC D17): the work is repeatable.
+fn queue(name: &str, within: Duration, retry: &Retry) -> Queue {
+    Queue {
+        parallelism: limits::PARALLEL.try_into().expect("more than none"),
+        retry: retry.clone(),
+        requeue: true,
+        lease: within + LEASE_BESIDES,
+        ..Queue::new(name, name)
+    }
+}

@@ -1,0 +1,32 @@
+//! `extraction`: fetches a page, and writes what it says to the bookmark.
+
+use ichido::destination::{Failed, Job};
+
+use super::{LLM_PROCESSING, Task, llm_processing_queue, message, put_in};
+use crate::app::App;
+use crate::bookmarks;
+use crate::fetch::Fetcher;
+use crate::reading;
+use crate::trouble::Fault;
+
+pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<Task>) -> Result<(), Failed> {
+    let Job { payload: task, message: this, identity, .. } = job;
+    let url = &task.original_request.url;
+    let now = app.store.now().await?;
+    let came = fetcher.get(url, now).await.map_err(Fault::failed)?;
+    // A long page would hold up a thread that others wait for.
+    let page = tokio::task::spawn_blocking(move || reading::read(&came)).await?;
+
+    // The page and the job that goes on with it, together or not at all (SPEC D4).
+    let key = format!("{LLM_PROCESSING}-{this}");
+    let next = message(llm_processing_queue(), &identity, &key, &task, &app.settings.retry);
+    let mut open = app.database.begin().await?;
+    let mut connection = open.connection();
+    if bookmarks::write_page(&mut connection, (task.bookmark_id, this), url, &page).await? {
+        let next = put_in(&mut connection, &app.store, next).await?;
+        bookmarks::set_job(&mut connection, task.bookmark_id, next).await?;
+    }
+    open.commit().await?;
+    app.store.queue_wake(&llm_processing_queue());
+    Ok(())
+}

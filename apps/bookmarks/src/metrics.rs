@@ -1,0 +1,53 @@
+//! How the service is: ready, and measured (SPEC A14).
+
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use ichido::worker::describe_metrics;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tokio::time::timeout;
+
+use crate::access::is_bearer;
+use crate::app::App;
+use crate::problem::Problem;
+use crate::settings::limits::READY_WITHIN;
+
+/// What is measured is one for a program, as its counters are.
+static MEASURED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
+
+/// Begins to measure, once in a program.
+pub(crate) fn begin() -> Result<(), String> {
+    let begun = MEASURED.get_or_init(|| {
+        let handle = PrometheusBuilder::new().install_recorder().map_err(|error| error.to_string())?;
+        describe_metrics();
+        Ok(handle)
+    });
+    begun.as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+/// Whether it should get requests: its database answers, and its worker works.
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+    let unready = |what: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", what).after_secs(1);
+    match timeout(READY_WITHIN, app.store.now()).await {
+        Ok(Ok(_)) if *app.worker_lives.borrow() => Ok("ready\n"),
+        Ok(Ok(_)) => Err(unready("the worker has ended; the log says why")),
+        Ok(Err(_)) => Err(unready("the database does not answer as it should")),
+        Err(_) => Err(unready("the database does not answer")),
+    }
+}
+
+/// What was measured, for Prometheus: on this machine for everybody, from elsewhere for who has a token.
+pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
+    let is_inner = app.settings.listen.ip().is_loopback() && app.settings.public_origin.is_none();
+    if !is_inner && !is_bearer(&app, &headers).await? {
+        return Err(Problem::signed_out());
+    }
+    let text = match MEASURED.get() {
+        Some(Ok(handle)) => handle.render(),
+        Some(Err(_)) | None => String::new(),
+    };
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}

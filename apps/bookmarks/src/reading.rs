@@ -1,0 +1,44 @@
+//! What a page says: from bytes to a title and plain text.
+//!
+//! Pure, bounded, and never wrong enough to fail: whatever the bytes are, some text comes out of it.
+
+mod charset;
+mod html;
+
+use crate::bookmarks::Page;
+use crate::fetch::Fetched;
+use crate::settings::limits::{TEXT_CHARS_MAX, TITLE_CHARS_MAX};
+
+/// Reads a page.
+pub(crate) fn read(fetched: &Fetched) -> Page {
+    let decoded = charset::decode(&fetched.body, fetched.charset.as_deref());
+    if fetched.media == "text/plain" {
+        return Page { title: None, text: cut(&lines(&decoded), TEXT_CHARS_MAX) };
+    }
+    let found = html::read(&decoded);
+    let title = cut(&words(&found.title), TITLE_CHARS_MAX);
+    Page {
+        title: Some(title).filter(|title| !title.is_empty()),
+        text: cut(&lines(&found.text), TEXT_CHARS_MAX),
+    }
+}
+
+/// On one line, with one blank between words, and nothing that a screen would take for a command.
+pub(crate) fn words(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The same, line by line.
+fn lines(text: &str) -> String {
+    let lines = text.lines().map(words).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The beginning of a text, if it is longer than that.
+pub(crate) fn cut(text: &str, chars: usize) -> String {
+    text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end]).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

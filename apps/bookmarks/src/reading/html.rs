@@ -1,0 +1,151 @@
+//! Text out of HTML, token by token: no tree is built, so that nothing deep or broken can hurt.
+
+use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
+
+use crate::settings::limits::TEXT_CHARS_MAX;
+
+/// What is no text at all.
+const NEVER: [&str; 8] = ["script", "style", "noscript", "template", "svg", "iframe", "select", "textarea"];
+/// What stands around the text.
+const AROUND: [&str; 7] = ["nav", "header", "footer", "aside", "form", "button", "dialog"];
+/// What the text stands in, where a page says so.
+const INSIDE: [&str; 2] = ["main", "article"];
+/// What stands in a line; all else begins a new one.
+const INLINE: [&str; 24] = [
+    "a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd",
+    "mark", "q", "ruby", "s", "small", "span", "strong", "sub", "sup",
+];
+/// Less than this is no text worth the name: then more of the page is taken.
+const LEAST_CHARS: usize = 140;
+/// The most that is collected, in bytes: all that is kept, in the longest writing, with blanks.
+const COLLECTED_BYTES_MAX: usize = TEXT_CHARS_MAX * 8;
+
+/// What was found in a page.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) title: String,
+    pub(super) text: String,
+}
+
+pub(super) fn read(html: &str) -> Found {
+    let mut reader = Reader::default();
+    let mut emitter = DefaultEmitter::default();
+    emitter.naively_switch_states(true);
+    for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
+        match token {
+            Token::StartTag(tag) => reader.open(&tag),
+            Token::EndTag(tag) => reader.close(&name(&tag.name)),
+            Token::String(text) => reader.text(&String::from_utf8_lossy(&text)),
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => (),
+        }
+    }
+    reader.found()
+}
+
+fn name(name: &HtmlString) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+#[derive(Default)]
+struct Reader {
+    title: Option<String>,
+    in_title: bool,
+    other_title: Option<String>,
+    description: Option<String>,
+    /// What we are in that is no text, and how many of it.
+    skipped: Option<(String, usize)>,
+    /// How many elements we are in that stand around the text, and that the text stands in.
+    around: usize,
+    inside: usize,
+    /// What stands inside; what does not stand around; all of it.
+    main: String,
+    plain: String,
+    all: String,
+}
+
+impl Reader {
+    fn open(&mut self, tag: &StartTag<()>) {
+        let name = name(&tag.name);
+        if let Some((skipped, depth)) = &mut self.skipped {
+            *depth += usize::from(*skipped == name);
+            return;
+        }
+        match name.as_str() {
+            "title" if self.title.is_none() => self.in_title = true,
+            "meta" => self.meta(tag),
+            never if NEVER.contains(&never) && !tag.self_closing => self.skipped = Some((name, 1)),
+            around if AROUND.contains(&around) => self.around += 1,
+            inside if INSIDE.contains(&inside) => self.inside += 1,
+            inline if INLINE.contains(&inline) => return,
+            _ => (),
+        }
+        self.push("\n");
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some((skipped, depth)) = &mut self.skipped {
+            *depth -= usize::from(skipped == name);
+            if *depth == 0 {
+                self.skipped = None;
+            }
+            return;
+        }
+        match name {
+            "title" => self.in_title = false,
+            around if AROUND.contains(&around) => self.around = self.around.saturating_sub(1),
+            inside if INSIDE.contains(&inside) => self.inside = self.inside.saturating_sub(1),
+            inline if INLINE.contains(&inline) => return,
+            _ => (),
+        }
+        self.push("\n");
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.in_title {
+            self.title.get_or_insert_default().push_str(text);
+        } else if self.skipped.is_none() {
+            self.push(text);
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        let collectors = [
+            (&mut self.main, 0 < self.inside && self.around == 0),
+            (&mut self.plain, self.around == 0),
+            (&mut self.all, true),
+        ];
+        for (collected, _) in
+            collectors.into_iter().filter(|(to, takes)| *takes && to.len() < COLLECTED_BYTES_MAX)
+        {
+            collected.push_str(text);
+        }
+    }
+
+    fn meta(&mut self, tag: &StartTag<()>) {
+        let value = |wanted: &str| {
+            let found = tag.attributes.iter().find(|(name, _)| name.as_slice() == wanted.as_bytes());
+            found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+        };
+        let kind = value("name").or_else(|| value("property")).unwrap_or_default().to_ascii_lowercase();
+        match kind.as_str() {
+            "og:title" => self.other_title = self.other_title.take().or_else(|| value("content")),
+            "description" | "og:description" => {
+                self.description = self.description.take().or_else(|| value("content"));
+            }
+            _ => (),
+        }
+    }
+
+    /// The narrowest text that is long enough; the page's own description where there is none.
+    fn found(self) -> Found {
+        let is_blank = |text: &String| text.trim().is_empty();
+        let title = self.title.filter(|title| !is_blank(title)).or(self.other_title).unwrap_or_default();
+        let is_long =
+            |text: &&String| LEAST_CHARS <= text.split_whitespace().map(|word| word.chars().count()).sum();
+        let texts = [self.main, self.plain, self.all];
+        let longest =
+            texts.iter().max_by_key(|text| text.trim().len()).filter(|text| !is_blank(text)).cloned();
+        let chosen = texts.iter().find(is_long).cloned();
+        Found { title, text: chosen.or(self.description).or(longest).unwrap_or_default() }
+    }
+}

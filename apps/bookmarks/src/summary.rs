@@ -1,0 +1,115 @@
+//! The built-in summary: sentences out of the page itself, always the same for the same text.
+
+use crate::reading::{cut, words};
+use crate::settings::limits::SUMMARY_CHARS_MAX;
+
+/// A sentence that is shorter says little: a heading, a date, a button.
+const LEAST_CHARS: usize = 30;
+/// Of writing without blanks between words, so much says as much.
+const LEAST_CHARS_DENSE: usize = 12;
+
+/// The first sentences that say something, as many as fit; `None` of a text that has nothing to say.
+///
+/// What ends like a sentence and is not short counts; where nothing does, the beginning of the text has to do.
+pub(crate) fn extract(text: &str) -> Option<String> {
+    let mut summary = String::new();
+    for sentence in text.lines().flat_map(sentences).filter(|sentence| says_something(sentence)) {
+        let gap = if summary.is_empty() || is_dense(sentence) { "" } else { " " };
+        if SUMMARY_CHARS_MAX < summary.chars().count() + gap.len() + sentence.chars().count() {
+            break;
+        }
+        summary.push_str(gap);
+        summary.push_str(sentence);
+    }
+    if summary.is_empty() { fitting(text) } else { Some(summary) }
+}
+
+/// A text as a summary: on one line, and cut where it is too long; `None` when nothing is left of it.
+pub(crate) fn fitting(text: &str) -> Option<String> {
+    let text = words(text);
+    if text.chars().count() <= SUMMARY_CHARS_MAX {
+        return Some(text).filter(|text| !text.is_empty());
+    }
+    Some(format!("{}…", cut(&text, SUMMARY_CHARS_MAX - 1).trim_end()))
+}
+
+/// The sentences of a line: up to a mark that ends one, and in writing with blanks only before a blank, so that `3.5` stays whole.
+fn sentences(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return None;
+        }
+        let mut chars = rest.char_indices().peekable();
+        let mut end = rest.len();
+        while let Some((at, c)) = chars.next() {
+            let is_end = match c {
+                '。' | '！' | '？' => true,
+                '.' | '!' | '?' => chars.peek().is_none_or(|(_, next)| next.is_whitespace()),
+                _ => false,
+            };
+            if is_end {
+                end = at + c.len_utf8();
+                break;
+            }
+        }
+        let (sentence, after) = rest.split_at(end);
+        rest = after;
+        Some(sentence)
+    })
+}
+
+fn says_something(sentence: &str) -> bool {
+    let least = if is_dense(sentence) { LEAST_CHARS_DENSE } else { LEAST_CHARS };
+    least <= sentence.chars().count() && sentence.ends_with(['.', '!', '?', '。', '！', '？'])
+}
+
+/// Whether it is of a writing without blanks between words.
+fn is_dense(sentence: &str) -> bool {
+    let (mut all, mut dense) = (0_usize, 0_usize);
+    for c in sentence.chars().filter(|c| c.is_alphabetic()) {
+        all += 1;
+        dense += usize::from(('\u{3040}'..='\u{9fff}').contains(&c));
+    }
+    all < dense * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_first_sentences_that_say_something_are_taken() {
+        let text = "Home\nBy Ann.\nThe fox of version 3.5 jumped over the lazy dog. Did the dog mind? It slept on in the sun, and did not. \nMore";
+        let expected =
+            "The fox of version 3.5 jumped over the lazy dog. It slept on in the sun, and did not.";
+        assert_eq!(extract(text).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn japanese_sentences_end_with_their_own_mark() {
+        let text = "ホーム\n吾輩は猫である。名前はまだ無いのである、と猫は言った。どこで生れたかとんと見当がつかぬ。";
+        let expected = "名前はまだ無いのである、と猫は言った。どこで生れたかとんと見当がつかぬ。";
+        assert_eq!(extract(text).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_text_without_sentences_is_cut() {
+        assert_eq!(extract("only words"), Some("only words".to_owned()));
+        assert_eq!(extract(" \n"), None);
+        let long = extract(&"word ".repeat(200)).unwrap();
+        assert!(long.chars().count() <= SUMMARY_CHARS_MAX && long.ends_with("word…"), "{long}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_summary_is_never_too_long_and_always_the_same(text in any::<String>()) {
+            let summary = extract(&text);
+            prop_assert!(summary.as_ref().is_none_or(|summary| summary.chars().count() <= SUMMARY_CHARS_MAX));
+            prop_assert_eq!(extract(&text), summary);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What can be wrong with a job: as a code that stays the same, in words for a person, and as what the worker is told.
+
+use std::time::Duration;
+
+use ichido::destination::Failed;
+
+/// What was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    PageUnreachable,
+    PageTooSlow,
+    PageFailing,
+    PageBusy,
+    PageNotFound,
+    PageRefused,
+    PageTooLarge,
+    PageNotText,
+    AddressRefused,
+    ModelBusy,
+    ModelUnavailable,
+    ModelRefused,
+    ModelUnusable,
+    /// Anything else: a database that was away, a program that was ended.
+    JobFailed,
+}
+
+impl Trouble {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::PageUnreachable,
+        Self::PageTooSlow,
+        Self::PageFailing,
+        Self::PageBusy,
+        Self::PageNotFound,
+        Self::PageRefused,
+        Self::PageTooLarge,
+        Self::PageNotText,
+        Self::AddressRefused,
+        Self::ModelBusy,
+        Self::ModelUnavailable,
+        Self::ModelRefused,
+        Self::ModelUnusable,
+        Self::JobFailed,
+    ];
+
+    /// Its code.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::PageUnreachable => "page_unreachable",
+            Self::PageTooSlow => "page_too_slow",
+            Self::PageFailing => "page_failing",
+            Self::PageBusy => "page_busy",
+            Self::PageNotFound => "page_not_found",
+            Self::PageRefused => "page_refused",
+            Self::PageTooLarge => "page_too_large",
+            Self::PageNotText => "page_not_text",
+            Self::AddressRefused => "address_refused",
+            Self::ModelBusy => "model_busy",
+            Self::ModelUnavailable => "model_unavailable",
+            Self::ModelRefused => "model_refused",
+            Self::ModelUnusable => "model_unusable",
+            Self::JobFailed => "job_failed",
+        }
+    }
+
+    /// The same for a person.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::PageUnreachable => "The page could not be reached",
+            Self::PageTooSlow => "The page took too long to answer",
+            Self::PageFailing => "The page's server has a problem",
+            Self::PageBusy => "The page's server has too much to do",
+            Self::PageNotFound => "There is no such page",
+            Self::PageRefused => "The page may not be read without signing in there",
+            Self::PageTooLarge => "The page is too large",
+            Self::PageNotText => "This is not a page of text",
+            Self::AddressRefused => "Pages at this address are not fetched",
+            Self::ModelBusy => "The summariser has too much to do",
+            Self::ModelUnavailable => "The summariser could not be reached",
+            Self::ModelRefused => "The summariser does not take our requests",
+            Self::ModelUnusable => "The summariser gave no usable answer",
+            Self::JobFailed => "Something went wrong on our side",
+        }
+    }
+
+    /// Whether trying again by itself could mend it.
+    pub(crate) const fn is_passing(self) -> bool {
+        match self {
+            Self::PageUnreachable
+            | Self::PageTooSlow
+            | Self::PageFailing
+            | Self::PageBusy
+            | Self::ModelBusy
+            | Self::ModelUnavailable
+            | Self::ModelUnusable
+            | Self::JobFailed => true,
+            Self::PageNotFound
+            | Self::PageRefused
+            | Self::PageTooLarge
+            | Self::PageNotText
+            | Self::AddressRefused
+            | Self::ModelRefused => false,
+        }
+    }
+
+    /// Whether a person's retry could help: a wrong key to the model is mended by who runs this service, and then it does. The view
+    /// `failed_jobs` says the same.
+    pub(crate) const fn can_retry(self) -> bool {
+        self.is_passing() || matches!(self, Self::ModelRefused)
+    }
+
+    /// How it stands in the engine's rows: the code, then the detail.
+    pub(crate) fn why(self, detail: &str) -> String {
+        format!("{}: {detail}", self.as_str())
+    }
+
+    /// What the last error of a message says, which begins with the code.
+    pub(crate) fn of_error(error: Option<&str>) -> Self {
+        let code = error.and_then(|error| error.split_once(':')).map_or("", |(code, _)| code);
+        Self::ALL.into_iter().find(|trouble| trouble.as_str() == code).unwrap_or(Self::JobFailed)
+    }
+}
+
+/// What went wrong this time. The detail is for who runs the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) trouble: Trouble,
+    pub(crate) detail: String,
+    /// How long to wait at least, where somebody asked for it.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Fault {
+    pub(crate) fn new(trouble: Trouble, detail: impl Into<String>) -> Self {
+        Self { trouble, detail: detail.into(), wait: None }
+    }
+
+    /// What the worker is told. A page that fails says nothing of other pages, so the pace at which those are read hears nothing of it.
+    pub(crate) fn failed(self) -> Failed {
+        let why = self.trouble.why(&self.detail);
+        match self.wait {
+            _ if !self.trouble.is_passing() => Failed::dead(why),
+            Some(wait) => Failed::retry_after(wait, why),
+            None => Failed::retry(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_view_of_failed_jobs_says_the_same_of_retries() {
+        let hopeless = Trouble::ALL.iter().filter(|trouble| !trouble.can_retry());
+        let listed: Vec<String> = hopeless.map(|trouble| format!("'{}'", trouble.as_str())).collect();
+        let expected = format!("NOT IN ({}) AS can_retry", listed.join(", "));
+        for schema in [include_str!("../schema/sqlite.sql"), include_str!("../schema/postgres.sql")] {
+            assert!(schema.contains(&expected), "no `{expected}` in the schema");
+        }
+    }
+
+    #[test]
+    fn an_error_is_known_by_its_code_again() {
+        for trouble in Trouble::ALL {
+            assert_eq!(Trouble::of_error(Some(&trouble.why("a: b"))), trouble);
+        }
+        for other in [None, Some("the handler panicked: oh"), Some("")] {
+            assert_eq!(Trouble::of_error(other), Trouble::JobFailed);
+        }
+    }
+}

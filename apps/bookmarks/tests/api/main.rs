@@ -1,0 +1,15 @@
+//! The service as people and programs meet it: over a real socket, on each database. Nothing sleeps: a case waits for a condition, or
+//! moves the store's clock.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod fixture;
+mod jobs;
+mod letters;
+mod listing;
+mod models;
+mod pages;
+mod people;
+mod same_url;
+mod saving;
+mod signs;

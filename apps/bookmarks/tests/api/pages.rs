@@ -1,0 +1,96 @@
+//! A server of pages that does as each case says: raw bytes, so that it can misbehave.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// What is answered to the nth request (from 1) of a path; nothing is silence.
+type Script = dyn Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync;
+
+/// A server that runs until this is dropped.
+pub(crate) struct Pages {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<HashMap<String, usize>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Pages {
+    pub(crate) async fn start(
+        script: impl Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (asked, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<Script>) =
+            (Arc::default(), Arc::new(script));
+        let counted = Arc::clone(&asked);
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(answer(stream, Arc::clone(&counted), Arc::clone(&script)));
+            }
+        });
+        Self { address, asked, task }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// How often a path was asked for.
+    pub(crate) fn asked(&self, path: &str) -> usize {
+        self.asked.lock().unwrap().get(path).copied().unwrap_or(0)
+    }
+}
+
+async fn answer(mut stream: TcpStream, asked: Arc<Mutex<HashMap<String, usize>>>, script: Arc<Script>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+    let head = String::from_utf8(head).unwrap();
+    let path = head.split(' ').nth(1).unwrap().to_owned();
+    let count = {
+        let mut asked = asked.lock().unwrap();
+        let count = asked.entry(path.clone()).or_default();
+        *count += 1;
+        *count
+    };
+    match script(&path, count) {
+        // Who hangs up early has seen enough.
+        Some(bytes) => drop(stream.write_all(&bytes).await),
+        None => std::future::pending().await,
+    }
+}
+
+/// An answer with a status, more header lines and a body.
+pub(crate) fn said(status: &str, headers: &str, body: &[u8]) -> Option<Vec<u8>> {
+    let head =
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
+    Some([head.as_bytes(), body].concat())
+}
+
+/// A page.
+pub(crate) fn html(body: &str) -> Option<Vec<u8>> {
+    said("200 OK", "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
+}
+
+/// A page with something to say.
+pub(crate) fn story() -> Option<Vec<u8>> {
+    html(
+        "<title>The fox</title><nav>Home</nav><p>The quick brown fox jumped over the lazy dog in the sun. The dog slept on and did not \
+         mind it in the least. When the evening came they both went home.</p>",
+    )
+}

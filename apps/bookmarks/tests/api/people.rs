@@ -1,0 +1,165 @@
+//! Who asks: each sees only their own (SPEC C3), and a foreign page can do nothing.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::both_databases;
+use crate::fixture::{Answer, Ask, Fixture, Service};
+
+impl Ask {
+    fn as_bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+}
+
+impl Service {
+    async fn sign_in(&self, token: &str) -> Answer {
+        self.bare(Method::POST, "/session").json(&json!({ "token": token })).send().await
+    }
+
+    /// Signs ann in; answers the cookie that her browser sends from now on.
+    async fn cookie(&self) -> String {
+        let answer = self.sign_in(&self.token).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
+        answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    }
+
+    async fn status_with(&self, cookie: &str) -> StatusCode {
+        self.bare(Method::GET, "/v1/me").header("cookie", cookie).send().await.status
+    }
+}
+
+both_databases! {
+    /// SPEC C3: another's bookmark is not there, and the same key of another person is another action.
+    #[test]
+    async fn nobody_sees_what_is_anothers(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let anns = service.saved("k1", "https://example.com/").await;
+        for (method, path) in [
+            (Method::GET, format!("/v1/bookmarks/{anns}")),
+            (Method::DELETE, format!("/v1/bookmarks/{anns}")),
+            (Method::POST, format!("/v1/bookmarks/{anns}/reprocess")),
+        ] {
+            let answer = service.bare(method, &path).as_bearer(&bob).send().await;
+            assert_eq!(answer.refusal(), (404, "bookmark_unknown".to_owned()), "{path}");
+        }
+        let list = service.bare(Method::GET, "/v1/bookmarks").as_bearer(&bob).send().await;
+        assert_eq!(list.json()["bookmarks"], json!([]));
+        let bobs = service.save("k1", "https://example.com/").as_bearer(&bob).send().await;
+        assert_eq!((bobs.status, bobs.header("idempotency-replayed")), (StatusCode::CREATED, None));
+        assert_ne!(bobs.text("/id"), anns);
+        assert_eq!(service.bookmark(&anns).await["state"], "processing", "ann's is untouched");
+    }
+
+    #[test]
+    async fn who_is_not_known_gets_nothing(fixture: Fixture) {
+        let service = fixture.start().await;
+        let wrong = service.token.replace('.', ".A");
+        for (method, path) in [
+            (Method::GET, "/v1/me"),
+            (Method::GET, "/v1/bookmarks"),
+            (Method::POST, "/v1/bookmarks"),
+            (Method::DELETE, "/v1/bookmarks/x"),
+        ] {
+            let bare = service.bare(method, path);
+            for ask in [bare.clone(), bare.clone().as_bearer("bm_nonsense"), bare.as_bearer(&wrong)] {
+                let answer = ask.send().await;
+                assert_eq!(answer.refusal(), (401, "signed_out".to_owned()), "{path}");
+                assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            }
+        }
+        assert_eq!(service.get("/v1/me").send().await.json(), json!({ "name": "ann" }));
+    }
+
+    #[test]
+    async fn a_token_becomes_a_cookie_that_ends(fixture: Fixture) {
+        let service = fixture.start().await;
+        let answer = service.sign_in(&service.token).await;
+        let set = answer.header("set-cookie").unwrap();
+        assert!(set.starts_with("bookmarks=bm_") && set.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age="), "{set}");
+        assert!(!set.contains("Secure") && !set.contains(&service.token));
+        let (first, second) = (service.cookie().await, service.cookie().await);
+        assert_eq!(service.status_with(&first).await, StatusCode::OK);
+        let out = service.bare(Method::DELETE, "/session").header("cookie", &first).send().await;
+        assert!(out.status == StatusCode::NO_CONTENT && out.header("set-cookie").unwrap().contains("Max-Age=0"));
+        assert_eq!(service.status_with(&first).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(service.status_with(&second).await, StatusCode::OK, "the other session goes on");
+        service.pass(Duration::from_hours(91 * 24));
+        assert_eq!(service.status_with(&second).await, StatusCode::UNAUTHORIZED);
+    }
+
+    #[test]
+    async fn behind_tls_the_cookie_goes_no_other_way(fixture: Fixture) {
+        let service = fixture.start_as(|settings| settings.public_origin = Some("https://b.example".to_owned())).await;
+        let answer = service.sign_in(&service.token).await;
+        let set = answer.header("set-cookie").unwrap().to_owned();
+        assert!(set.starts_with("__Host-bookmarks=") && set.ends_with("; Secure"), "{set}");
+        let cookie = set.split(';').next().unwrap();
+        let delete = service.bare(Method::DELETE, "/v1/bookmarks/x").header("cookie", cookie);
+        assert_eq!(delete.clone().header("origin", "https://b.example").send().await.refusal().0, 404);
+        let here = format!("http://{}", service.address);
+        assert_eq!(delete.header("origin", &here).send().await.refusal().0, 403);
+        let metrics = service.bare(Method::GET, "/metrics").send().await;
+        assert_eq!(metrics.status, StatusCode::UNAUTHORIZED, "what is measured is not for everybody");
+        assert_eq!(service.get("/metrics").send().await.status, StatusCode::OK);
+    }
+
+    #[test]
+    async fn what_a_cookie_asks_for_must_come_from_our_own_page(fixture: Fixture) {
+        let service = fixture.start().await;
+        let cookie = service.cookie().await;
+        let here = format!("http://{}", service.address);
+        let wish = json!({ "url": "https://example.com/" });
+        let save = service.bare(Method::POST, "/v1/bookmarks").header("cookie", &cookie).json(&wish);
+        let save = |key: &str| save.clone().header("idempotency-key", key);
+        for foreign in [
+            save("k1"),
+            save("k2").header("sec-fetch-site", "cross-site").header("origin", &here),
+            save("k3").header("sec-fetch-site", "same-site"),
+            save("k4").header("origin", "https://evil.example"),
+            save("k5").header("origin", "null"),
+        ] {
+            assert_eq!(foreign.send().await.refusal(), (403, "origin_foreign".to_owned()));
+        }
+        let form = save("k6").header("origin", &here).header("content-type", "application/x-www-form-urlencoded");
+        assert_eq!(form.send().await.refusal().0, 415);
+        assert_eq!(service.count().await, 0);
+        assert_eq!(save("k7").header("sec-fetch-site", "same-origin").send().await.status, StatusCode::CREATED);
+        assert_eq!(save("k7").header("origin", &here).send().await.header("idempotency-replayed"), Some("true"));
+        let sign_in = service.bare(Method::POST, "/session").json(&json!({ "token": service.token }));
+        assert_eq!(sign_in.header("origin", "https://evil.example").send().await.refusal().0, 403);
+    }
+
+    #[test]
+    async fn wrong_tokens_are_refused_and_at_last_not_looked_at(fixture: Fixture) {
+        let service = fixture.start().await;
+        let wrong = bookmarks::Credential::parse(&service.token).unwrap().to_text().to_uppercase();
+        assert_eq!(service.sign_in("").await.refusal(), (401, "token_wrong".to_owned()));
+        for _ in 0..5 {
+            service.cookie().await; // What is right costs nothing.
+        }
+        for _ in 0..bookmarks::limits::WRONG_TOKENS_A_MINUTE_MAX - 1 {
+            assert_eq!(service.sign_in(&wrong).await.refusal(), (401, "token_wrong".to_owned()));
+        }
+        let answer = service.sign_in(&wrong).await;
+        assert_eq!(answer.refusal(), (429, "sign_in_busy".to_owned()));
+        assert!(answer.header("retry-after").is_some());
+        assert_eq!(service.get("/v1/me").send().await.status, StatusCode::OK, "who has a token still comes in");
+    }
+
+    #[test]
+    async fn a_token_is_kept_nowhere_and_names_are_names(fixture: Fixture) {
+        let service = fixture.start().await;
+        service.cookie().await;
+        assert_eq!(service.number("SELECT count(*) FROM people WHERE length(token_hash) = 32").await, 1);
+        assert_eq!(service.number("SELECT count(*) FROM sessions WHERE length(hash) = 32").await, 1);
+        for name in ["", " ann", "a\nb", "ann", &"a".repeat(65)] {
+            assert!(service.app.add_person(name).await.is_err(), "{name:?}");
+        }
+        let names: Vec<String> = service.app.people().await.unwrap().into_iter().map(|person| person.name).collect();
+        assert_eq!(names, ["ann"]);
+    }
+}
