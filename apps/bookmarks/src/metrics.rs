@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use ichido::worker::describe_metrics;
+use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::time::timeout;
 
@@ -14,6 +15,11 @@ use crate::access::is_bearer;
 use crate::app::App;
 use crate::problem::Problem;
 use crate::settings::limits::READY_WITHIN;
+
+/// Saves, by result and by try.
+const SAVES: &str = "bookmarks_saves_total";
+/// The number of a client's try, and whether a person or the client itself began it.
+const TRY: HeaderName = HeaderName::from_static("ichido-try");
 
 /// What is measured is one for a program, as its counters are.
 static MEASURED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
@@ -23,9 +29,27 @@ pub(crate) fn begin() -> Result<(), String> {
     let begun = MEASURED.get_or_init(|| {
         let handle = PrometheusBuilder::new().install_recorder().map_err(|error| error.to_string())?;
         describe_metrics();
+        describe_counter!(SAVES, "Saves that were done or refused, by which try of its client each came");
         Ok(handle)
     });
     begun.as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+/// Counts a save by what came of it, and by which try of its client it came: the share of retries that succeed, and of those that people made
+/// by hand. The other numbers of SPEC A14 are the engine's.
+pub(crate) fn saved(headers: &HeaderMap, status: StatusCode) {
+    let result = if status == StatusCode::CREATED || status == StatusCode::OK { "done" } else { "refused" };
+    counter!(SAVES, "result" => result, "try" => try_of(headers)).increment(1);
+}
+
+/// A client that does not say is taken to try for the first time. (The client's crate has the form: `2; auto`.)
+fn try_of(headers: &HeaderMap) -> &'static str {
+    let said = headers.get(TRY).and_then(|value| value.to_str().ok()?.split_once(';'));
+    match said.map(|(number, cause)| (number.trim(), cause.trim())) {
+        Some((number, "auto")) if number != "1" => "auto",
+        Some((number, "manual")) if number != "1" => "manual",
+        _ => "first",
+    }
 }
 
 /// Whether it should get requests: its database answers, and its worker works.

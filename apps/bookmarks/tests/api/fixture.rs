@@ -41,7 +41,7 @@ impl Fixture {
         Self { url: database.url.clone(), _database: Database::Postgres { _database: database } }
     }
 
-    pub(crate) async fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         Self { url: file.url.clone(), _database: Database::Sqlite { _file: file } }
     }
@@ -75,8 +75,7 @@ impl Fixture {
         let app = App::open(settings).await.unwrap();
         let token = app.add_person("ann").await.unwrap().to_text();
         if is_at_rest {
-            let queue = QueueName::parse("extraction").unwrap();
-            app.store().queue_pause(&queue, true, Some("a case")).await.unwrap();
+            app.store().queue_pause(&extraction(), true, Some("a case")).await.unwrap();
         }
         let served = Arc::clone(&app);
         let task = tokio::spawn(async move { served.serve(listener, std::future::pending()).await.unwrap() });
@@ -107,6 +106,11 @@ impl Service {
     /// Lets time pass.
     pub(crate) fn pass(&self, time: Duration) {
         self.store().skew_by(time);
+    }
+
+    /// Lets the background go on.
+    pub(crate) async fn go_on(&self) {
+        self.store().queue_pause(&extraction(), false, Some("a case")).await.unwrap();
     }
 
     /// A request of ann's.
@@ -195,6 +199,10 @@ impl Service {
             sqlx::raw_sql(postgres).execute(&mut connection).await.unwrap();
         }
     }
+}
+
+fn extraction() -> QueueName {
+    QueueName::parse("extraction").unwrap()
 }
 
 /// A request to be sent.
@@ -294,7 +302,7 @@ macro_rules! both_databases {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::fixture::in_time(case(Fixture::sqlite().await)).await;
+                $crate::fixture::in_time(case(Fixture::sqlite())).await;
             }
         }
     )+ };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::both_databases;
 use crate::fixture::{Fixture, look_again};
-use crate::pages::{Pages, html, said, story};
+use crate::pages::{Pages, SILENCE, html, said, story};
 
 /// What a person sees of a failed bookmark.
 fn told(bookmark: &Value) -> (String, bool) {
@@ -75,11 +75,11 @@ both_databases! {
             "/coded" => said("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
             "/large" => said("200 OK", "Content-Type: text/html\r\n", &vec![b'a'; (2 << 20) + 1]),
             // Its length is not said beforehand.
-            "/endless" => Some([b"HTTP/1.1 200 OK\r\n\r\n".as_slice(), &vec![b'a'; 3 << 20]].concat()),
+            "/endless" => [b"HTTP/1.1 200 OK\r\n\r\n".as_slice(), &vec![b'a'; 3 << 20]].concat(),
             "/inside" => said("302 Found", "Location: http://127.0.0.2:1/\r\n", b""),
             "/by-name" => said("302 Found", "Location: http://[::1]:1/\r\n", b""),
             "/file" => said("302 Found", "Location: file:///etc/passwd\r\n", b""),
-            _ => None,
+            _ => SILENCE,
         })
         .await;
         for (path, code) in [
@@ -117,10 +117,10 @@ both_databases! {
         let service = fixture.work_as(|settings| settings.page_within = Duration::from_millis(500)).await;
         let pages = Pages::start(|path, _| match path {
             "/busy" => said("429 Too Many", "Retry-After: 1800\r\n", b""),
-            "/cut" => Some(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec()),
-            "/nonsense" => Some(b"hello\r\n\r\n".to_vec()),
+            "/cut" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec(),
+            "/nonsense" => b"hello\r\n\r\n".to_vec(),
             "/round" => said("301 Moved", "Location: /round\r\n", b""),
-            _ => None,
+            _ => SILENCE,
         })
         .await;
         for (path, code) in [
@@ -148,7 +148,7 @@ both_databases! {
         let pages = Pages::start(|path, _| match path {
             "/old" => said("301 Moved", "Location: new?a=1\r\n", b""),
             "/new?a=1" => story(),
-            _ => None,
+            _ => SILENCE,
         })
         .await;
         let id = service.saved("k1", &pages.url("/old")).await;

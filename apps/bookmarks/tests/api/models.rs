@@ -11,7 +11,7 @@ use ichido::llm::{OpenAiSettings, ServiceSettings};
 use serde_json::{Value, json};
 
 use crate::both_databases;
-use crate::fixture::{Fixture, look_again};
+use crate::fixture::Fixture;
 use crate::pages::{Pages, story};
 
 fn playing(rules: Vec<Rule>) -> Fake {
@@ -63,6 +63,9 @@ both_databases! {
     /// Throttled, down, cut off: each is tried again, and the page is not fetched again for it.
     #[test]
     async fn a_model_that_mends_is_asked_again(fixture: Fixture) {
+        let fake = playing(Vec::new());
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
         for (action, code) in [
             (Action::Fail(Fault::Throttle), "model_busy"),
             (Action::Fail(Fault::Unavailable), "model_unavailable"),
@@ -71,23 +74,15 @@ both_databases! {
             (Action::Answer(Shape::Filtered), "model_unusable"),
             (Action::Say(" ".to_owned()), "model_unusable"),
         ] {
-            let fake = playing(vec![first(action.clone()), say("A fox.")]);
-            let service = fixture.work_as(|settings| asks(&fake)(settings)).await;
-            let pages = Pages::start(|_, _| story()).await;
-            let id = service.saved(&format!("{action:?}").replace(' ', ""), &pages.url("/")).await;
+            fake.script(Script { rules: vec![first(action.clone()), say("A fox.")], ..Script::default() });
+            let path = format!("/{action:?}").replace([' ', '"'], "-");
+            let id = service.saved(&path, &pages.url(&path)).await;
             let waiting = service.until(&id, "retrying").await;
             assert_eq!((&waiting["errorCode"], &waiting["jobType"]), (&json!(code), &json!("llm_processing")), "{action:?}");
             assert_eq!((&waiting["title"], &waiting["summary"]), (&json!("The fox"), &Value::Null), "{action:?}");
             service.pass(Duration::from_mins(5));
-            let done = loop {
-                let bookmark = service.bookmark(&id).await;
-                if bookmark["state"] == "done" {
-                    break bookmark;
-                }
-                look_again().await;
-            };
-            assert_eq!((&done["summary"], pages.asked("/")), (&json!("A fox."), 1), "{action:?}");
-            service.stop().await;
+            let done = service.until(&id, "done").await;
+            assert_eq!((&done["summary"], pages.asked(&path)), (&json!("A fox."), 1), "{action:?}");
         }
     }
 

@@ -9,7 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// What is answered to the nth request (from 1) of a path; nothing is silence.
-type Script = dyn Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync;
+type Script = dyn Fn(&str, usize) -> Vec<u8> + Send + Sync;
+
+/// No answer, and no end.
+pub(crate) const SILENCE: Vec<u8> = Vec::new();
 
 /// A server that runs until this is dropped.
 pub(crate) struct Pages {
@@ -25,9 +28,7 @@ impl Drop for Pages {
 }
 
 impl Pages {
-    pub(crate) async fn start(
-        script: impl Fn(&str, usize) -> Option<Vec<u8>> + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) async fn start(script: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (asked, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<Script>) =
@@ -68,27 +69,28 @@ async fn answer(mut stream: TcpStream, asked: Arc<Mutex<HashMap<String, usize>>>
         *count += 1;
         *count
     };
-    match script(&path, count) {
-        // Who hangs up early has seen enough.
-        Some(bytes) => drop(stream.write_all(&bytes).await),
-        None => std::future::pending().await,
+    let answer = script(&path, count);
+    if answer.is_empty() {
+        std::future::pending::<()>().await;
     }
+    // Who hangs up early has seen enough.
+    drop(stream.write_all(&answer).await);
 }
 
 /// An answer with a status, more header lines and a body.
-pub(crate) fn said(status: &str, headers: &str, body: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn said(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
-    Some([head.as_bytes(), body].concat())
+    [head.as_bytes(), body].concat()
 }
 
 /// A page.
-pub(crate) fn html(body: &str) -> Option<Vec<u8>> {
+pub(crate) fn html(body: &str) -> Vec<u8> {
     said("200 OK", "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
 }
 
 /// A page with something to say.
-pub(crate) fn story() -> Option<Vec<u8>> {
+pub(crate) fn story() -> Vec<u8> {
     html(
         "<title>The fox</title><nav>Home</nav><p>The quick brown fox jumped over the lazy dog in the sun. The dog slept on and did not \
          mind it in the least. When the evening came they both went home.</p>",

@@ -9,7 +9,7 @@ use crate::both_databases;
 use crate::fixture::{Answer, Ask, Fixture, Service};
 
 impl Ask {
-    fn as_bearer(self, token: &str) -> Self {
+    fn bearing(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }
 }
@@ -43,12 +43,12 @@ both_databases! {
             (Method::DELETE, format!("/v1/bookmarks/{anns}")),
             (Method::POST, format!("/v1/bookmarks/{anns}/reprocess")),
         ] {
-            let answer = service.bare(method, &path).as_bearer(&bob).send().await;
+            let answer = service.bare(method, &path).bearing(&bob).send().await;
             assert_eq!(answer.refusal(), (404, "bookmark_unknown".to_owned()), "{path}");
         }
-        let list = service.bare(Method::GET, "/v1/bookmarks").as_bearer(&bob).send().await;
+        let list = service.bare(Method::GET, "/v1/bookmarks").bearing(&bob).send().await;
         assert_eq!(list.json()["bookmarks"], json!([]));
-        let bobs = service.save("k1", "https://example.com/").as_bearer(&bob).send().await;
+        let bobs = service.save("k1", "https://example.com/").bearing(&bob).send().await;
         assert_eq!((bobs.status, bobs.header("idempotency-replayed")), (StatusCode::CREATED, None));
         assert_ne!(bobs.text("/id"), anns);
         assert_eq!(service.bookmark(&anns).await["state"], "processing", "ann's is untouched");
@@ -65,7 +65,7 @@ both_databases! {
             (Method::DELETE, "/v1/bookmarks/x"),
         ] {
             let bare = service.bare(method, path);
-            for ask in [bare.clone(), bare.clone().as_bearer("bm_nonsense"), bare.as_bearer(&wrong)] {
+            for ask in [bare.clone(), bare.clone().bearing("bm_nonsense"), bare.bearing(&wrong)] {
                 let answer = ask.send().await;
                 assert_eq!(answer.refusal(), (401, "signed_out".to_owned()), "{path}");
                 assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
