@@ -20,6 +20,8 @@ const MACHINES_ROUNDS: &str = "20";
 const DEMO_SENT: &str = "240";
 /// How often a batch of questions to a model is killed.
 const JUDGE_KILLS: &str = "200";
+/// How often the service of bookmarks is killed on each database.
+const BOOKMARKS_KILLS: &str = "500";
 /// How often each example runs on each database.
 const EXAMPLES_ROUNDS: &str = "10";
 
@@ -62,7 +64,7 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
-/// Runs the crash tests, the storm, the tests of many machines, the demo, the examples and the batches of questions for long.
+/// Runs the crash tests, the storm, the tests of many machines, the demo, the examples, the bookmarks and the batches of questions for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
         .env("ICHIDO_CRASH_KILLS", KILLS)
@@ -79,6 +81,9 @@ pub fn soak(root: &Path) -> Result<(), String> {
         .run(root)?;
     Line::cargo(&["test", "--package", "ichido-cli", "--test", "examples"])
         .env("ICHIDO_EXAMPLES_ROUNDS", EXAMPLES_ROUNDS)
+        .run(root)?;
+    Line::cargo(&["test", "--package", "bookmarks", "--test", "kill", "--", "--test-threads=1"])
+        .env("BOOKMARKS_KILLS", BOOKMARKS_KILLS)
         .run(root)?;
     Line::cargo(&["test", "--package", "ichido-cli", "--test", "judge", "crashing"])
         .env("ICHIDO_JUDGE_KILLS", JUDGE_KILLS)

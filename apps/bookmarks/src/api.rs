@@ -69,6 +69,7 @@ fn protected(once: Once, app: &App) -> Once {
     once.class(ichido::once::Class::Mutate)
         .effect(ichido::once::Effect::Transactional(app.database.pool()))
         .ttl(limits::KEYS_KEPT_FOR)
+        .lease(limits::KEY_LEASE)
         .identity(|parts| {
             let asker = parts.extensions.get::<Asker>();
             asker.map(|asker| asker.person.id.to_string()).ok_or(NoIdentity::Forbidden)

@@ -15,6 +15,8 @@ pub mod limits {
 
     /// How long the answer under a key is kept (SPEC A2).
     pub const KEYS_KEPT_FOR: Duration = Duration::from_hours(72);
+    /// How long a key stays blocked by a process that died with it. The claim is renewed all the while, so that a short one costs little.
+    pub const KEY_LEASE: Duration = Duration::from_secs(5);
     /// How long a second save of the same URL is the first bookmark, unless it is set otherwise (SPEC A7).
     pub const SAME_URL_FOR: Duration = Duration::from_hours(72);
     /// How long somebody stays signed in.
