@@ -1,1 +1,146 @@
-// Not here yet.
+// @ts-check
+// What is on the page, given what the server has and what waits here. Pure: no clock, no network, no document.
+
+/** @typedef {import('./api.js').Bookmark} Bookmark */
+/** @typedef {import('./ichido/ichido.js').Entry} Entry */
+/** @typedef {'retry' | 'remove' | 'release' | 'discard'} Step */
+
+/**
+ * @typedef {object} Item one row of the list
+ * @property {string} key  the same as long as it is the same row
+ * @property {'bookmark' | 'entry'} from
+ * @property {string} id
+ * @property {string} url
+ * @property {string} title
+ * @property {'saving' | 'processing' | 'retrying' | 'done' | 'failed'} state
+ * @property {{ kind: 'summary', summary: string, by: 'model' | 'extract' | null }
+ *   | { kind: 'waiting' | 'sending' | 'reading' }
+ *   | { kind: 'retryAt', at: number, code: string | null }
+ *   | { kind: 'error', code: string, message: string | null }} text
+ * @property {Step[]} steps
+ * @property {number} createdAt
+ */
+
+const INTENT = 'save ';
+
+/** What a person means by pressing "save": while it is open, a second press is the same action. @param {string} url */
+export const intentOf = (url) => INTENT + url;
+
+/** @param {Entry} entry */
+export const urlOf = (entry) => (entry.intent?.startsWith(INTENT) ? entry.intent.slice(INTENT.length) : '');
+
+/**
+ * The rows, in order: what waits here first, the newest at the top.
+ * @param {Bookmark[]} bookmarks @param {Entry[]} entries @param {{ q: string, isOnline: boolean }} seen
+ * @returns {Item[]}
+ */
+export function items(bookmarks, entries, { q, isOnline }) {
+  const wanted = q.trim().toLowerCase();
+  const open = entries.filter((entry) => entry.state !== 'done' && urlOf(entry).toLowerCase().includes(wanted));
+  const waiting = open.map((entry) => ofEntry(entry, isOnline)).reverse();
+  return [...waiting, ...bookmarks.map(ofBookmark)];
+}
+
+/** How many were not heard to be saved, and will be sent by themselves. @param {Entry[]} entries */
+export const waitingCount = (entries) => entries.filter((entry) => entry.state !== 'done' && entry.state !== 'failed').length;
+
+/**
+ * The bookmark that an entry became, out of the server's answer; `null` while it is none, or where the answer was too long to keep.
+ * @param {Entry} entry @returns {Bookmark | null}
+ */
+export function becameOf(entry) {
+  if (entry.state !== 'done' || !entry.answer?.body) return null;
+  try {
+    const said = JSON.parse(entry.answer.body);
+    return typeof said?.id === 'string' && typeof said?.url === 'string' ? said : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The list with a bookmark in it, once, and as it is now. @param {Bookmark[]} list @param {Bookmark} bookmark */
+export function withBookmark(list, bookmark) {
+  const known = list.some((one) => one.id === bookmark.id);
+  return known ? list.map((one) => (one.id === bookmark.id ? bookmark : one)) : [bookmark, ...list];
+}
+
+/** Whether anything changes by itself, so that it is worth to look again soon. @param {Item[]} shown */
+export const isMoving = (shown) => shown.some((item) => item.state === 'processing' || item.state === 'saving');
+
+/** @param {Entry} entry @param {boolean} isOnline @returns {Item} */
+function ofEntry(entry, isOnline) {
+  const url = urlOf(entry);
+  return {
+    key: `entry-${entry.id}`,
+    from: 'entry',
+    id: String(entry.id),
+    url,
+    title: url,
+    state: entry.state,
+    text: textOfEntry(entry, isOnline),
+    steps: stepsOfEntry(entry),
+    createdAt: entry.createdAt,
+  };
+}
+
+/** @param {Entry} entry @param {boolean} isOnline @returns {Item['text']} */
+function textOfEntry(entry, isOnline) {
+  if (entry.isHeld) return { kind: 'error', code: 'held', message: null };
+  if (entry.state === 'failed') {
+    // The server's own words where it has some: it knows what was wrong with the address.
+    const refused = entry.answer !== null && entry.answer.status >= 400 && entry.answer.status < 500;
+    return { kind: 'error', code: refused ? 'refused' : 'lost', message: refused ? detailOf(entry) : null };
+  }
+  if (!isOnline) return { kind: 'waiting' };
+  if (entry.state === 'retrying' && entry.nextTryAt !== null) return { kind: 'retryAt', at: entry.nextTryAt, code: null };
+  return { kind: entry.state === 'processing' ? 'sending' : 'waiting' };
+}
+
+/** @param {Entry} entry @returns {string | null} */
+function detailOf(entry) {
+  try {
+    const detail = JSON.parse(entry.answer?.body ?? '').detail;
+    return typeof detail === 'string' ? detail : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Entry} entry @returns {Step[]} */
+function stepsOfEntry(entry) {
+  if (entry.isHeld) return ['release', 'discard'];
+  if (entry.state !== 'failed') return [];
+  return entry.canRetry ? ['retry', 'discard'] : ['discard'];
+}
+
+/** @param {Bookmark} bookmark @returns {Item} */
+function ofBookmark(bookmark) {
+  return {
+    key: `bookmark-${bookmark.id}`,
+    from: 'bookmark',
+    id: bookmark.id,
+    url: bookmark.url,
+    title: bookmark.title || bookmark.url,
+    state: bookmark.state,
+    text: textOfBookmark(bookmark),
+    steps: bookmark.canRetry ? ['retry', 'remove'] : ['remove'],
+    createdAt: Date.parse(bookmark.createdAt),
+  };
+}
+
+/** @param {Bookmark} bookmark @returns {Item['text']} */
+function textOfBookmark(bookmark) {
+  const code = bookmark.errorCode ?? 'job_failed';
+  switch (bookmark.state) {
+    case 'failed':
+      return { kind: 'error', code, message: bookmark.errorMessage };
+    case 'retrying':
+      return bookmark.retryAt
+        ? { kind: 'retryAt', at: Date.parse(bookmark.retryAt), code: bookmark.errorCode }
+        : { kind: 'reading' };
+    case 'done':
+      return { kind: 'summary', summary: bookmark.summary ?? '', by: bookmark.summaryBy };
+    default:
+      return { kind: 'reading' };
+  }
+}

@@ -1,1 +1,45 @@
-// Not here yet.
+// @ts-check
+// The service worker: the page opens without a network, and what waits is sent when the browser says that it is back.
+
+import { drainOnSync } from './ichido/ichido.js';
+import { me } from './api.js';
+import { openQueue } from './saves.js';
+
+/** @type {any} */
+const worker = self;
+const CACHE = 'shell';
+/** All that the page is made of; no data of anybody's. */
+const SHELL = [
+  '/', '/save', '/sign-in', '/app.css', '/app.js', '/save.js', '/sign-in.js', '/api.js', '/saves.js', '/state.js', '/view.js', '/words.js',
+  '/icon.svg', '/manifest.webmanifest', '/ichido/ichido.js',
+];
+
+worker.addEventListener('install', (/** @type {any} */ event) => {
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(SHELL)).then(() => worker.skipWaiting()));
+});
+worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
+
+// The network first, so that nobody sees yesterday's page; the copy where there is none.
+worker.addEventListener('fetch', (/** @type {any} */ event) => {
+  const url = new URL(event.request.url);
+  const isShell = SHELL.includes(url.pathname) || url.pathname.startsWith('/ichido/');
+  if (event.request.method !== 'GET' || url.origin !== location.origin || !isShell) return;
+  event.respondWith(
+    fetch(event.request).then(
+      async (answer) => {
+        if (answer.ok) await (await caches.open(CACHE)).put(url.pathname, answer.clone());
+        return answer;
+      },
+      async (error) => {
+        const kept = await caches.match(url.pathname);
+        if (kept) return kept;
+        throw error;
+      },
+    ),
+  );
+});
+
+drainOnSync(async () => {
+  const name = await me().catch(() => null);
+  return name === null ? null : openQueue(name);
+});

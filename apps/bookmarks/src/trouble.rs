@@ -160,6 +160,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_has_words_for_each_in_both_languages() {
+        let words = include_str!("../page/words.js");
+        for trouble in Trouble::ALL {
+            let code = format!(" {}: '", trouble.as_str());
+            assert_eq!(words.matches(&code).count(), 2, "{}", trouble.as_str());
+        }
+    }
+
+    #[test]
     fn an_error_is_known_by_its_code_again() {
         for trouble in Trouble::ALL {
             assert_eq!(Trouble::of_error(Some(&trouble.why("a: b"))), trouble);

@@ -1,0 +1,48 @@
+// axe-core looks at every page, in light and dark, on a phone and on a desk, with each state on it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { axe } from '../../../clients/js/test/browser/program.js';
+import { ready, save, Stage, story, untilRows } from './stage.js';
+
+/** What a person cannot work with. */
+const GRAVE = ['serious', 'critical'];
+
+async function assertAccessible(page, what) {
+  const found = await page.evaluate(`${await axe()}; axe.run(document, { resultTypes: ['violations'] })`);
+  const grave = found.violations.filter(({ impact }) => GRAVE.includes(impact));
+  assert.deepEqual(grave.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), [], what);
+}
+
+test('axe-core finds no serious fault on any page', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  await save(page, stage.site.put('/fox', story('The fox')));
+  await untilRows(page, 'done', (found) => found.some(({ state }) => state === 'done'));
+  await save(page, `${stage.site.url}/not-there`);
+  await untilRows(page, 'failed', (found) => found.some(({ state }) => state === 'failed'));
+  await save(page, stage.site.put('/later', (response) => response.writeHead(503).end()));
+  await untilRows(page, 'retrying', (found) => found.some(({ state }) => state === 'retrying'));
+  await save(page, stage.site.put('/never', () => {}));
+  await untilRows(page, 'processing', (found) => found.some(({ state }) => state === 'processing'));
+  await stage.context.setOffline(true);
+  await save(page, 'https://offline.example/');
+  await untilRows(page, 'saving', (found) => found.some(({ state }) => state === 'saving'));
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme });
+    for (const [width, height] of [[320, 700], [1280, 900]]) {
+      await page.setViewportSize({ width, height });
+      await assertAccessible(page, `the list, ${colorScheme}, ${width} wide`);
+      const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(scroll <= width, `nothing sticks out at ${width}: ${scroll}`);
+    }
+  }
+  await stage.context.setOffline(false);
+  for (const path of ['/sign-in', '/save?url=https://example.com/&title=Example']) {
+    const small = await stage.context.newPage();
+    await small.goto(stage.url + path);
+    await small.waitForSelector('html[data-ready]');
+    if (path.startsWith('/save')) await ready(small);
+    await assertAccessible(small, path);
+  }
+});

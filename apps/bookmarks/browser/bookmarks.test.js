@@ -1,0 +1,214 @@
+// What a person does with Bookmarks, on both databases, in a real browser.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ready, rows, save, Stage, story, until, untilRows } from './stage.js';
+
+/** The same on both databases. */
+const onBoth = (wanted, work) => async (t) => {
+  for (const kind of ['sqlite', 'postgres']) await t.test(kind, async (t) => work(await Stage.start(t, kind, wanted)));
+};
+
+test('five fast presses make one bookmark', onBoth({}, async (stage) => {
+  const url = stage.site.put('/fox', story('The fox'));
+  const page = await stage.signedIn();
+  await page.fill('#url', url);
+  await page.$eval('#add button', (button) => {
+    for (let press = 0; press < 5; press++) button.click();
+  });
+  await untilRows(page, 'one row that is done', (found) => found.length === 1 && found[0].state === 'done' && found[0].title === 'The fox');
+  assert.equal((await stage.bookmarks()).length, 1);
+  // And once more, when the first is long saved: another key, and the same bookmark.
+  await save(page, `${url}#again`);
+  await until('the queue is empty', async () => (await page.$$('[data-key^=entry]')).length === 0);
+  assert.equal((await stage.bookmarks()).length, 1);
+}));
+
+test('what is saved offline is saved once when the network is back, with the server restarted in between', onBoth({}, async (stage) => {
+  const urls = ['/a', '/b', '/c'].map((path) => stage.site.put(path, story(path)));
+  const page = await stage.signedIn();
+  await stage.context.setOffline(true);
+  for (const url of urls) {
+    await save(page, url);
+    await until('it is kept', async () => (await page.inputValue('#url')) === '');
+  }
+  await until('the bar says how many wait', async () => /3 pages wait/.test(await page.textContent('#bar')));
+  assert.deepEqual(await stage.bookmarks(), []);
+  await stage.killProduct();
+  await stage.startProduct();
+  await stage.context.setOffline(false);
+  await untilRows(page, 'three rows that are done', (found) => found.length === 3 && found.every(({ state }) => state === 'done'));
+  const saved = await stage.bookmarks();
+  assert.deepEqual(saved.map(({ url }) => url).sort(), urls.sort());
+  await until('the bar is gone', async () => !(await page.isVisible('#bar')));
+}));
+
+test('a summary that fails says why, and a retry helps', onBoth({ llm: true }, async (stage) => {
+  await stage.script({ rules: [{ do: { fail: 'denied' } }] });
+  const page = await stage.signedIn();
+  await save(page, stage.site.put('/fox', story('The fox')));
+  const [failed] = await untilRows(page, 'failed', (found) => found[0]?.state === 'failed');
+  assert.match(failed.text, /summariser does not let us in/);
+  assert.deepEqual(failed.steps, ['retry', 'remove']);
+  await stage.script({ rules: [{ do: { say: 'A fox jumped.' } }] });
+  await page.click('[data-step=retry]');
+  const [done] = await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  assert.equal(done.text, 'A fox jumped.');
+  // What no retry can mend has no such button.
+  await save(page, `${stage.site.url}/not-there`);
+  const [gone] = await untilRows(page, 'failed for good', (found) => found.length === 2 && found[0].state === 'failed');
+  assert.match(gone.text, /no such page/);
+  assert.deepEqual(gone.steps, ['remove']);
+}));
+
+test('two tabs show the same, and send once', onBoth({}, async (stage) => {
+  const [one, url] = [await stage.signedIn(), stage.site.put('/fox', story('The fox'))];
+  const other = await stage.tab();
+  await stage.context.setOffline(true);
+  await Promise.all([save(one, url), save(other, url)]);
+  for (const page of [one, other]) await untilRows(page, 'one row that waits', (found) => found.length === 1 && found[0].state === 'saving');
+  await stage.context.setOffline(false);
+  for (const page of [one, other]) await untilRows(page, 'one row that is done', (found) => found.length === 1 && found[0].state === 'done');
+  assert.equal((await stage.bookmarks()).length, 1);
+}));
+
+test("nobody sees what is somebody else's", onBoth({}, async (stage) => {
+  const url = stage.site.put('/fox', story('The fox'));
+  const mine = await stage.signedIn();
+  await save(mine, url);
+  await untilRows(mine, 'mine', (found) => found[0]?.state === 'done');
+  const token = await stage.addPerson('ann');
+  // The same browser, and another person: what waits of the first is not sent as the second.
+  await stage.context.setOffline(true);
+  await save(mine, stage.site.put('/secret', story('Secret')));
+  await untilRows(mine, 'it waits', (found) => found.some(({ state }) => state === 'saving'));
+  await stage.context.setOffline(false);
+  const theirs = await stage.signedIn(token);
+  assert.deepEqual(await rows(theirs), []);
+  await save(theirs, url);
+  await untilRows(theirs, 'theirs', (found) => found.length === 1 && found[0].state === 'done');
+  assert.deepEqual((await stage.bookmarks(token)).map(({ url }) => url), [url]);
+  const [{ id }] = await stage.bookmarks();
+  const asked = await theirs.evaluate(async (id) => (await fetch(`/v1/bookmarks/${id}`)).status, id);
+  assert.equal(asked, 404);
+}));
+
+test('a page whose title is a script stays text', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const title = '<script>window.isBroken = true</script><img src=x onerror="window.isBroken = true">';
+  const url = stage.site.put('/evil', story(title.replaceAll('<', '&lt;'), `${title.replaceAll('<', '&lt;')} A fox jumped over a dog.`));
+  const page = await stage.signedIn();
+  await save(page, url);
+  const [row] = await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  assert.equal(row.title, title);
+  assert.equal(await page.evaluate(() => window.isBroken), undefined);
+  assert.equal(await page.$('#list script, #list img'), null);
+});
+
+test('the lid is closed in mid-save, and one bookmark is there when it is opened', async (t) => {
+  const stage = await Stage.start(t, 'sqlite', { ownBrowser: true });
+  const url = stage.site.put('/fox', story('The fox'));
+  const page = await stage.signedIn();
+  await stage.killProduct();
+  await save(page, url);
+  await untilRows(page, 'it waits', (found) => found.length === 1 && found[0].state !== 'done');
+  await stage.killBrowser();
+  await stage.startProduct();
+  await stage.startBrowser();
+  // A browser that was killed may have forgotten who was signed in, and nothing else.
+  const later = await stage.signedIn();
+  await untilRows(later, 'one row that is done', (found) => found.length === 1 && found[0].state === 'done');
+  assert.equal((await stage.bookmarks()).length, 1);
+});
+
+test('the page opens without a network, with what was there and what waits', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  await save(page, stage.site.put('/fox', story('The fox')));
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  await page.evaluate(() => navigator.serviceWorker.ready);
+  await page.reload();
+  await ready(page);
+  await page.evaluate(() => navigator.serviceWorker.controller !== null);
+  await stage.killProduct();
+  await page.reload();
+  await ready(page);
+  assert.deepEqual((await rows(page)).map(({ title }) => title), ['The fox']);
+  await save(page, stage.site.put('/dog', story('The dog')));
+  await untilRows(page, 'it waits', (found) => found.length === 2 && found[0].state !== 'done');
+  await stage.startProduct();
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await untilRows(page, 'both are done', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
+});
+
+test('the page speaks Japanese to whoever reads it', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  await page.click('#language');
+  assert.equal(await page.getAttribute('html', 'lang'), 'ja');
+  assert.equal(await page.textContent('#add button'), '保存');
+  await save(page, `${stage.site.url}/not-there`);
+  const [row] = await untilRows(page, 'failed', (found) => found[0]?.state === 'failed');
+  assert.equal(row.text, 'そのページはありません。');
+  await page.reload();
+  await ready(page);
+  assert.equal(await page.title(), 'しおり', 'it is remembered');
+});
+
+test('the small window saves on a press and not by being opened, and lets in whoever is not signed in first', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const url = stage.site.put('/fox', story('The fox'));
+  const page = await stage.context.newPage();
+  const shared = `/save?title=The+fox&text=${encodeURIComponent(`Look: ${url}`)}`;
+  await page.goto(stage.url + shared);
+  await page.waitForURL(/sign-in/);
+  await page.fill('#token', 'bm_wrong');
+  await page.click('#sign-in button');
+  await until('it says that the token is wrong', async () => /not a token/.test(await page.textContent('#hint')));
+  await page.fill('#token', stage.token);
+  await page.click('#sign-in button');
+  await page.waitForURL(stage.url + shared);
+  await ready(page);
+  assert.equal(await page.textContent('#host'), url);
+  assert.deepEqual(await stage.bookmarks(), []);
+  await page.click('#go');
+  await until('it says that it is saved', async () => /^Saved/.test(await page.textContent('#said')));
+  assert.equal((await stage.bookmarks()).length, 1);
+  const list = await stage.tab();
+  const bookmarklet = await list.getAttribute('#bookmarklet', 'href');
+  assert.match(bookmarklet, /^javascript:void\(open\("http:\/\/localhost:\d+\/save\?from=bookmarklet&url="/);
+  assert.doesNotMatch(bookmarklet, /bm_/, 'no token stands in it');
+});
+
+test('what is searched for is found, and what is deleted is gone', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  for (const name of ['fox', 'dog']) await save(page, stage.site.put(`/${name}`, story(`The ${name}`, `Only the ${name} stands here, all by itself.`)));
+  await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('/');
+  await page.keyboard.type('DOG');
+  await untilRows(page, 'the dog alone', (found) => found.length === 1 && found[0].title === 'The dog');
+  await page.fill('#q', 'cat');
+  await until('nothing is found', async () => page.isVisible('text=Nothing found'));
+  await page.fill('#q', '');
+  await untilRows(page, 'both again', (found) => found.length === 2);
+  page.on('dialog', (dialog) => void dialog.accept());
+  await page.click('li:first-child [data-step=remove]');
+  await untilRows(page, 'one', (found) => found.length === 1 && found[0].title === 'The fox');
+  assert.equal((await stage.bookmarks()).length, 1);
+});
+
+test('nothing moves when a summary arrives', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  let answer;
+  await save(page, stage.site.put('/slow', (response) => (answer = () => response.writeHead(200, { 'content-type': 'text/html' }).end(story('The fox')))));
+  await until('the page is asked for', () => answer !== undefined);
+  await untilRows(page, 'it is being read', (found) => found[0]?.state === 'processing');
+  const height = () => page.$eval('#list > li', (row) => row.getBoundingClientRect().height);
+  const before = await height();
+  answer();
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  assert.equal(await height(), before);
+});

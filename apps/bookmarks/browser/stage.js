@@ -1,0 +1,201 @@
+// A whole stage for one test: the product itself, pages for it to read, a model that does as it is told, and a real browser.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createInterface } from 'node:readline';
+import { after } from 'node:test';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { built, kill, openBrowser, started, until } from '../../../clients/js/test/browser/program.js';
+
+export { until };
+
+/** A page with a story, as a site has it. */
+export const story = (title, text = 'A fox jumped over a dog. The dog did not mind. Nobody knows why the fox did it, and nobody asked.') =>
+  `<!doctype html><html><head><meta charset="utf-8"><title>${title}</title></head><body><main><p>${text}</p></main></body></html>`;
+
+/** Pages by path: a text, or a function that answers. */
+class Site {
+  constructor() {
+    this.pages = new Map();
+    this.server = createServer((request, response) => {
+      const page = this.pages.get(request.url);
+      if (typeof page === 'function') return page(response);
+      response.writeHead(page === undefined ? 404 : 200, { 'content-type': 'text/html; charset=utf-8' }).end(page ?? '');
+    });
+  }
+
+  async listen() {
+    this.server.listen(0, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.url = `http://127.0.0.1:${this.server.address().port}`;
+  }
+
+  /** Puts a page there, and answers its address. */
+  put(path, page) {
+    this.pages.set(path, page);
+    return this.url + path;
+  }
+
+  close() {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}
+
+/** What all tests of a file share, because starting it takes longer than a test: a browser, and a PostgreSQL with a database for each. */
+const shared = { folder: await mkdtemp(join(tmpdir(), 'bookmarks-')), browser: null, postgres: null };
+after(async () => {
+  await shared.browser?.browser.close().catch(() => {});
+  for (const program of [shared.browser, shared.postgres].filter(Boolean)) await kill(program.child);
+  await rm(shared.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+});
+
+async function freshDatabase() {
+  if (shared.postgres === null) {
+    const child = spawn(built('examples/fresh_database'), [], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] });
+    shared.postgres = { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
+  }
+  shared.postgres.child.stdin.write('\n');
+  const { value } = await shared.postgres.lines.next();
+  assert.ok(value, 'there is no database');
+  return value;
+}
+
+export class Stage {
+  /** @param {'sqlite' | 'postgres'} kind where the product keeps everything */
+  static async start(t, kind, { llm = false, ownBrowser = false } = {}) {
+    const stage = new Stage();
+    stage.folder = await mkdtemp(join(tmpdir(), 'bookmarks-'));
+    stage.programs = [];
+    stage.faults = [];
+    stage.site = new Site();
+    t.after(() => stage.end());
+    await stage.site.listen();
+    stage.store = kind === 'postgres' ? await freshDatabase() : 'sqlite:bookmarks.db';
+    stage.llm = llm ? await stage.#model() : null;
+    stage.port = 0;
+    await stage.startProduct();
+    if (ownBrowser) {
+      await stage.startBrowser();
+    } else {
+      shared.browser ??= await openBrowser(shared.folder);
+      stage.context = await shared.browser.browser.newContext();
+    }
+    return stage;
+  }
+
+  async #model() {
+    const { child, found } = await started(built('fake-llm'), [], this.folder, /listens on (\S+)/);
+    this.programs.push(child);
+    return `http://${found}`;
+  }
+
+  /** Tells the model how to behave. */
+  async script(script) {
+    const answer = await fetch(`${this.llm}/_script`, { method: 'POST', body: JSON.stringify(script) });
+    assert.ok(answer.ok, await answer.text());
+  }
+
+  /** The port stays, because a browser knows a page by it. */
+  async startProduct() {
+    const args = ['--listen', `127.0.0.1:${this.port}`, '--store', this.store, '--allow-private-addresses'];
+    if (this.llm) args.push('--llm', 'openai:a-model', '--llm-url', `${this.llm}/v1`);
+    const { child, found, said } = await started(built('bookmarks'), args, this.folder, /serving on (http:\S+)/);
+    this.product = child;
+    this.port = Number(new URL(found).port);
+    // `localhost` is a secure context, like https.
+    this.url = `http://localhost:${this.port}`;
+    this.token ??= said.map((line) => /#token=(\S+)/.exec(line)?.[1]).find(Boolean);
+  }
+
+  killProduct() {
+    return kill(this.product);
+  }
+
+  /** A browser of its own, whose profile is still there when it is started again. */
+  async startBrowser() {
+    this.own = await openBrowser(this.folder);
+    this.context = this.own.context;
+  }
+
+  killBrowser() {
+    return kill(this.own.child);
+  }
+
+  /** Somebody else, who may come in. */
+  async addPerson(name) {
+    const { found } = await started(built('bookmarks'), ['person', 'add', name, '--store', this.store], this.folder, /^(bm_\S+)/);
+    return found;
+  }
+
+  /** A tab of somebody who has signed in by their token. */
+  async signedIn(token = this.token, context = this.context) {
+    const page = await this.#tab(context);
+    await page.goto(`${this.url}/sign-in#token=${token}`);
+    await page.waitForURL(`${this.url}/`);
+    await ready(page);
+    return page;
+  }
+
+  /** A further tab. */
+  async tab(path = '/', context = this.context) {
+    const page = await this.#tab(context);
+    await page.goto(this.url + path);
+    await ready(page);
+    return page;
+  }
+
+  async #tab(context) {
+    const page = await context.newPage();
+    page.on('pageerror', (error) => this.faults.push(error));
+    page.on('console', (line) => /Content Security Policy/.test(line.text()) && this.faults.push(new Error(line.text())));
+    return page;
+  }
+
+  /** What the product has, asked past the page. */
+  async bookmarks(token = this.token) {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/v1/bookmarks?limit=100`, { headers: { authorization: `Bearer ${token}` } });
+    return (await answer.json()).bookmarks;
+  }
+
+  async end() {
+    await this.context?.close().catch(() => {});
+    const programs = [this.own?.child, this.product, ...this.programs].filter(Boolean);
+    for (const child of programs) await kill(child);
+    this.site.close();
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    assert.deepEqual(this.faults, []);
+  }
+}
+
+/** Until the page has its data. */
+export const ready = (page) => page.waitForSelector('html[data-started]', { state: 'attached' });
+
+/** Types an address and presses the button. */
+export async function save(page, url) {
+  await page.fill('#url', url);
+  await page.click('#add button');
+}
+
+/** The rows, as a person sees them. */
+export const rows = (page) =>
+  page.$$eval('#list > li', (items) =>
+    items.map((item) => ({
+      state: item.getAttribute('data-state'),
+      title: item.querySelector('.link').textContent,
+      text: item.querySelector('.text').textContent,
+      steps: [...item.querySelectorAll('[data-step]')].map((button) => button.getAttribute('data-step')),
+    })),
+  );
+
+/** Until the rows are as wanted. */
+export function untilRows(page, what, isSo) {
+  return until(what, async () => {
+    const found = await rows(page);
+    return isSo(found) ? found : null;
+  });
+}

@@ -1,0 +1,78 @@
+// @ts-check
+// What the server is asked, but for saving, which goes through the queue (saves.js).
+
+/**
+ * @typedef {object} Bookmark as the server shows it
+ * @property {string} id
+ * @property {string} url
+ * @property {string | null} title
+ * @property {string | null} summary
+ * @property {'model' | 'extract' | null} summaryBy
+ * @property {'processing' | 'retrying' | 'done' | 'failed'} state
+ * @property {string | null} errorCode
+ * @property {string | null} errorMessage
+ * @property {boolean} canRetry
+ * @property {string | null} retryAt
+ * @property {string} createdAt
+ */
+
+/** Thrown where the server does not know who asks. */
+export class SignedOut extends Error {}
+
+/** @param {string} path @param {RequestInit} [init] @returns {Promise<Response>} */
+async function ask(path, init) {
+  const answer = await fetch(path, { credentials: 'same-origin', redirect: 'error', ...init });
+  if (answer.status === 401) throw new SignedOut('nobody is signed in');
+  return answer;
+}
+
+/** @param {Response} answer @returns {Response} */
+function good(answer) {
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  return answer;
+}
+
+/** Who is signed in. @returns {Promise<string>} */
+export async function me() {
+  return (await good(await ask('/v1/me')).json()).name;
+}
+
+/**
+ * A page of the list; the browser's own cache answers where nothing changed.
+ * @param {{ q: string, before?: string | undefined }} what
+ * @returns {Promise<{ bookmarks: Bookmark[], next: string | null }>}
+ */
+export async function list({ q, before }) {
+  const query = new URLSearchParams();
+  if (q) query.set('q', q);
+  if (before) query.set('before', before);
+  return good(await ask(`/v1/bookmarks?${query}`)).json();
+}
+
+/** @param {string} id */
+export async function reprocess(id) {
+  good(await ask(`/v1/bookmarks/${encodeURIComponent(id)}/reprocess`, { method: 'POST' }));
+}
+
+/** @param {string} id */
+export async function remove(id) {
+  const answer = await ask(`/v1/bookmarks/${encodeURIComponent(id)}`, { method: 'DELETE' });
+  // What is not there any more was deleted, in another tab perhaps.
+  if (answer.status !== 404) good(answer);
+}
+
+/** @param {string} token @returns {Promise<'in' | 'wrong' | 'too often'>} */
+export async function signIn(token) {
+  const body = JSON.stringify({ token });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch('/session', { method: 'POST', body, headers, credentials: 'same-origin' });
+  if (answer.status === 401 || answer.status === 400) return 'wrong';
+  if (answer.status === 429) return 'too often';
+  good(answer);
+  return 'in';
+}
+
+export async function signOut() {
+  const answer = await fetch('/session', { method: 'DELETE', credentials: 'same-origin' });
+  if (answer.status !== 401) good(answer);
+}

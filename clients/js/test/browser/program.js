@@ -1,0 +1,87 @@
+// Programs that a test starts: ours, and a real browser. A test's end is theirs.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { chromium } from 'playwright-core';
+
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
+const BUILT = join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug');
+const CHROMIUM = process.env.CHROMIUM_BIN ?? 'chromium';
+const FLAGS = [
+  '--headless=new',
+  '--remote-debugging-port=0',
+  '--no-first-run',
+  '--no-default-browser-check',
+  '--disable-gpu',
+  '--disable-dev-shm-usage',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--password-store=basic',
+  '--mute-audio',
+];
+/** How often a condition is looked at, and how long at most: far beyond what anything takes, for a machine that is busy. */
+const LOOK_EVERY_MS = 20;
+const PATIENCE_MS = 60_000;
+
+/** Looks until `condition` gives something. */
+export async function until(what, condition) {
+  for (let looks = 0; looks < PATIENCE_MS / LOOK_EVERY_MS; looks++) {
+    const found = await condition();
+    if (found) return found;
+    await sleep(LOOK_EVERY_MS);
+  }
+  throw new Error(`it never came to: ${what}`);
+}
+
+/** A program of this repository. */
+export function built(name) {
+  const path = join(BUILT, name);
+  assert.ok(existsSync(path), `${path} is not there; build it by \`cargo build --workspace --bins --examples\``);
+  return path;
+}
+
+/** Starts a program, and waits for a line of it; answers what of the line was asked for, and all that was said before. */
+export async function started(program, args, folder, line, { stream = 'stdout', input = 'ignore' } = {}) {
+  const child = spawn(program, args, { cwd: folder, detached: true, stdio: [input, 'pipe', 'pipe'], env: { ...process.env, HOME: folder } });
+  const said = [];
+  child[stream === 'stdout' ? 'stderr' : 'stdout'].on('data', (data) => said.push(data.toString()));
+  const found = await new Promise((resolve, reject) => {
+    child.on('error', (error) => reject(new Error(`${program}: ${error.message}`)));
+    // Its last words may come after its end.
+    child.on('close', (code) => reject(new Error(`${program} ended with ${code}: ${said.join('\n')}`)));
+    createInterface({ input: child[stream] }).on('line', (text) => {
+      said.push(text);
+      const match = line.exec(text);
+      if (match) resolve(match[1]);
+    });
+  });
+  return { child, found, said };
+}
+
+/** Ends a program and all that it started, as a power cut would. */
+export async function kill(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const over = new Promise((resolve) => child.once('exit', resolve));
+  process.kill(-child.pid, 'SIGKILL');
+  await over;
+}
+
+/** A real browser, with its profile in `folder`: what it stored there is there when it is opened again. */
+export async function openBrowser(folder) {
+  const profile = join(folder, 'profile');
+  await mkdir(profile, { recursive: true });
+  const args = [...FLAGS, `--user-data-dir=${profile}`, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])];
+  const { child, found } = await started(CHROMIUM, args, folder, /DevTools listening on (ws:\S+)/, { stream: 'stderr' });
+  const browser = await chromium.connectOverCDP(found);
+  return { child, browser, context: browser.contexts()[0] };
+}
+
+/** axe-core, to be evaluated in a page. */
+export const axe = () => readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
