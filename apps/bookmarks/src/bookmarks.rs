@@ -107,6 +107,8 @@ pub(crate) struct Again {
     /// How many times it was, with this one.
     pub(crate) jobs: i64,
     pub(crate) state: State,
+    /// The job that failed for good, whose place the next one takes.
+    pub(crate) dead: Option<Uuid>,
 }
 
 /// Counts a job, and holds the bookmark until the transaction ends, so that no second one is given out at once.
@@ -118,14 +120,15 @@ pub(crate) async fn count_job(
     const COUNT: &str = "\
         UPDATE bookmarks SET jobs = jobs + 1 WHERE person_id = $1 AND id = $2 RETURNING url, idempotency_key, jobs";
     // After the row is held, so that nobody gives it another job in between.
-    const STATUS: &str = "SELECT status FROM bookmark_now WHERE id = $1";
+    const STATUS: &str = "SELECT status, job FROM bookmark_now WHERE id = $1";
     on!(connection, c => {
         let counted: Option<(String, String, i64)> =
             sqlx::query_as(COUNT).bind(person).bind(id).fetch_optional(&mut **c).await?;
         let Some((url, idempotency_key, jobs)) = counted else { return Ok(None) };
-        let status: Option<String> = sqlx::query_scalar(STATUS).bind(id).fetch_one(&mut **c).await?;
-        let state = State::of(status.as_deref().and_then(Stage::parse));
-        Ok(Some(Again { url, idempotency_key, jobs, state }))
+        let (status, job): (Option<String>, Uuid) = sqlx::query_as(STATUS).bind(id).fetch_one(&mut **c).await?;
+        let message = status.as_deref().and_then(Stage::parse);
+        let dead = Some(job).filter(|_| message == Some(Stage::Dead));
+        Ok(Some(Again { url, idempotency_key, jobs, state: State::of(message), dead }))
     })
 }
 

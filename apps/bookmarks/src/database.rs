@@ -3,7 +3,6 @@
 //! The statements are the same for both databases: where those differ, a view hides it (`schema/*.sql`).
 
 use std::ops::DerefMut;
-use std::str::FromStr as _;
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
@@ -56,8 +55,10 @@ type Guard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
 impl Database {
     /// Opens the database of an address that the store has opened before, and makes the app's tables.
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        let database = if url.starts_with("sqlite:") {
-            let options = SqliteConnectOptions::from_str(url)?.busy_timeout(BUSY_WAIT).foreign_keys(true);
+        let database = if let Some(path) = url.strip_prefix("sqlite:") {
+            // The path as it is written, as the store takes it.
+            let options =
+                SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WAIT).foreign_keys(true);
             let pool = SqlitePoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
             Self::Sqlite(pool.connect_with(options).await?)
         } else {

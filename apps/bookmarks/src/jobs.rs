@@ -11,12 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::destination::Handler;
+use ichido::letters::{Resolution, tell_resolved};
 use ichido::worker::{Alerts, BuildErrors, Queue, Running, Target, Worker};
 use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Event;
 use ichido_core::retry::Retry;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage, QueueName};
+use ichido_store::letter::LetterStepped;
+use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -40,6 +43,9 @@ pub(crate) struct Task {
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     pub(crate) original_request: OriginalRequest,
+    /// The dead message whose place it takes, after a person's retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<Uuid>,
 }
 
 /// The request that it all began with.
@@ -53,7 +59,8 @@ impl Task {
     pub(crate) fn first(bookmark_id: Uuid, url: &str, idempotency_key: &str, retry: &Retry) -> Self {
         let original_request =
             OriginalRequest { url: url.to_owned(), idempotency_key: idempotency_key.to_owned() };
-        Self { bookmark_id, attempt: 1, max_attempts: retry.tries.get(), original_request }
+        let max_attempts = retry.tries.get();
+        Self { bookmark_id, attempt: 1, max_attempts, original_request, replaces: None }
     }
 }
 
@@ -82,6 +89,7 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &Task, retry: &Ret
     NewMessage {
         content_type: "application/json".to_owned(),
         tries_allowed: retry.tries,
+        made_from: task.replaces,
         ..NewMessage::new(queue, identity, key, body)
     }
 }
@@ -99,6 +107,16 @@ pub(crate) async fn put_in(
         | Enqueued::Different { id }
         | Enqueued::SameContent { id } => id,
     })
+}
+
+/// Closes the dead letter of a job that needs nobody's attention any more. It is kept; where there is none, nothing is to be done.
+pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Result<(), StoreError> {
+    let letters = store.letter_find(&[job]).await?;
+    let closed = store.letters_step(&[job], |_, _| Event::Discarded, note).await?;
+    if let ([letter], [LetterStepped::Now(_)]) = (&letters[..], &closed[..]) {
+        tell_resolved(&letter.queue, Resolution::Replaced, letter.since, store.now().await?);
+    }
+    Ok(())
 }
 
 /// Sets the worker to work on both queues. It sweeps expired keys, rescues what a dead process held, and watches for alerts (SPEC A5, A15).

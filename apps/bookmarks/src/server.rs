@@ -77,21 +77,23 @@ async fn serve_connection(
     builder.max_buf_size(limits::HEAD_BYTES_MAX);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = told(&mut stopping) => {
+        ended = &mut connection => Ok(ended),
+        () = until_over(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            timeout(limits::REQUEST_WAIT, connection).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+    match ended {
+        Ok(Ok(())) => (),
+        Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
+        Err(_) => tracing::debug!("a connection was cut, because its client did not read"),
     }
 }
 
-/// Waits until the server stops.
-async fn told(stopping: &mut watch::Receiver<bool>) {
-    // Who would say so is gone: it has stopped.
-    drop(stopping.wait_for(|is_stopping| *is_stopping).await);
+/// Waits until the server stops, or the connection is too old.
+async fn until_over(stopping: &mut watch::Receiver<bool>) {
+    let stopped = stopping.wait_for(|is_stopping| *is_stopping);
+    drop(timeout(limits::CONNECTION_FOR, stopped).await);
 }
 
 /// What was begun goes on, and the same key gets its outcome.

@@ -43,6 +43,8 @@ pub mod limits {
     pub const CLIENTS_MAX: usize = 256;
     /// How long a request's head may take to come, and a connection be idle.
     pub const HEAD_WAIT: Duration = Duration::from_secs(15);
+    /// How long a connection is kept, whatever is asked over it: a client that does not read its answers would keep its place for ever.
+    pub const CONNECTION_FOR: Duration = Duration::from_mins(10);
     /// How long a request may take in all.
     pub const REQUEST_WAIT: Duration = Duration::from_secs(30);
     /// The most bytes of a request's head.

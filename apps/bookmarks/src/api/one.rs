@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::answer;
 use crate::access::Asker;
 use crate::app::App;
-use crate::bookmarks;
 use crate::problem::Problem;
+use crate::{bookmarks, jobs};
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
@@ -27,7 +27,7 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?))
 }
 
-/// Takes it away, and its waiting job with it. A job that is under way, or that is missed here, finds no bookmark and does nothing.
+/// Takes it away, and with it its job, where that waits or has failed. A job that is under way, or that is missed here, finds no bookmark and does nothing.
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
@@ -39,7 +39,9 @@ pub(super) async fn delete(
     let job = job.ok_or_else(Problem::no_bookmark)?;
     open.commit().await?;
     let note = Note { actor: Some(asker.person.name), ..Note::default() };
-    if let Err(error) = app.store.message_step(job, |_| Event::Cancelled, &note).await {
+    let cancelled = app.store.message_step(job, |_| Event::Cancelled, &note).await.map(drop);
+    let closed = jobs::close_letter(&app.store, job, &note).await;
+    if let Err(error) = cancelled.and(closed) {
         tracing::warn!(
             error = error.in_full(),
             "the job of a deleted bookmark was not cancelled; it will do nothing"

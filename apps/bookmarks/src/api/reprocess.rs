@@ -48,6 +48,7 @@ async fn again(
     let again = bookmarks::count_job(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
     if !again.state.is_open() {
         let task = Task::first(id, &again.url, &again.idempotency_key, &app.settings.retry);
+        let task = Task { replaces: again.dead, ..task };
         let message = jobs::read_page(person, &task, again.jobs, &app.settings.retry);
         let job = jobs::put_in(connection, &app.store, message).await?;
         bookmarks::set_job(connection, id, job).await?;

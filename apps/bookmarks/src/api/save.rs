@@ -72,8 +72,7 @@ pub(super) async fn save(
         bookmarks::insert(&mut connection, &new, job).await?;
         made = Some(Made(job));
     }
-    let bookmark =
-        bookmarks::find(&mut connection, new.person, id).await?.ok_or_else(Problem::no_bookmark)?;
+    let bookmark = bookmarks::find(&mut connection, new.person, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer(status, &bookmark);
     if let Ok(place) = HeaderValue::try_from(format!("/v1/bookmarks/{id}")) {

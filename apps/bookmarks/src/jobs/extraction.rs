@@ -1,8 +1,9 @@
 //! `extraction`: fetches a page, and writes what it says to the bookmark.
 
 use ichido::destination::{Failed, Job};
+use ichido_store::message::Note;
 
-use super::{LLM_PROCESSING, Task, llm_processing_queue, message, put_in};
+use super::{LLM_PROCESSING, Task, close_letter, llm_processing_queue, message, put_in};
 use crate::app::App;
 use crate::bookmarks;
 use crate::fetch::Fetcher;
@@ -11,6 +12,11 @@ use crate::trouble::Fault;
 
 pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<Task>) -> Result<(), Failed> {
     let Job { payload: task, message: this, identity, .. } = job;
+    if let Some(dead) = task.replaces {
+        // Here, and not where the retry was asked for: that is one transaction, and this is done as often as it takes.
+        let note = Note { receipt: Some(this.to_string()), ..Note::default() };
+        close_letter(&app.store, dead, &note).await?;
+    }
     let url = &task.original_request.url;
     let now = app.store.now().await?;
     let came = fetcher.get(url, now).await.map_err(Fault::failed)?;
@@ -19,7 +25,8 @@ pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<Task>) -> Result<
 
     // The page and the job that goes on with it, together or not at all (SPEC D4).
     let key = format!("{LLM_PROCESSING}-{this}");
-    let next = message(llm_processing_queue(), &identity, &key, &task, &app.settings.retry);
+    let next = Task { replaces: None, ..task.clone() };
+    let next = message(llm_processing_queue(), &identity, &key, &next, &app.settings.retry);
     let mut open = app.database.begin().await?;
     let mut connection = open.connection();
     if bookmarks::write_page(&mut connection, (task.bookmark_id, this), url, &page).await? {

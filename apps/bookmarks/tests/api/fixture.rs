@@ -120,9 +120,7 @@ impl Service {
 
     /// A request of nobody's.
     pub(crate) fn bare(&self, method: Method, path: &str) -> Ask {
-        let ask =
-            Ask { address: self.address, method, path: path.to_owned(), headers: Vec::new(), body: None };
-        ask.header("host", &self.address.to_string())
+        Ask { method, ..Ask::to(self.address, path) }
     }
 
     pub(crate) fn get(&self, path: &str) -> Ask {
@@ -216,6 +214,12 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    /// A read of somebody else than the service of a fixture.
+    pub(crate) fn to(address: SocketAddr, path: &str) -> Self {
+        Self { address, method: Method::GET, path: path.to_owned(), headers: Vec::new(), body: None }
+            .header("host", &address.to_string())
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(before, _)| before != name);
         self.headers.push((name.to_owned(), value.to_owned()));

@@ -76,8 +76,12 @@ both_databases! {
         assert_eq!((answer.status, answer.text("/state")), (StatusCode::ACCEPTED, "processing".to_owned()));
         let done = service.until(&id, "done").await;
         assert_eq!((&done["title"], &done["errorMessage"], &done["canRetry"]), (&json!("The fox"), &Value::Null, &json!(false)));
-        let letters = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
-        assert_eq!(letters.len(), 1, "the letter is kept");
+        let open = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
+        assert!(open.is_empty(), "nobody needs to look at the letter any more");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let dead = messages.iter().find(|message| message.status == Stage::Dead).unwrap();
+        assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "and what took its place names it");
     }
 
     /// SPEC A12: without a key, at most one open job; with one, the same answer again.
@@ -116,6 +120,17 @@ both_databases! {
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
         let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
         assert_eq!(messages.iter().map(|message| message.status).collect::<Vec<_>>(), [Stage::Cancelled]);
+    }
+
+    #[test]
+    async fn a_deleted_bookmark_leaves_no_letter_to_look_at(fixture: Fixture) {
+        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
+        let id = service.saved("k1", "http://127.0.0.1/").await;
+        service.until(&id, "failed").await;
+        service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
+        let open = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
+        assert!(open.is_empty());
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
     }
 
     /// The page comes when the bookmark has gone: nothing is written, and nothing fails.

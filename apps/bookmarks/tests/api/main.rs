@@ -10,6 +10,7 @@ mod listing;
 mod models;
 mod pages;
 mod people;
+mod program;
 mod same_url;
 mod saving;
 mod signs;

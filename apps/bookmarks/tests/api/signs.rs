@@ -84,6 +84,8 @@ both_databases! {
         service.until_measured("bookmarks_saves_total", &manual, before[3] + 1.0).await;
         service.until_measured("outbox_send_total", &["queue=\"extraction\"", "outcome=\"dead\""], 1.0).await;
         service.until_measured("outbox_messages", &["queue=\"extraction\"", "state=\"dead\""], 1.0).await;
+        service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
+        service.until_measured("outbox_letter_resolve_seconds_count", &["queue=\"extraction\""], 1.0).await;
     }
 
     /// SPEC A15: more than 10 dead letters an hour.

@@ -10,6 +10,7 @@ mod crash;
 mod draft;
 mod fixture;
 mod gone;
+mod guide;
 mod key;
 mod outage;
 mod outcome;

@@ -8,6 +8,7 @@ mod draft;
 mod dying;
 mod failing;
 mod fixture;
+mod guide;
 mod handler;
 mod letters;
 mod pacing;

@@ -1,0 +1,93 @@
+//! The program itself: how it is started, who may come in, and how it stops.
+
+use std::process::{Output, Stdio};
+
+use http::StatusCode;
+use ichido_store::testing::sqlite;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::fixture::{Ask, in_time};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
+
+async fn run(store: &str, arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).args(arguments).args(["--store", store]).output().await.unwrap()
+}
+
+/// Starts it, as it is without a word of what to do; answers what it said until it served.
+async fn start(store: &str) -> (Child, Vec<String>) {
+    let mut command = Command::new(PROGRAM);
+    command.args(["--listen", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let is_last = line.starts_with("bookmarks: serving on ");
+        said.push(line);
+        if is_last {
+            return (child, said);
+        }
+    }
+    panic!("it did not start: {said:?}");
+}
+
+/// Asks it to stop, and waits until it has.
+async fn stop(mut child: Child) {
+    let id = child.id().unwrap().to_string();
+    assert!(Command::new("kill").arg(id).status().await.unwrap().success());
+    assert!(child.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
+    in_time(async {
+        let file = sqlite::fresh_file();
+        let (child, said) = start(&file.url).await;
+        let address = said.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
+        let link = said.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
+        let token = link.strip_prefix(&format!("{address}/sign-in#token=")).unwrap();
+        let me =
+            Ask::to(address.parse().unwrap(), "/v1/me").header("authorization", &format!("Bearer {token}"));
+        let answer = me.send().await;
+        assert_eq!((answer.status, answer.text("/name").as_str()), (StatusCode::OK, "me"));
+        stop(child).await;
+        let (child, said) = start(&file.url).await;
+        assert!(!said.iter().any(|line| line.contains("token")), "{said:?}");
+        stop(child).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn people_are_added_and_listed() {
+    let file = sqlite::fresh_file();
+    let added = run(&file.url, &["person", "add", "ann"]).await;
+    assert!(added.status.success() && added.stdout.starts_with(b"bm_"), "{added:?}");
+    let again = run(&file.url, &["person", "add", "ann"]).await;
+    let why = String::from_utf8(again.stderr).unwrap();
+    assert!(!again.status.success() && why.contains("there is somebody of this name"), "{why}");
+    assert_eq!(run(&file.url, &["person", "list"]).await.stdout, b"ann\n");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_said_before_anything_is_made() {
+    let file = sqlite::fresh_file();
+    for (arguments, why) in [
+        (vec!["--llm", "gpt-5"], "write openai:MODEL or anthropic:MODEL"),
+        (vec!["--llm", "openai:gpt-5"], "set OPENAI_API_KEY in the environment"),
+        (vec!["--llm", "nobody:x"], "is no provider that is known"),
+        (vec!["--public-url", "bookmarks.example"], "must be like https://bookmarks.example"),
+        (vec!["--public-url", "https://bookmarks.example/path"], "without a path"),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(&arguments)
+            .args(["--listen", "127.0.0.1:0", "--store", &file.url])
+            .env_remove("OPENAI_API_KEY");
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+    }
+    assert!(!file.path().exists());
+}
