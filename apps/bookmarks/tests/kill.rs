@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido_client::{Action, Client, ClientSettings, Outcome, Token};
+use ichido_client::{Action, Client, ClientSettings, Last, Outcome, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use ichido_store::testing::{postgres, sqlite};
@@ -25,9 +25,11 @@ use tokio::sync::watch;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 /// How many save at once.
-const CLIENTS: usize = 6;
+const CLIENTS: usize = 12;
 /// The most answers between two kills; fewer is as likely as any other number, none included.
 const ANSWERS_BETWEEN_MAX: usize = 24;
+/// How long a client that was cut off waits to hear where the service is now, before it asks where it was.
+const MOVE_MAX: Duration = Duration::from_secs(2);
 /// The longest that a case may take for each kill, and at least.
 const KILL_MAX: Duration = Duration::from_secs(5);
 const CASE_LEAST: Duration = Duration::from_mins(2);
@@ -89,10 +91,8 @@ async fn save_and_kill(store: &str) -> BTreeMap<String, BTreeSet<String>> {
         .map(|_| tokio::spawn(save(Arc::clone(&saves), place.subscribe(), token.clone())))
         .collect();
     for _ in 0..kills() {
-        let enough = saves.answers.load(Ordering::SeqCst) + fastrand::usize(..ANSWERS_BETWEEN_MAX);
-        while saves.answers.load(Ordering::SeqCst) < enough {
-            tokio::task::yield_now().await;
-        }
+        let enough = *saves.answers.borrow() + fastrand::usize(..ANSWERS_BETWEEN_MAX);
+        saves.answers.subscribe().wait_for(|answers| enough <= *answers).await.unwrap();
         service.kill().await.unwrap();
         let (at, next) = start(store).await;
         service = next;
@@ -104,7 +104,7 @@ async fn save_and_kill(store: &str) -> BTreeMap<String, BTreeSet<String>> {
     }
     service.kill().await.unwrap();
     let answered = saves.answered.lock().unwrap().clone();
-    println!("{} URLs, {} answers, {} kills", answered.len(), saves.answers.load(Ordering::SeqCst), kills());
+    println!("{} URLs, {} answers, {} kills", answered.len(), *saves.answers.borrow(), kills());
     answered
 }
 
@@ -134,7 +134,7 @@ struct Saves {
     /// The number of the next URL.
     next: AtomicUsize,
     /// Answers so far.
-    answers: AtomicUsize,
+    answers: watch::Sender<usize>,
     /// Nothing new is to be begun.
     no_more: AtomicBool,
     /// Which bookmarks a URL was said to be.
@@ -162,12 +162,17 @@ async fn save(saves: Arc<Saves>, mut place: watch::Receiver<String>, token: Toke
                     let bookmark: Value = serde_json::from_slice(&answer.body).unwrap();
                     let id = bookmark["id"].as_str().unwrap().to_owned();
                     saves.answered.lock().unwrap().entry(url).or_default().insert(id);
-                    saves.answers.fetch_add(1, Ordering::SeqCst);
+                    saves.answers.send_modify(|answers| *answers += 1);
                     break;
                 }
                 Outcome::Refused { answer, .. } => panic!("{:?}", answer.problem()),
-                // Killed, or another has the key for now: the same again, where the service is by then.
-                Outcome::GaveUp { .. } => client = self::client(&place.borrow_and_update().clone(), &token),
+                // The key is blocked by a process that died with it: the same again.
+                Outcome::GaveUp { last: Last::Answer(_), .. } => (),
+                // Killed: the same again, where the service is then.
+                Outcome::GaveUp { last: Last::Fault { .. }, .. } => {
+                    drop(tokio::time::timeout(MOVE_MAX, place.changed()).await);
+                    client = self::client(&place.borrow_and_update().clone(), &token);
+                }
             }
         }
     }
