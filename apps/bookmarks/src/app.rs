@@ -89,6 +89,7 @@ impl App {
         tokio::select! {
             () = server::serve(listener, router, stop) => (),
             () = watching => (),
+            () = metrics::tend() => (),
         }
         // Work goes on when its client has gone.
         if tokio::time::timeout(limits::DRAIN_WITHIN, keeper.drained()).await.is_err() {

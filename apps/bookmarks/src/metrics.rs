@@ -1,6 +1,7 @@
 //! How the service is: ready, and measured (SPEC A14).
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -9,13 +10,14 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use ichido::worker::describe_metrics;
 use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::access::is_bearer;
 use crate::app::App;
 use crate::problem::Problem;
 use crate::settings::limits::READY_WITHIN;
 
+const FOLD_EVERY: Duration = Duration::from_secs(5);
 /// Saves, by result and by try.
 const SAVES: &str = "bookmarks_saves_total";
 /// The number of a client's try, and whether a person or the client itself began it.
@@ -33,6 +35,18 @@ pub(crate) fn begin() -> Result<(), String> {
         Ok(handle)
     });
     begun.as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+/// Folds what was measured now and then, so that it takes no room while nobody asks.
+pub(crate) async fn tend() {
+    let mut fold = interval(FOLD_EVERY);
+    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        fold.tick().await;
+        if let Some(Ok(handle)) = MEASURED.get() {
+            handle.run_upkeep();
+        }
+    }
 }
 
 /// Counts a save by what came of it, and by which try of its client it came: the share of retries that succeed, and of those that people made
