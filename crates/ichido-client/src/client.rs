@@ -132,6 +132,15 @@ impl Client {
         Ok(self.ask(&Call::Read(parse_path(path)?)).await)
     }
 
+    /// One try of an action, and what these rules in place of the client's own say of it.
+    #[cfg(feature = "queue")]
+    pub(crate) async fn try_by(&self, rules: &Rules, action: &Action, before: Tries) -> (Next, Result<Answer, Fault>) {
+        let seen = self.try_once(&Call::Action(action), 0, Instant::now() + self.bounds.total).await;
+        // Whoever waits as long as it takes has no deadline.
+        let moment = Moment { now: clock::now(), left: Duration::MAX };
+        (decide(rules, Some(&action.key), before, &seen, moment), seen)
+    }
+
     async fn ask(&self, call: &Call<'_>) -> Outcome {
         let deadline = Instant::now() + self.total;
         let mut tries = Tries::NONE;

@@ -6,7 +6,8 @@
 //! shown in no log and no debug output.
 //!
 //! Start at [`Client::send`]; [`Client::read`] asks for what is there, and [`fresh_key`] makes a key. [`next`] is the decision after each
-//! try, without a clock or a socket. `docs/guides/retrying-client.md` shows all of it in five minutes.
+//! try, without a clock or a socket. `docs/guides/retrying-client.md` shows all of it in five minutes. With the feature `queue` there is a
+//! module of that name: what is accepted while nobody is reached is kept in a file, and sent later.
 //!
 //! # What the server gets
 //!
@@ -54,6 +55,8 @@ mod client;
 mod clock;
 mod fresh;
 pub mod next;
+#[cfg(feature = "queue")]
+pub mod queue;
 mod settings;
 mod token;
 mod trust;

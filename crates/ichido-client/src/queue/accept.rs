@@ -1,0 +1,126 @@
+//! Accepting: on the disk before anybody is told so.
+
+use http::HeaderMap;
+use sqlx::Row as _;
+
+use super::entry::{EntryId, Reason, State, reason_of, state_of};
+use super::error::QueueError;
+use super::fields;
+use super::writing::Writing;
+use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, Queue};
+use crate::action::Action;
+
+/// What came of an action that was to be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is in the queue, since now.
+    New {
+        /// As which entry.
+        id: EntryId,
+    },
+    /// It was in the queue, and is as it was.
+    Same {
+        /// As which entry.
+        id: EntryId,
+        /// How that stands.
+        state: State,
+        /// Why, where there is a reason.
+        reason: Option<Reason>,
+    },
+    /// Its key is in the queue for other bytes, and this was not taken: a new action needs a new key.
+    Different {
+        /// Which entry has the key.
+        id: EntryId,
+    },
+}
+
+impl Queue {
+    /// Takes actions in, in their order, for one destination: whatever name it has, mostly its base URL. Back with what came of each when all
+    /// that was taken is on the disk. An error means that nothing was taken; doing it again is safe in any case.
+    ///
+    /// What tells one action from another is its method, its path, its key and the field `Ichido-Identity`.
+    pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<Accepted>, QueueError> {
+        check_destination(destination)?;
+        for action in actions {
+            check(action)?;
+        }
+        let mut writing = self.write().await?;
+        let count = sqlx::query(include_str!("sql/entry_count.sql")).fetch_one(writing.connection()).await?;
+        let mut room = ENTRIES_MAX - count.try_get::<i64, _>(0)?;
+        let mut accepted = Vec::with_capacity(actions.len());
+        for action in actions {
+            let came = match find(&mut writing, destination, action).await? {
+                Some(found) => found,
+                None if room <= 0 => return Err(QueueError::Full),
+                None => {
+                    room -= 1;
+                    Accepted::New { id: add(&mut writing, destination, action).await? }
+                }
+            };
+            accepted.push(came);
+        }
+        writing.commit().await?;
+        self.told_to_look();
+        Ok(accepted)
+    }
+}
+
+pub(super) fn check_destination(destination: &str) -> Result<(), QueueError> {
+    let is_name = (1..=DESTINATION_BYTES_MAX).contains(&destination.len()) && !destination.contains(char::is_control);
+    if is_name { Ok(()) } else { Err(QueueError::Destination) }
+}
+
+fn check(action: &Action) -> Result<(), QueueError> {
+    let fields: usize = action.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let bytes = action.body.len() + fields + action.path.as_str().len();
+    if ENTRY_BYTES_MAX < bytes {
+        return Err(QueueError::TooLarge { bytes });
+    }
+    fields::secret(&action.headers).map_or(Ok(()), |name| Err(QueueError::Secret(name)))
+}
+
+async fn find(
+    writing: &mut Writing,
+    destination: &str,
+    action: &Action,
+) -> Result<Option<Accepted>, QueueError> {
+    let found = sqlx::query(include_str!("sql/entry_find.sql"))
+        .bind(destination)
+        .bind(action.method.as_str())
+        .bind(action.path.as_str())
+        .bind(fields::identity(&action.headers))
+        .bind(action.key.as_str())
+        .fetch_optional(writing.connection())
+        .await?;
+    let Some(row) = found else {
+        return Ok(None);
+    };
+    let id = EntryId(row.try_get("id")?);
+    let headers: Option<HeaderMap> = fields::read(row.try_get("headers")?);
+    let is_same = headers.as_ref() == Some(&action.headers) && row.try_get::<&[u8], _>("body")? == action.body;
+    Ok(Some(if is_same {
+        Accepted::Same { id, state: state_of(&row)?, reason: reason_of(&row)? }
+    } else {
+        Accepted::Different { id }
+    }))
+}
+
+async fn add(writing: &mut Writing, destination: &str, action: &Action) -> Result<EntryId, QueueError> {
+    let created = writing.watch.last.as_micros();
+    let row = sqlx::query(include_str!("sql/entry_add.sql"))
+        .bind(destination)
+        .bind(action.method.as_str())
+        .bind(action.path.as_str())
+        .bind(fields::identity(&action.headers))
+        .bind(action.key.as_str())
+        .bind(fields::written(&action.headers))
+        .bind(action.body.as_ref())
+        .bind(created)
+        .bind(i64::from(action.tries_before))
+        // Due at once.
+        .bind(0_i64)
+        .bind(action.cause.as_str())
+        .fetch_one(writing.connection())
+        .await?;
+    Ok(EntryId(row.try_get("id")?))
+}

@@ -1,0 +1,266 @@
+//! An entry: an action that was accepted, and how it stands.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use super::age::Mark;
+use super::error::QueueError;
+use super::fields;
+use super::next::Known;
+use crate::action::{Action, Cause};
+
+/// Which entry, in the order of acceptance. Never used twice in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub(super) i64);
+
+impl EntryId {
+    /// The entry of a number.
+    pub const fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How an entry stands. What is done is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Its turn comes, or its next try.
+    Waiting,
+    /// A try is under way; or the process that made it died, and the next sender will find out.
+    Sending,
+    /// It is not tried again without a person's word.
+    Failed,
+    /// It was sent, and is too old to be sent again without a person's word.
+    Held,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Sending, Self::Failed, Self::Held];
+
+    /// The stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Sending => "sending",
+            Self::Failed => "failed",
+            Self::Held => "held",
+        }
+    }
+
+    /// The state of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why an entry stands as it does: one word for programs, and what a person should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The word. Where a server gave one (problem details' `code`), that.
+    pub code: String,
+    /// In words, the server's own where it had some.
+    pub text: String,
+}
+
+impl Reason {
+    /// The most characters that are kept of each part: a server may say a lot.
+    pub const CHARS_MAX: usize = 1_000;
+
+    pub(super) fn new(code: &str, text: &str) -> Self {
+        let cut = |text: &str| text.chars().take(Self::CHARS_MAX).collect();
+        Self { code: cut(code), text: cut(text) }
+    }
+}
+
+/// An entry as people see it: without its bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Which one.
+    pub id: EntryId,
+    /// Where it goes.
+    pub destination: String,
+    /// Its method.
+    pub method: String,
+    /// Its path and query.
+    pub path: String,
+    /// Its key, which never changes.
+    pub key: IdempotencyKey,
+    /// How large its body is.
+    pub body_bytes: u64,
+    /// When it was accepted.
+    pub created: Timestamp,
+    /// How it stands.
+    pub state: State,
+    /// Tries that failed since it was accepted, or since a person's last word.
+    pub attempts: u32,
+    /// All sends there were, those included of which nobody knows whether they arrived.
+    pub sends: u32,
+    /// When it was sent first, if ever.
+    pub first_sent: Option<Timestamp>,
+    /// How long until its next try, where it waits for one.
+    pub due_in: Option<Duration>,
+    /// What is known of its effect.
+    pub effect: Effect,
+    /// Why it failed, is held, or waits for another try.
+    pub reason: Option<Reason>,
+}
+
+/// The key's hash in place of the key.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("id", &self.id)
+            .field("key", &self.key)
+            .field("state", &self.state)
+            .field("attempts", &self.attempts)
+            .field("sends", &self.sends)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    /// `passed` is what has passed by the file's clock.
+    pub(super) fn read(row: &SqliteRow, passed: Duration) -> Result<Self, QueueError> {
+        let state = state_of(row)?;
+        let due = micros(row.try_get("due_passed_us")?)?.saturating_sub(passed);
+        Ok(Self {
+            id: EntryId(row.try_get("id")?),
+            destination: row.try_get("destination")?,
+            method: row.try_get("method")?,
+            path: row.try_get("path")?,
+            key: key_of(row)?,
+            body_bytes: row.try_get::<i64, _>("body_bytes")?.unsigned_abs(),
+            created: Timestamp::from_micros(row.try_get("created_us")?),
+            state,
+            attempts: count(row, "attempts")?,
+            sends: count(row, "sends_all")?,
+            first_sent: row.try_get::<Option<i64>, _>("first_sent_us")?.map(Timestamp::from_micros),
+            due_in: Some(due).filter(|due| state == State::Waiting && !due.is_zero()),
+            effect: effect_of(row)?,
+            reason: reason_of(row)?,
+        })
+    }
+}
+
+/// An entry whose turn it is, with all that a try needs.
+pub(super) struct Head {
+    pub(super) id: EntryId,
+    pub(super) known: Known,
+    pub(super) sends_all: u32,
+    pub(super) cause: Cause,
+    pub(super) action: Action,
+}
+
+impl Head {
+    pub(super) fn read(row: &SqliteRow) -> Result<Self, QueueError> {
+        let first_sent = match row.try_get::<Option<i64>, _>("first_sent_us")? {
+            None => None,
+            Some(at) => Some(Mark {
+                at: Timestamp::from_micros(at),
+                passed: micros(row.try_get("first_sent_passed_us")?)?,
+                set_backs: count(row, "first_sent_set_backs")?,
+            }),
+        };
+        let known = Known {
+            attempts: count(row, "attempts")?,
+            sends: count(row, "sends")?,
+            first_sent,
+            due: micros(row.try_get("due_passed_us")?)?,
+            is_released: row.try_get("is_released")?,
+            effect: effect_of(row)?,
+        };
+        let sends_all = count(row, "sends_all")?;
+        let cause = cause_of(row)?;
+        let action = action_of(row)?.begun_by(cause).after_tries(sends_all);
+        Ok(Self { id: EntryId(row.try_get("id")?), known, sends_all, cause, action })
+    }
+}
+
+fn action_of(row: &SqliteRow) -> Result<Action, QueueError> {
+    let method: String = row.try_get("method")?;
+    let method = Method::try_from(method.as_str()).map_err(|_| QueueError::damaged("a method is none"))?;
+    let path: String = row.try_get("path")?;
+    let body: Vec<u8> = row.try_get("body")?;
+    // The media type is among the header fields, and comes with them.
+    let action = Action::new(method, &path, key_of(row)?, "", Bytes::from(body));
+    let mut action = action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
+    action.headers = fields::read(row.try_get("headers")?).ok_or_else(|| QueueError::damaged("header fields are none"))?;
+    Ok(action)
+}
+
+fn key_of(row: &SqliteRow) -> Result<IdempotencyKey, QueueError> {
+    let key: String = row.try_get("key")?;
+    IdempotencyKey::parse(&key).map_err(|error| QueueError::damaged(format!("a key is none: {error}")))
+}
+
+pub(super) fn state_of(row: &SqliteRow) -> Result<State, QueueError> {
+    let state: String = row.try_get("state")?;
+    State::parse(&state).ok_or_else(|| QueueError::damaged("a state is none"))
+}
+
+pub(super) fn reason_of(row: &SqliteRow) -> Result<Option<Reason>, QueueError> {
+    let (code, text): (Option<String>, Option<String>) = (row.try_get("code")?, row.try_get("reason")?);
+    Ok(code.zip(text).map(|(code, text)| Reason { code, text }))
+}
+
+fn effect_of(row: &SqliteRow) -> Result<Effect, QueueError> {
+    let word: String = row.try_get("effect")?;
+    let all = [Effect::NotDone, Effect::Unknown, Effect::Done];
+    all.into_iter().find(|effect| effect_word(*effect) == word).ok_or_else(|| QueueError::damaged("an effect is none"))
+}
+
+/// What is known of an effect, as a word.
+pub const fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::NotDone => "not_done",
+        Effect::Unknown => "unknown",
+        Effect::Done => "done",
+    }
+}
+
+fn cause_of(row: &SqliteRow) -> Result<Cause, QueueError> {
+    let word: String = row.try_get("cause")?;
+    let all = [Cause::Manual, Cause::Auto];
+    all.into_iter().find(|cause| cause.as_str() == word).ok_or_else(|| QueueError::damaged("a cause is none"))
+}
+
+fn count(row: &SqliteRow, column: &str) -> Result<u32, QueueError> {
+    let number: i64 = row.try_get(column)?;
+    u32::try_from(number).map_err(|_| QueueError::damaged(format!("{column} is out of bounds")))
+}
+
+pub(super) fn micros(number: i64) -> Result<Duration, QueueError> {
+    let number = u64::try_from(number).map_err(|_| QueueError::damaged("a time is out of bounds"))?;
+    Ok(Duration::from_micros(number))
+}
+
+/// As the file has it.
+pub(super) fn in_micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

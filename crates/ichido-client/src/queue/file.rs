@@ -1,0 +1,154 @@
+//! Opening the file: ours or nobody's, private, durable.
+//!
+//! The file itself is opened by SQLite alone. Its locks are the process's own and go when any handle of the process on the file is closed, so
+//! that a look at it by other means would take them away from whoever works on it.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+
+use super::age::Watch;
+use super::error::QueueError;
+use super::writing;
+use crate::clock;
+
+/// How SQLite files say whose they are: "ichq".
+const APPLICATION_ID: i64 = 0x6963_6871;
+/// The version of the tables that this program writes.
+const VERSION: i64 = 1;
+/// How long a writer waits for another process to be done with the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a caller waits for its turn in this process.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often opening is tried while another process makes the same file: SQLite does not wait for that by itself.
+const OPEN_TRIES: u32 = 100;
+const OPEN_WAIT: Duration = Duration::from_millis(20);
+
+/// Making a file closes it, which takes away the locks that others of this process have on it. So one makes it at a time, and nobody has it
+/// open by then.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// What is in a file.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Ours,
+}
+
+/// Opens a file, and says which one it is.
+pub(super) async fn open(path: &Path, may_make: bool) -> Result<(SqlitePool, PathBuf), QueueError> {
+    let unusable = |error: std::io::Error| QueueError::Unusable(error.to_string());
+    if may_make {
+        make(path).map_err(unusable)?;
+    }
+    let file = std::fs::canonicalize(path).map_err(unusable)?;
+    if !file.is_file() {
+        return Err(QueueError::Unusable("it is no file".to_owned()));
+    }
+    let mut tries_left = OPEN_TRIES;
+    loop {
+        match open_once(&file).await {
+            Err(QueueError::Busy) if 0 < tries_left => {
+                tries_left -= 1;
+                tokio::time::sleep(OPEN_WAIT).await;
+            }
+            opened => return Ok((opened?, file)),
+        }
+    }
+}
+
+async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
+    // Only read at first: what is not ours is left as it is.
+    let mut look = options(file).read_only(true).connect().await?;
+    let found = whose(&mut look).await;
+    look.close().await?;
+    let is_new = found? == Found::Nothing;
+    let pool = SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        // SQLite itself rolls back when the disk is full, and sqlx then counts a transaction too many for ever: such a connection is replaced.
+        .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }));
+    let pool = pool.connect_with(options(file).journal_mode(SqliteJournalMode::Wal)).await?;
+    if is_new {
+        begin(&pool).await?;
+    }
+    Ok(pool)
+}
+
+fn options(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(false)
+        .busy_timeout(BUSY_TIMEOUT)
+        // Accepted means durable, and the power may go at any moment.
+        .synchronous(SqliteSynchronous::Full)
+}
+
+async fn whose(connection: &mut SqliteConnection) -> Result<Found, QueueError> {
+    let number = async |connection: &mut SqliteConnection, sql: &'static str| -> Result<i64, sqlx::Error> {
+        sqlx::query(sql).fetch_one(connection).await?.try_get(0)
+    };
+    let id = match number(connection, "PRAGMA application_id").await.map_err(QueueError::from) {
+        // A text, a picture: whatever it is, it is no database.
+        Err(QueueError::Damaged(_)) => return Err(QueueError::Foreign),
+        id => id?,
+    };
+    let version = number(connection, "PRAGMA user_version").await?;
+    let tables = number(connection, "SELECT count(*) FROM sqlite_schema").await?;
+    match (id, version, tables) {
+        (APPLICATION_ID, VERSION, _) => Ok(Found::Ours),
+        (APPLICATION_ID, found, _) if VERSION < found => Err(QueueError::TooNew { found, known: VERSION }),
+        (0, 0, 0) => Ok(Found::Nothing),
+        _ => Err(QueueError::Foreign),
+    }
+}
+
+/// Makes the tables, unless another process was quicker: all of them or none.
+async fn begin(pool: &SqlitePool) -> Result<(), QueueError> {
+    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    if whose(&mut transaction).await? == Found::Ours {
+        return Ok(transaction.rollback().await?);
+    }
+    sqlx::raw_sql(include_str!("sql/schema.sql")).execute(&mut *transaction).await?;
+    writing::write_watch(&mut transaction, Watch::begin(clock::now())).await?;
+    // They stand in the file's head, and come about with the rest.
+    sqlx::query("PRAGMA user_version = 1").execute(&mut *transaction).await?;
+    sqlx::query("PRAGMA application_id = 1768122481").execute(&mut *transaction).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Makes an empty file that its owner alone can read, unless there is one.
+fn make(path: &Path) -> std::io::Result<()> {
+    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_in_the_sql_are_these() {
+        let source = include_str!("file.rs");
+        assert!(source.contains(&format!("PRAGMA application_id = {APPLICATION_ID}\"")));
+        assert!(source.contains(&format!("PRAGMA user_version = {VERSION}\"")));
+    }
+}

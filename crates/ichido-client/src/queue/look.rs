@@ -1,0 +1,61 @@
+//! What is in the queue.
+
+use sqlx::Row as _;
+
+use super::entry::{Entry, EntryId, State, state_of};
+use super::error::QueueError;
+use super::writing::read_watch;
+use super::{PAGE_MAX, Queue};
+use crate::clock;
+
+/// Which entries; all of it together must fit.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// After this one.
+    pub after: Option<EntryId>,
+    /// In this state.
+    pub state: Option<State>,
+    /// For this destination.
+    pub destination: Option<String>,
+}
+
+/// How many entries of a destination are in a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Where they go.
+    pub destination: String,
+    /// How they stand.
+    pub state: State,
+    /// How many there are.
+    pub entries: u64,
+}
+
+impl Queue {
+    /// Entries in the order of acceptance, at most `limit` and [`PAGE_MAX`] of them.
+    pub async fn list(&self, filter: &Filter, limit: u32) -> Result<Vec<Entry>, QueueError> {
+        let mut reading = self.pool.begin().await?;
+        let passed = read_watch(&mut reading).await?.look(clock::now()).passed;
+        let rows = sqlx::query(include_str!("sql/entry_list.sql"))
+            .bind(filter.after.map_or(i64::MIN, EntryId::get))
+            .bind(filter.state.map(State::as_str))
+            .bind(filter.destination.as_deref())
+            .bind(i64::from(limit.min(PAGE_MAX)))
+            .fetch_all(&mut *reading)
+            .await?;
+        rows.iter().map(|row| Entry::read(row, passed)).collect()
+    }
+
+    /// How many there are, by destination and state. None are left out that are none.
+    pub async fn counts(&self) -> Result<Vec<Count>, QueueError> {
+        let rows = sqlx::query(include_str!("sql/entry_counts.sql")).fetch_all(&self.pool).await?;
+        let count = |row| {
+            let entries: i64 = sqlx::sqlite::SqliteRow::try_get(row, "entries")?;
+            Ok(Count {
+                destination: sqlx::sqlite::SqliteRow::try_get(row, "destination")?,
+                state: state_of(row)?,
+                entries: entries.unsigned_abs(),
+            })
+        };
+        rows.iter().map(count).collect()
+    }
+}

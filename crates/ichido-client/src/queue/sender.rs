@@ -1,0 +1,321 @@
+//! Sending: one entry after the other, each until its outcome is known.
+//!
+//! Guarantee: a try is marked on the disk before its first byte leaves, and its outcome is on the disk before the next begins. Whoever drops a
+//! sender in the middle of a try leaves the mark: the next one knows that it may have arrived.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Retry;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::Queue;
+use super::accept::check_destination;
+use super::entry::{EntryId, Head, Reason, State};
+use super::error::QueueError;
+use super::lock::Lock;
+use super::next::{self, After, RETRY_AFTER_MAX};
+use super::settle::Turn;
+use crate::answer::Answer;
+use crate::client::Client;
+use crate::next::{Rules, Tries, Why};
+use crate::wire::Fault;
+
+/// How often a sender with nothing to do looks whether another process has accepted something, or decided.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often in a row [`Sender::drain`] tries a destination that is not reached.
+const DRAIN_OFFLINE_MAX: u32 = 3;
+
+/// How entries are sent.
+#[derive(Clone, Debug)]
+pub struct SendTerms {
+    /// How often an entry may fail, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more; 3 tries (SPEC A9).
+    pub retry: Retry,
+    /// How long the server remembers a key. 72 h (SPEC A2). An entry that was sent longer ago is held.
+    pub keys_kept_for: Duration,
+}
+
+impl Default for SendTerms {
+    fn default() -> Self {
+        Self { retry: Retry::CLIENT, keys_kept_for: Duration::from_hours(72) }
+    }
+}
+
+/// Sends what is in a queue for one destination. There is one at a time, over all processes, for as long as this is there.
+#[derive(Debug)]
+pub struct Sender {
+    queue: Queue,
+    destination: String,
+    client: Arc<Client>,
+    rules: Rules,
+    keys_kept_for: Duration,
+    _lock: Lock,
+    /// How often in a row the destination was not reached, or failed at an entry until its tries were spent.
+    trouble: u32,
+    /// Until when it is left alone for that.
+    rest_until: Option<Instant>,
+    look: watch::Receiver<()>,
+    online: watch::Receiver<()>,
+}
+
+/// What one step came to.
+#[derive(Debug)]
+pub enum Step {
+    /// There is nothing to send.
+    Nothing,
+    /// Nothing is to be done for so long.
+    Wait(Duration),
+    /// Something happened to an entry.
+    Did(Event),
+}
+
+/// What happened to an entry.
+#[derive(Debug)]
+pub struct Event {
+    /// Which one.
+    pub entry: EntryId,
+    /// Its key.
+    pub key: IdempotencyKey,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum What {
+    /// It was done, now or at an earlier try ([`Answer::is_replay`]), and is not in the queue any more.
+    Sent {
+        /// What the server answered.
+        answer: Answer,
+    },
+    /// It is marked failed.
+    Failed {
+        /// Why.
+        reason: Reason,
+        /// The answer by which the server refused it; `None` where its tries are spent.
+        refused: Option<Answer>,
+    },
+    /// It is held for a person.
+    Held {
+        /// Why.
+        reason: Reason,
+    },
+    /// A try failed, and there will be another.
+    Waits {
+        /// Why.
+        reason: Reason,
+        /// After how long.
+        wait: Duration,
+    },
+    /// The server is still at it, and is asked again.
+    InFlight {
+        /// After how long.
+        wait: Duration,
+    },
+    /// The destination was not reached, and nothing was sent.
+    Offline {
+        /// Why not.
+        reason: Reason,
+        /// When it is tried again, unless it is told that the network is back.
+        wait: Duration,
+    },
+}
+
+/// Why [`Sender::drain`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Nothing waits any more. What failed or is held is still there.
+    Empty,
+    /// The destination is not reached.
+    Offline,
+    /// The next try is not due for so long.
+    Waits(Duration),
+    /// It was told to stop.
+    Stopped,
+}
+
+impl Queue {
+    /// The sender of a destination. `client` is who it is sent by, with its credentials and the times of one try; `destination` the name under
+    /// which it was accepted.
+    pub async fn sender(
+        &self,
+        destination: &str,
+        client: Arc<Client>,
+        terms: SendTerms,
+    ) -> Result<Sender, QueueError> {
+        check_destination(destination)?;
+        let retry = terms.retry.checked().map_err(|error| QueueError::Terms(format!("retry: {error}")))?;
+        if terms.keys_kept_for <= client.bounds.total {
+            return Err(QueueError::Terms(format!(
+                "keys_kept_for is {:?}, and one try may take {:?}; a server must keep keys for longer than that",
+                terms.keys_kept_for, client.bounds.total
+            )));
+        }
+        let (file, name) = (Arc::clone(&self.file), destination.to_owned());
+        let taken = tokio::task::spawn_blocking(move || Lock::take(&file, &name)).await;
+        let lock = taken.map_err(|error| QueueError::Unusable(error.to_string()))??;
+        let mut rules = client.rules.clone();
+        (rules.retry, rules.retry_after_max) = (retry, RETRY_AFTER_MAX);
+        Ok(Sender {
+            queue: self.clone(),
+            destination: destination.to_owned(),
+            client,
+            rules,
+            keys_kept_for: terms.keys_kept_for,
+            _lock: lock,
+            trouble: 0,
+            rest_until: None,
+            look: self.signs.look.subscribe(),
+            online: self.signs.online.subscribe(),
+        })
+    }
+}
+
+impl Sender {
+    /// Does the next thing that is to be done, if any: at most one try.
+    pub async fn step(&mut self) -> Result<Step, QueueError> {
+        if let Some(until) = self.rest_until {
+            let left = until.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                return Ok(Step::Wait(left));
+            }
+            self.rest_until = None;
+        }
+        let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.bounds.total).await?;
+        match turn {
+            Turn::Nothing => Ok(Step::Nothing),
+            Turn::Wait(wait) => Ok(Step::Wait(wait)),
+            Turn::Aside { head, state: State::Held, reason } => Ok(did(head, What::Held { reason })),
+            Turn::Aside { head, reason, .. } => Ok(did(head, What::Failed { reason, refused: None })),
+            Turn::Send(head) => self.send(head).await,
+        }
+    }
+
+    async fn send(&mut self, head: Head) -> Result<Step, QueueError> {
+        let before = Tries { sent: 0, failed: head.known.attempts, effect: head.known.effect };
+        let (decided, seen) = self.client.try_by(&self.rules, &head.action, before).await;
+        let after = next::after(&head.known, decided, seen.as_ref().err().map(|fault| fault.kind));
+        let why = if let After::Fail { why, .. } = after { why } else { None };
+        let reason = reason(&seen, why);
+        self.queue.settle(&head, &after, &reason).await?;
+        let rest = self.rest_after(&after);
+        let what = match (after, seen) {
+            (After::Remove, Ok(answer)) => What::Sent { answer },
+            (After::Fail { why: None, .. }, Ok(answer)) => What::Failed { reason, refused: Some(answer) },
+            (After::Ask { wait }, _) => What::InFlight { wait },
+            (After::Again { wait, .. }, _) => What::Waits { reason, wait },
+            (After::Offline, _) => What::Offline { reason, wait: rest },
+            // A fault is no yes: the core never judges it one.
+            (After::Fail { .. } | After::Remove, _) => What::Failed { reason, refused: None },
+        };
+        tracing::debug!(key = head.action.key.log_hash(), entry = %head.id, next = ?after, "a try of a queued entry ended");
+        Ok(did(head, what))
+    }
+
+    /// A destination that is not there, or fails at whatever it is sent, is left alone for ever longer, so that a bad hour does not use up the
+    /// tries of all that wait.
+    fn rest_after(&mut self, after: &After) -> Duration {
+        let is_trouble = matches!(after, After::Offline | After::Fail { why: Some(Why::TriesSpent), .. });
+        if !is_trouble {
+            self.trouble = 0;
+            return Duration::ZERO;
+        }
+        let rest = next::growing(self.trouble, fastrand::f64());
+        self.trouble = self.trouble.saturating_add(1);
+        self.rest_until = Some(Instant::now() + rest);
+        rest
+    }
+
+    /// Sends what there is, and waits for more, until it is told to stop; then the try in hand is ended first. Every event is told.
+    ///
+    /// Whoever drops it breaks off the try in hand, which is safe: the mark stays.
+    pub async fn run(
+        &mut self,
+        stop: impl Future<Output = ()>,
+        told: impl FnMut(Event),
+    ) -> Result<(), QueueError> {
+        self.work(None, pin!(stop), told).await.map(drop)
+    }
+
+    /// Sends what there is, and comes back when nothing waits, when the destination is not reached, when the next try is not due within
+    /// `patience`, or when it is told to stop.
+    pub async fn drain(
+        &mut self,
+        patience: Duration,
+        stop: impl Future<Output = ()>,
+        told: impl FnMut(Event),
+    ) -> Result<Drained, QueueError> {
+        self.work(Some(patience), pin!(stop), told).await
+    }
+
+    async fn work(
+        &mut self,
+        patience: Option<Duration>,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+        mut told: impl FnMut(Event),
+    ) -> Result<Drained, QueueError> {
+        let mut offline_in_a_row = 0;
+        loop {
+            // Only between tries, so that the one in hand is ended.
+            tokio::select! {
+                biased;
+                () = stop.as_mut() => return Ok(Drained::Stopped),
+                () = std::future::ready(()) => {}
+            }
+            let wait = match (self.step().await?, patience) {
+                (Step::Did(event), patience) => {
+                    let is_offline = matches!(event.what, What::Offline { .. });
+                    offline_in_a_row = if is_offline { offline_in_a_row + 1 } else { 0 };
+                    told(event);
+                    if patience.is_some() && DRAIN_OFFLINE_MAX <= offline_in_a_row {
+                        return Ok(Drained::Offline);
+                    }
+                    continue;
+                }
+                (Step::Nothing, Some(_)) => return Ok(Drained::Empty),
+                (Step::Nothing, None) => LOOK_EVERY,
+                (Step::Wait(wait), Some(patience)) if patience < wait => return Ok(Drained::Waits(wait)),
+                (Step::Wait(wait), _) => wait.min(LOOK_EVERY),
+            };
+            tokio::select! {
+                biased;
+                () = stop.as_mut() => return Ok(Drained::Stopped),
+                () = self.rest(wait) => {}
+            }
+        }
+    }
+
+    /// Waits for so long, or until this process has accepted or decided something, or is told that the network is back.
+    pub async fn rest(&mut self, wait: Duration) {
+        tokio::select! {
+            () = sleep(wait) => {}
+            Ok(()) = self.look.changed() => {}
+            Ok(()) = self.online.changed() => (self.rest_until, self.trouble) = (None, 0),
+        }
+    }
+}
+
+fn did(head: Head, what: What) -> Step {
+    Step::Did(Event { entry: head.id, key: head.action.key, what })
+}
+
+/// What a person should know of a try that was no success.
+fn reason(seen: &Result<Answer, Fault>, why: Option<Why>) -> Reason {
+    let (code, mut text) = match seen {
+        Ok(answer) => {
+            let problem = answer.problem();
+            let words = problem.detail.or(problem.title).map(|words| format!(": {words}")).unwrap_or_default();
+            let code = problem.code.unwrap_or_else(|| format!("status_{}", answer.status));
+            (code, format!("the server answered {}{words}", answer.status))
+        }
+        Err(fault) => ("no_answer".to_owned(), fault.why.clone()),
+    };
+    if let Some(why) = why {
+        text.push_str("; ");
+        text.push_str(&why.to_string());
+    }
+    Reason::new(&code, &text)
+}

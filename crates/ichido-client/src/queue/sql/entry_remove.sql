@@ -1,0 +1,1 @@
+DELETE FROM entry WHERE id = ?1 AND state = 'sending'

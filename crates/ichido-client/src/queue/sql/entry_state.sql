@@ -1,0 +1,1 @@
+SELECT state, destination FROM entry WHERE id = ?1

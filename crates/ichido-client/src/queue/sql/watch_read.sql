@@ -1,0 +1,1 @@
+SELECT last_us, passed_us, set_backs FROM watch WHERE one = 1

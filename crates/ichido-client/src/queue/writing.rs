@@ -1,0 +1,63 @@
+//! A transaction that writes, and the time at which all of it happens.
+
+use ichido_core::time::Timestamp;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Row as _, Sqlite, Transaction};
+
+use super::Queue;
+use super::age::Watch;
+use super::entry::{in_micros, micros};
+use super::error::QueueError;
+use crate::clock;
+
+/// A write transaction. Dropped without a commit, it did nothing.
+pub(super) struct Writing {
+    transaction: Transaction<'static, Sqlite>,
+    /// The clock, looked at when the file was ours to write, so that no two processes see it in the wrong order.
+    pub(super) watch: Watch,
+}
+
+impl Queue {
+    pub(super) async fn write(&self) -> Result<Writing, QueueError> {
+        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+        let watch = read_watch(&mut transaction).await?.look(clock::now());
+        Ok(Writing { transaction, watch })
+    }
+}
+
+impl Writing {
+    pub(super) fn connection(&mut self) -> &mut SqliteConnection {
+        &mut self.transaction
+    }
+
+    /// On the disk when this is back.
+    pub(super) async fn commit(mut self) -> Result<(), QueueError> {
+        write_watch(&mut self.transaction, self.watch).await?;
+        Ok(self.transaction.commit().await?)
+    }
+
+    pub(super) async fn rollback(self) -> Result<(), QueueError> {
+        Ok(self.transaction.rollback().await?)
+    }
+}
+
+pub(super) async fn read_watch(connection: &mut SqliteConnection) -> Result<Watch, QueueError> {
+    let row = sqlx::query(include_str!("sql/watch_read.sql")).fetch_optional(connection).await?;
+    let row = row.ok_or_else(|| QueueError::damaged("the clock of the file is missing"))?;
+    let set_backs: i64 = row.try_get("set_backs")?;
+    Ok(Watch {
+        last: Timestamp::from_micros(row.try_get("last_us")?),
+        passed: micros(row.try_get("passed_us")?)?,
+        set_backs: u32::try_from(set_backs).map_err(|_| QueueError::damaged("set_backs is out of bounds"))?,
+    })
+}
+
+pub(super) async fn write_watch(connection: &mut SqliteConnection, watch: Watch) -> Result<(), QueueError> {
+    sqlx::query(include_str!("sql/watch_write.sql"))
+        .bind(watch.last.as_micros())
+        .bind(in_micros(watch.passed))
+        .bind(i64::from(watch.set_backs))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
