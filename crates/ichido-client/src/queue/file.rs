@@ -66,7 +66,7 @@ pub(super) async fn open(path: &Path, may_make: bool) -> Result<(SqlitePool, Pat
 
 async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
     // Only read at first: what is not ours is left as it is.
-    let mut look = options(file).read_only(true).connect().await?;
+    let mut look = options(file).read_only(true).connect().await.map_err(no_database)?;
     let found = whose(&mut look).await;
     look.close().await?;
     let is_new = found? == Found::Nothing;
@@ -98,11 +98,7 @@ async fn whose(connection: &mut SqliteConnection) -> Result<Found, QueueError> {
     let number = async |connection: &mut SqliteConnection, sql: &'static str| -> Result<i64, sqlx::Error> {
         sqlx::query(sql).fetch_one(connection).await?.try_get(0)
     };
-    let id = match number(connection, "PRAGMA application_id").await.map_err(QueueError::from) {
-        // A text, a picture: whatever it is, it is no database.
-        Err(QueueError::Damaged(_)) => return Err(QueueError::Foreign),
-        id => id?,
-    };
+    let id = number(connection, "PRAGMA application_id").await.map_err(no_database)?;
     let version = number(connection, "PRAGMA user_version").await?;
     let tables = number(connection, "SELECT count(*) FROM sqlite_schema").await?;
     match (id, version, tables) {
@@ -110,6 +106,14 @@ async fn whose(connection: &mut SqliteConnection) -> Result<Found, QueueError> {
         (APPLICATION_ID, found, _) if VERSION < found => Err(QueueError::TooNew { found, known: VERSION }),
         (0, 0, 0) => Ok(Found::Nothing),
         _ => Err(QueueError::Foreign),
+    }
+}
+
+/// A text, a picture: what cannot be read at its very beginning is no database.
+fn no_database(error: sqlx::Error) -> QueueError {
+    match QueueError::from(error) {
+        QueueError::Damaged(_) => QueueError::Foreign,
+        error => error,
     }
 }
 
@@ -135,10 +139,25 @@ fn make(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
-        Ok(_) => Ok(()),
+        Ok(made) => {
+            drop(made);
+            sync_folder(path)
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// The name of a new file must be on the disk as well as what is in it.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_path: &Path) -> std::io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,121 @@
+//! A queue in a folder of its own, and what is done with it in many cases.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use ichido_client::queue::{Accepted, Drained, Entry, EntryId, Event, Filter, Queue, SendTerms, Sender, Step};
+use ichido_client::{Action, Client};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::{Jitter, Retry, Schedule};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+
+/// The destination of most cases.
+pub(crate) const SHOP: &str = "shop";
+
+/// Waits that are longer than a case should take end it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// A folder that goes with its owner.
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("ichido-offline-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a temporary folder can be made");
+        Self(folder)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.0.join("orders.queue")
+    }
+
+    pub(crate) async fn queue(&self) -> Queue {
+        Queue::open(self.file()).await.expect("the queue opens")
+    }
+
+    /// Does something to the file, as nobody should.
+    pub(crate) async fn sql(&self, sql: &str) {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.file());
+        let mut connection = options.connect().await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    /// As if the clock had been looked at so much earlier.
+    pub(crate) async fn hours_pass(&self, hours: i64) {
+        self.sql(&format!("UPDATE watch SET last_us = last_us - {hours} * 3600 * 1000000")).await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Three tries with hardly a wait in between.
+pub(crate) fn quick() -> SendTerms {
+    let schedule = Schedule::List(vec![Duration::from_millis(1)]);
+    let retry = Retry { schedule, jitter: Jitter::None, tries: NonZeroU32::new(3).unwrap() };
+    SendTerms { retry, ..SendTerms::default() }
+}
+
+pub(crate) fn order_at(path: &str, key: &str, body: &str) -> Action {
+    let key = IdempotencyKey::parse(key).unwrap();
+    Action::new(Method::POST, path, key, "application/json", body.to_owned()).unwrap()
+}
+
+/// An order that says its key.
+pub(crate) fn order(key: &str) -> Action {
+    order_at("/orders", key, &format!(r#"{{"order": "{key}"}}"#))
+}
+
+pub(crate) async fn accept(queue: &Queue, keys: &[&str]) -> Vec<EntryId> {
+    let actions: Vec<Action> = keys.iter().map(|key| order(key)).collect();
+    let id = |accepted| match accepted {
+        Accepted::New { id } => id,
+        other => panic!("{other:?}"),
+    };
+    queue.accept(SHOP, &actions).await.unwrap().into_iter().map(id).collect()
+}
+
+pub(crate) async fn sender(queue: &Queue, client: Client) -> Sender {
+    queue.sender(SHOP, Arc::new(client), quick()).await.unwrap()
+}
+
+/// Sends what there is.
+pub(crate) async fn drained(sender: &mut Sender) -> (Drained, Vec<Event>) {
+    let mut events = Vec::new();
+    let came = sender.drain(PATIENCE, std::future::pending(), |event| events.push(event)).await.unwrap();
+    (came, events)
+}
+
+/// What one step came to.
+pub(crate) async fn did(sender: &mut Sender) -> Event {
+    loop {
+        match sender.step().await.unwrap() {
+            Step::Did(event) => return event,
+            Step::Wait(wait) => sender.rest(wait).await,
+            Step::Nothing => panic!("there is nothing to do"),
+        }
+    }
+}
+
+pub(crate) async fn all(queue: &Queue) -> Vec<Entry> {
+    queue.list(&Filter::default(), u32::MAX).await.unwrap()
+}
+
+pub(crate) fn keys(entries: &[Entry]) -> Vec<&str> {
+    entries.iter().map(|entry| entry.key.as_str()).collect()
+}
