@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::{self, Exit};
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, doctor, healthcheck, judge, ledger,
-    messages, paper, proxy, queues, send, serve, store, token, worker,
+    messages, offline, paper, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -37,6 +37,8 @@ enum Command {
     Worker(worker::Args),
     /// Put messages into the outbox: one, or one a line
     Send(Box<send::Args>),
+    /// Look after what waits in a file for a server to take it: list, retry, release, discard
+    Offline(offline::Args),
     /// Look after messages one by one: list, show, withdraw, send again, decide
     Messages(Box<messages::Args>),
     /// List queues, stop their delivery and go on with it
@@ -99,6 +101,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Proxy(args) => on_runtime(proxy::run(*args)),
         Command::Worker(args) => on_runtime(worker::run(args)),
         Command::Send(args) => on_runtime(send::run(*args)),
+        Command::Offline(args) => on_runtime(offline::run(args)),
         Command::Messages(args) => on_runtime(messages::run(*args)),
         Command::Queues(args) => on_runtime(queues::run(args)),
         Command::Alerts(args) => on_runtime(alerts::run(args)),

@@ -24,6 +24,7 @@ mod judge;
 mod ledger;
 mod listen;
 mod messages;
+mod offline;
 mod out;
 mod paper;
 mod proxy;

@@ -3,13 +3,15 @@
 //! Guarantee: what is said to be `new` or `same` is durable, and stands under its key once, however often it was put in, and whichever way: through a
 //! running server or straight on the store. What is known of the rest is said, and nothing is guessed. Keys and bodies are shown nowhere.
 //!
-//! `line` is what a line of NDJSON means, `sender` the two ways in, `many` the lines one after the other, `came` what is said.
+//! `line` is what a line of NDJSON means, `sender` the two ways in, `many` the lines one after the other, `came` what is said; `offline` puts them
+//! into a file first.
 
 mod bar;
 mod came;
 mod line;
 mod lines;
 mod many;
+mod offline;
 mod sender;
 mod settings;
 
@@ -43,15 +45,21 @@ in the order of the lines: new, same, refused (with the reason), unsent or unkno
 under way at once, so that they are accepted in about the order of the lines; --parallel 1 keeps it. Sending the same lines again, after \
 an interruption or for no reason, is safe: what stands is not put in twice.
 
+Offline: with --offline-queue each message is put into a file first, and said to be `queued` once it is on the disk. Then what is in the file \
+is sent to the server in its order, one after the other: new, same, refused, failed (after 3 tries) or held (sent once, and longer ago than the \
+server keeps keys). What was said last of a message holds. Run it again after any interruption, with the same messages or with none: each stands \
+once at the server. The file holds the bodies as they are, and no token; `ichido offline` shows it and decides.
+
 A server is asked again by itself after network errors, 5xx, 408 and 429, as it wishes (Retry-After), 3 times in all, always with the same \
 key. Its token is read from ICHIDO_TOKEN.
 
-Exit code: 0 when every message stands, 1 when any was refused, 2 when it makes no sense, 3 when the server or the store was not reached \
-or the command was told to stop, and 4 when the one key was used for another body.
+Exit code: 0 when every message stands, 1 when any was refused, failed or is held, 2 when it makes no sense, 3 when the server or the store was \
+not reached, so that some still wait in the offline queue, or when the command was told to stop, and 4 when the one key was used for another body.
 
 Examples:
   echo '{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}' | ichido send orders --key order-1
-  ichido send orders --ndjson orders.ndjson --key-from /order_id --server http://127.0.0.1:4180";
+  ichido send orders --ndjson orders.ndjson --key-from /order_id --server http://127.0.0.1:4180
+  ichido send orders --ndjson orders.ndjson --offline-queue orders.queue --server http://127.0.0.1:4180";
 
 const STORE_HELP: &str = "Where messages are kept: sqlite:FILE or postgres://… [env: ICHIDO_STORE] [default: as the configuration says]";
 
@@ -64,7 +72,7 @@ pub(crate) struct Args {
     queue: String,
 
     /// The action's key: the same action again has the same key
-    #[arg(long, value_name = "KEY", required_unless_present = "ndjson", conflicts_with = "ndjson")]
+    #[arg(long, value_name = "KEY", required_unless_present_any = ["ndjson", "offline_queue"], conflicts_with = "ndjson")]
     key: Option<String>,
 
     /// Many messages, one a line, from a file or (-) standard input
@@ -76,8 +84,16 @@ pub(crate) struct Args {
     key_from: Option<String>,
 
     /// How many lines may be under way at once
-    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", conflicts_with = "offline_queue", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
     parallel: u16,
+
+    /// A file that keeps what the server has not taken yet; it is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    offline_queue: Option<PathBuf>,
+
+    /// How long the server remembers a key: what was sent longer ago is held [default: 72h]
+    #[arg(long, value_name = "TIME", requires = "offline_queue")]
+    keys_kept_for: Option<String>,
 
     /// For whom: the same key of another is another action [default: local, or whom the server takes the token for]
     #[arg(long, value_name = "NAME")]
@@ -105,6 +121,7 @@ pub(crate) struct Args {
 /// Puts messages in.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     match (&args.key, &args.ndjson) {
+        _ if args.offline_queue.is_some() => offline::run(&args).await,
         (_, Some(file)) => many(&args, file).await,
         (Some(key), None) => one(&args, key).await,
         // The command line lets nothing through that has neither.

@@ -132,13 +132,18 @@ impl Client {
         Ok(self.ask(&Call::Read(parse_path(path)?)).await)
     }
 
-    /// One try of an action, and what these rules in place of the client's own say of it.
+    /// One try of an action.
     #[cfg(feature = "queue")]
-    pub(crate) async fn try_by(&self, rules: &Rules, action: &Action, before: Tries) -> (Next, Result<Answer, Fault>) {
-        let seen = self.try_once(&Call::Action(action), 0, Instant::now() + self.bounds.total).await;
+    pub(crate) async fn try_action(&self, action: &Action) -> Result<Answer, Fault> {
+        self.try_once(&Call::Action(action), 0, Instant::now() + self.bounds.total).await
+    }
+
+    /// What rules in place of the client's own say of a try.
+    #[cfg(feature = "queue")]
+    pub(crate) fn judge_by(rules: &Rules, action: &Action, before: Tries, seen: &Result<Answer, Fault>) -> Next {
         // Whoever waits as long as it takes has no deadline.
         let moment = Moment { now: clock::now(), left: Duration::MAX };
-        (decide(rules, Some(&action.key), before, &seen, moment), seen)
+        decide(rules, Some(&action.key), before, seen, moment)
     }
 
     async fn ask(&self, call: &Call<'_>) -> Outcome {

@@ -87,7 +87,7 @@ pub use accept::Accepted;
 pub use entry::{Entry, EntryId, Reason, State, effect_word};
 pub use error::QueueError;
 pub use look::{Count, Filter};
-pub use sender::{Drained, Event, SendTerms, Sender, Step, What};
+pub use sender::{Drained, Event, Proof, SendTerms, Sender, Step, What};
 
 /// The most entries of a file, whatever their state.
 pub const ENTRIES_MAX: i64 = 100_000;

@@ -57,19 +57,27 @@ impl Refused {
 impl Came {
     /// A line for people; `number` is that of the line it was read from.
     pub(super) fn text(&self, number: Option<u64>) -> String {
-        let line = number.map(|number| format!(" line {number}")).unwrap_or_default();
+        self.text_of(&number.map(|number| format!(" line {number}")).unwrap_or_default())
+    }
+
+    /// The same of what is called so, with a blank before it.
+    pub(super) fn text_of(&self, whose: &str) -> String {
         match self {
-            Self::New { id } => format!("new {}{line}", visible(id)),
-            Self::Same { id } => format!("same {}{line}", visible(id)),
-            Self::Refused(refused) => format!("refused{line}: {}", refused.text()),
+            Self::New { id } => format!("new {}{whose}", visible(id)),
+            Self::Same { id } => format!("same {}{whose}", visible(id)),
+            Self::Refused(refused) => format!("refused{whose}: {}", refused.text()),
             Self::Unknown { effect, detail } => {
-                format!("{}{line}: {}", word(*effect), visible(detail))
+                format!("{}{whose}: {}", word(*effect), visible(detail))
             }
         }
     }
 
     /// The same for programs.
     pub(super) fn json(&self, number: Option<u64>) -> String {
+        Value::Object(self.members(number)).to_string()
+    }
+
+    pub(super) fn members(&self, number: Option<u64>) -> Map<String, Value> {
         let mut members = Map::new();
         let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
         if let Some(number) = number {
@@ -94,7 +102,7 @@ impl Came {
                 put("detail", json!(detail));
             }
         }
-        Value::Object(members).to_string()
+        members
     }
 
     /// How the command ends for the one message it was about.

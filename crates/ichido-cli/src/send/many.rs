@@ -23,10 +23,10 @@ use crate::out;
 use crate::signals::Signals;
 
 /// What is to be known wherever it ended before its end.
-const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
+pub(super) const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
 
 /// How many lines in a row may be left without an outcome. One that no server bears is that line's fault; so many are the server's.
-const LOST_IN_A_ROW_MAX: u32 = 3;
+pub(super) const LOST_IN_A_ROW_MAX: u32 = 3;
 
 /// Puts the messages of lines in.
 pub(super) struct Many {
@@ -139,7 +139,7 @@ impl Many {
     /// Puts a line on its way.
     fn send(&self, line: Line, warned: &mut bool) -> Sending {
         let Line { number, text, bytes } = line;
-        let task = match self.item(text) {
+        let task = match item(text, &self.key_from) {
             Ok(item) => {
                 self.warn(&item, warned);
                 let sender = self.sender.clone();
@@ -150,17 +150,6 @@ impl Many {
         Sending { number, bytes, task }
     }
 
-    fn item(&self, text: Option<Vec<u8>>) -> Result<Item, Refused> {
-        let refused = |error: LineError| Refused::message(error.code(), error.to_string());
-        let text = text.ok_or(LineError::TooLong).map_err(refused)?;
-        let item = line::parse(&text, &self.key_from).map_err(refused)?;
-        if body_key::agrees(&item.key, &item.body).is_err() {
-            let detail = "the body's idempotency_key is another key than the line's; make them the same, or take it out of the body";
-            return Err(Refused::message("key_disagrees", detail));
-        }
-        Ok(item)
-    }
-
     /// Once is enough: the lines are of one kind.
     fn warn(&self, item: &Item, warned: &mut bool) {
         let warning = self.queue.as_ref().and_then(|queue| body_key::warning(queue, &item.body));
@@ -169,6 +158,18 @@ impl Many {
             out::aside(&warning);
         }
     }
+}
+
+/// What a line asks for, or why it is not taken.
+pub(super) fn item(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<Item, Refused> {
+    let refused = |error: LineError| Refused::message(error.code(), error.to_string());
+    let text = text.ok_or(LineError::TooLong).map_err(refused)?;
+    let item = line::parse(&text, key_from).map_err(refused)?;
+    if body_key::agrees(&item.key, &item.body).is_err() {
+        let detail = "the body's idempotency_key is another key than the line's; make them the same, or take it out of the body";
+        return Err(Refused::message("key_disagrees", detail));
+    }
+    Ok(item)
 }
 
 /// What came of the line that is first in order.

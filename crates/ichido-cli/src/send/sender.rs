@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method};
-use ichido_client::{Action, Answer, Client, Outcome};
+use ichido_client::{Action, ActionError, Answer, Client, Outcome};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
@@ -40,6 +40,8 @@ pub(super) struct Sender {
 #[derive(Clone)]
 pub(super) enum Way {
     Server {
+        /// Its address, as it was given.
+        url: String,
         client: Arc<Client>,
         /// Told only where it was given: a token may stand for another.
         identity: Option<HeaderValue>,
@@ -57,7 +59,7 @@ impl Sender {
     /// Puts a message in, or says why it does not stand.
     pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> Came {
         match &self.way {
-            Way::Server { client, identity } => self.post(client, identity.as_ref(), key, body).await,
+            Way::Server { client, identity, .. } => self.post(client, identity.as_ref(), key, body).await,
             Way::Store { store, identity, tries_allowed, intake } => {
                 let offer = Offer {
                     queue: self.queue.clone(),
@@ -92,45 +94,64 @@ impl Sender {
         key: IdempotencyKey,
         body: Vec<u8>,
     ) -> Came {
-        // The name of a queue has no character that a path would read otherwise.
-        let path = format!("/v1/queues/{}/messages", self.queue.as_str());
-        let action = Action::new(Method::POST, &path, key.clone(), &self.content_type, body);
-        let action = match identity {
-            Some(identity) => action.and_then(|action| action.with_header(IDENTITY, identity.clone())),
-            None => action,
-        };
-        match action {
+        match self.action(identity, key.clone(), body) {
             Ok(action) => of_server(client.send(&action).await, &key),
             Err(error) => Came::Refused(Refused::message("request_invalid", error.to_string())),
+        }
+    }
+
+    /// A message as a server is asked to take it.
+    pub(super) fn action(
+        &self,
+        identity: Option<&HeaderValue>,
+        key: IdempotencyKey,
+        body: Vec<u8>,
+    ) -> Result<Action, ActionError> {
+        // The name of a queue has no character that a path would read otherwise.
+        let path = format!("/v1/queues/{}/messages", self.queue.as_str());
+        let action = Action::new(Method::POST, &path, key, &self.content_type, body)?;
+        match identity {
+            Some(identity) => action.with_header(IDENTITY, identity.clone()),
+            None => Ok(action),
         }
     }
 }
 
 fn of_server(outcome: Outcome, key: &IdempotencyKey) -> Came {
     match outcome {
-        // An answer to somebody else's request, as from a proxy that mixes them up, says nothing of ours.
-        Outcome::Done { answer, .. } if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) => {
-            let detail = format!("the server answered {} about another key", answer.status);
-            Came::Unknown { effect: Effect::Unknown, detail }
-        }
-        Outcome::Done { answer, .. } => match answer.text_at(ID_AT) {
-            Some(id) if answer.is_replay() => Came::Same { id },
-            Some(id) => Came::New { id },
-            // Whoever answers so is not known to have put a message in.
-            None => Came::Unknown {
-                effect: Effect::Unknown,
-                detail: format!(
-                    "the server answered {} and named no message; is it an Ichido server that is at this address?",
-                    answer.status
-                ),
-            },
-        },
+        Outcome::Done { answer, .. } => of_answer(&answer, key),
         Outcome::Refused { answer, .. } => Came::Refused(refusal(&answer)),
         Outcome::GaveUp { why, last, effect, .. } => Came::Unknown { effect, detail: gave_up(why, &last) },
     }
 }
 
-fn refusal(answer: &Answer) -> Refused {
+/// Whether an answer is about a message of this key: the least that a server of ours says.
+pub(super) fn is_about(answer: &Answer, key: &IdempotencyKey) -> bool {
+    let names_another = answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str());
+    answer.text_at(ID_AT).is_some() && !names_another
+}
+
+pub(super) fn of_answer(answer: &Answer, key: &IdempotencyKey) -> Came {
+    // An answer to somebody else's request, as from a proxy that mixes them up, says nothing of ours.
+    if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) {
+        let detail = format!("the server answered {} about another key", answer.status);
+        return Came::Unknown { effect: Effect::Unknown, detail };
+    }
+    match answer.text_at(ID_AT) {
+        Some(id) if answer.is_replay() => Came::Same { id },
+        Some(id) => Came::New { id },
+        // Whoever answers so is not known to have put a message in.
+        None => Came::Unknown {
+            effect: Effect::Unknown,
+            detail: format!(
+                "the server answered {} and named no message; is it an Ichido server that is at this address?",
+                answer.status
+            ),
+        },
+    }
+}
+
+pub(super) fn refusal(answer: &Answer) -> Refused {
     let problem = answer.problem();
     let about = match (answer.status, problem.code.as_deref()) {
         (_, Some(KEY_CONFLICT)) | (409, None) => About::Key,

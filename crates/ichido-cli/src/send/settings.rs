@@ -1,10 +1,12 @@
 //! What `ichido send` is told, and everything that is wrong with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderValue;
 use ichido::worker::Queue;
 use ichido_client::Client;
+use ichido_client::queue::SendTerms;
 use ichido_core::json::Pointer;
 use ichido_core::retry::Retry;
 use ichido_store::Store;
@@ -16,6 +18,7 @@ use super::line::KeyFrom;
 use super::sender::{Sender, Way};
 use crate::accept::IDENTITY_DEFAULT;
 use crate::config::{Config, Intake};
+use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::reach::{self, Address};
@@ -25,6 +28,8 @@ use crate::store::{CONNECTIONS_MAX, open};
 pub(super) struct Settings {
     queue: QueueName,
     pub(super) key_from: KeyFrom,
+    /// How long the server remembers a key.
+    pub(super) keys_kept_for: Duration,
     /// The queue as the configuration has it, if there is one.
     pub(super) known: Option<Queue>,
     intake: Intake,
@@ -32,7 +37,7 @@ pub(super) struct Settings {
 }
 
 enum To {
-    Server { client: Arc<Client>, identity: Option<HeaderValue> },
+    Server { url: String, client: Arc<Client>, identity: Option<HeaderValue> },
     Store { url: String, identity: String },
 }
 
@@ -52,6 +57,13 @@ impl Settings {
                 .check("--key-from", Pointer::parse(text))
                 .map(|pointer| KeyFrom::Place(pointer, text.clone())),
         };
+        if args.offline_queue.is_some() && !matches!(address, Address::Server(_)) {
+            faults.add("--offline-queue", "keeps what a server does not take yet; say which by --server or ICHIDO_SERVER");
+        }
+        let keys_kept_for = match &args.keys_kept_for {
+            None => Some(SendTerms::default().keys_kept_for),
+            Some(text) => faults.check("--keys-kept-for", duration::parse(text)),
+        };
         let to = match address {
             Address::Server(url) => server(args, url, &mut faults),
             Address::Store(url) => Some(store(args, url)),
@@ -66,15 +78,24 @@ impl Settings {
         let intake = config.as_ref().map(|config| config.intake(&args.queue)).unwrap_or_default();
         let known =
             config.and_then(|config| config.queues.into_iter().find(|known| known.name == args.queue));
-        let built = (|| Some(Self { queue: queue?, key_from: key_from?, known, intake, to: to? }))();
+        let built = (|| {
+            Some(Self {
+                queue: queue?,
+                key_from: key_from?,
+                keys_kept_for: keys_kept_for?,
+                known,
+                intake,
+                to: to?,
+            })
+        })();
         faults.or(built)
     }
 
     /// Ready to send. A store is opened, a server is not asked.
     pub(super) async fn sender(&self, args: &Args) -> Result<Sender, Exit> {
         let way = match &self.to {
-            To::Server { client, identity } => {
-                Way::Server { client: Arc::clone(client), identity: identity.clone() }
+            To::Server { url, client, identity } => {
+                Way::Server { url: url.clone(), client: Arc::clone(client), identity: identity.clone() }
             }
             To::Store { url, identity } => Way::Store {
                 store: opened(url).await?,
@@ -118,8 +139,8 @@ fn server(args: &Args, url: String, faults: &mut Faults) -> Option<To> {
             None
         }
     };
-    let client = reach::settings(url, faults).and_then(|settings| reach::client(settings, faults));
-    Some(To::Server { client: Arc::new(client?), identity: identity? })
+    let client = reach::settings(url.clone(), faults).and_then(|settings| reach::client(settings, faults));
+    Some(To::Server { url, client: Arc::new(client?), identity: identity? })
 }
 
 /// The identity as a header field that means the same at the other end.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
+use ichido_core::verdict::NetworkFault;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +22,7 @@ use super::next::{self, After, RETRY_AFTER_MAX};
 use super::settle::Turn;
 use crate::answer::Answer;
 use crate::client::Client;
-use crate::next::{Rules, Tries, Why};
+use crate::next::{Next, Rules, Tries, Why};
 use crate::wire::Fault;
 
 /// How often a sender with nothing to do looks whether another process has accepted something, or decided.
@@ -36,11 +37,17 @@ pub struct SendTerms {
     pub retry: Retry,
     /// How long the server remembers a key. 72 h (SPEC A2). An entry that was sent longer ago is held.
     pub keys_kept_for: Duration,
+    /// What a success must show beside its status, given the entry's key. A network's login page answers 200 as well, and an entry that it took
+    /// would be gone. Without it a 2xx is enough.
+    pub proof: Option<Proof>,
 }
+
+/// Whether an answer is one of the server that is meant.
+pub type Proof = fn(&Answer, &IdempotencyKey) -> bool;
 
 impl Default for SendTerms {
     fn default() -> Self {
-        Self { retry: Retry::CLIENT, keys_kept_for: Duration::from_hours(72) }
+        Self { retry: Retry::CLIENT, keys_kept_for: Duration::from_hours(72), proof: None }
     }
 }
 
@@ -52,6 +59,7 @@ pub struct Sender {
     client: Arc<Client>,
     rules: Rules,
     keys_kept_for: Duration,
+    proof: Option<Proof>,
     _lock: Lock,
     /// How often in a row the destination was not reached, or failed at an entry until its tries were spent.
     trouble: u32,
@@ -165,6 +173,7 @@ impl Queue {
             client,
             rules,
             keys_kept_for: terms.keys_kept_for,
+            proof: terms.proof,
             _lock: lock,
             trouble: 0,
             rest_until: None,
@@ -196,7 +205,16 @@ impl Sender {
 
     async fn send(&mut self, head: Head) -> Result<Step, QueueError> {
         let before = Tries { sent: 0, failed: head.known.attempts, effect: head.known.effect };
-        let (decided, seen) = self.client.try_by(&self.rules, &head.action, before).await;
+        let mut seen = self.client.try_action(&head.action).await;
+        let mut decided = Client::judge_by(&self.rules, &head.action, before, &seen);
+        if let (Next::Done, Ok(answer), Some(proof)) = (decided, &seen, self.proof)
+            && !proof(answer, &head.action.key)
+        {
+            let why = format!("somebody answered {}, and not as this server would; is the network's login page in the way?", answer.status);
+            // What became of the request is not known: whoever answered may have passed it on.
+            seen = Err(Fault::new(NetworkFault::AnswerCut, why));
+            decided = Client::judge_by(&self.rules, &head.action, before, &seen);
+        }
         let after = next::after(&head.known, decided, seen.as_ref().err().map(|fault| fault.kind));
         let why = if let After::Fail { why, .. } = after { why } else { None };
         let reason = reason(&seen, why);

@@ -116,7 +116,7 @@ async fn server(book: Arc<Mutex<Book>>, held: tokio::sync::mpsc::UnboundedSender
             }
         }
         if is_held {
-            drop(held.send(()));
+            held.send(()).expect("the case listens");
             return Act::Silence;
         }
         match roll {

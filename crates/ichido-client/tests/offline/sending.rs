@@ -282,6 +282,20 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
     }
 }
 
+/// The login page of a hotel's network answers whatever it is asked.
+#[tokio::test]
+async fn a_success_without_its_proof_takes_nothing_out() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Say(with("200 OK", &[], "<html>")), Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    let terms = SendTerms { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
+    let mut sender = queue.sender(SHOP, Arc::new(server.client()), terms).await.unwrap();
+    let page = did(&mut sender).await;
+    assert!(matches!(&page.what, What::Waits { reason, .. } if reason.text.contains("login page")), "{page:?}");
+    assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
+    assert_eq!(server.effects("k1"), 1);
+}
+
 #[tokio::test]
 async fn terms_that_make_no_sense_are_refused() {
     let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);

@@ -1,0 +1,163 @@
+//! `ichido offline`: what waits in a file for a server to take it, and what a person decides about it (SPEC A13).
+//!
+//! Guarantee: looking changes nothing, and makes no file. A decision is on the disk when it is said; nothing is sent by it: that is `ichido send`.
+
+mod list;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use ichido_client::queue::{EntryId, Filter, PAGE_MAX, Queue, QueueError, State};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::out;
+
+const AFTER_HELP: &str = "\
+FILE is what `ichido send --offline-queue FILE` put its messages into. What is done is not in it any more. An entry is waiting, sending, failed \
+(refused by the server, or tried as often as is allowed) or held: it was sent once, and so long ago that the server may have forgotten its key, so \
+that sending it again could do it twice. Look at the server whether it was done; then release it or discard it.
+
+Nothing is sent by these commands. `ichido send QUEUE --offline-queue FILE --server URL` sends what waits.
+
+Examples:
+  ichido offline list orders.queue
+  ichido offline retry orders.queue 7
+  ichido offline retry orders.queue --all
+  ichido offline release orders.queue 8
+  ichido offline discard orders.queue 9";
+
+/// What `ichido offline` is told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// JSON for programs, one object a line
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List entries in the order in which they were accepted
+    List(list::Args),
+    /// Have failed entries tried again from the beginning, under the same key
+    Retry {
+        /// The file
+        file: PathBuf,
+        /// Which entries
+        #[arg(value_name = "ID", required_unless_present = "all")]
+        ids: Vec<i64>,
+        /// Every failed one
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+    },
+    /// Have held entries sent once more, although the server may have forgotten their keys
+    Release {
+        /// The file
+        file: PathBuf,
+        /// Which entries
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<i64>,
+    },
+    /// Take entries out, whatever became of them at the server
+    Discard {
+        /// The file
+        file: PathBuf,
+        /// Which entries
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<i64>,
+    },
+}
+
+/// What is decided.
+#[derive(Clone, Copy)]
+enum Word {
+    Retry,
+    Release,
+    Discard,
+}
+
+/// Does as it is told.
+pub(crate) async fn run(args: Args) -> Result<(), Exit> {
+    let Args { command, json } = args;
+    match command {
+        Command::List(args) => {
+            let queue = open("offline list", &args.file).await?;
+            list::run(&queue, &args, json).await
+        }
+        Command::Retry { file, ids, all } => {
+            let queue = open("offline retry", &file).await?;
+            let ids = if all { failed(&queue, &file).await? } else { numbered(ids) };
+            decide(&queue, &file, &ids, Word::Retry, json).await
+        }
+        Command::Release { file, ids } => {
+            decide(&open("offline release", &file).await?, &file, &numbered(ids), Word::Release, json).await
+        }
+        Command::Discard { file, ids } => {
+            decide(&open("offline discard", &file).await?, &file, &numbered(ids), Word::Discard, json).await
+        }
+    }
+}
+
+/// A file that is not there, or is something else, is a typing error.
+async fn open(command: &'static str, file: &Path) -> Result<Queue, Exit> {
+    Queue::open_existing(file).await.map_err(|error| match error {
+        QueueError::Foreign | QueueError::Unusable(_) => {
+            let mut faults = Faults::default();
+            faults.add(file.display().to_string(), error.to_string());
+            Exit::Misconfigured { command, faults }
+        }
+        error => of(file, &error),
+    })
+}
+
+fn of(file: &Path, error: &QueueError) -> Exit {
+    let told = format!("{}: {error}", file.display());
+    if matches!(error, QueueError::Busy) { Exit::Unreachable(told) } else { Exit::Failed(told) }
+}
+
+fn numbered(ids: Vec<i64>) -> Vec<EntryId> {
+    ids.into_iter().map(EntryId::new).collect()
+}
+
+async fn failed(queue: &Queue, file: &Path) -> Result<Vec<EntryId>, Exit> {
+    let mut filter = Filter { state: Some(State::Failed), ..Filter::default() };
+    let mut ids = Vec::new();
+    loop {
+        let page = queue.list(&filter, PAGE_MAX).await.map_err(|error| of(file, &error))?;
+        let Some(last) = page.last() else {
+            return Ok(ids);
+        };
+        filter.after = Some(last.id);
+        ids.extend(page.iter().map(|entry| entry.id));
+    }
+}
+
+async fn decide(queue: &Queue, file: &Path, ids: &[EntryId], word: Word, json: bool) -> Result<(), Exit> {
+    let mut is_refused = false;
+    for id in ids {
+        let (decided, told) = match word {
+            Word::Retry => (queue.retry(*id).await, "waits again"),
+            Word::Release => (queue.release(*id).await, "is sent once more"),
+            Word::Discard => (queue.discard(*id).await, "is discarded"),
+        };
+        let (is_done, told) = match decided {
+            Ok(()) => (true, told.to_owned()),
+            Err(error @ (QueueError::NoSuch(_) | QueueError::NotNow { .. })) => (false, format!("refused: {error}")),
+            Err(error) => return Err(of(file, &error)),
+        };
+        is_refused |= !is_done;
+        if json {
+            out::line(json!({ "entry": id.get(), "decided": is_done, "told": told }))?;
+        } else {
+            out::line(format_args!("{id}: {told}"))?;
+        }
+    }
+    if ids.is_empty() && !json {
+        out::line("no entries have failed")?;
+    }
+    if is_refused { Err(Exit::Found) } else { Ok(()) }
+}

@@ -1,0 +1,103 @@
+//! Lists of entries.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use ichido_client::queue::{Entry, EntryId, Filter, PAGE_MAX, Queue, State, effect_word};
+use serde_json::{Value, json};
+
+use super::of;
+use crate::exit::Exit;
+use crate::out;
+use crate::reach::shown;
+use crate::table::table;
+
+/// The most entries of one list.
+const LIMIT_MAX: u32 = 100_000;
+
+/// Which entries; all filters together must fit.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file
+    pub(super) file: PathBuf,
+    /// In this state
+    #[arg(long, value_parser = PossibleValuesParser::new(State::ALL.map(State::as_str)))]
+    state: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
+    limit: u32,
+    /// Go on after this entry
+    #[arg(long, value_name = "ID")]
+    after: Option<i64>,
+}
+
+pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(), Exit> {
+    let state = args.state.as_deref().and_then(State::parse);
+    let mut filter = Filter { after: args.after.map(EntryId::new), state, destination: None };
+    let mut left = args.limit;
+    let mut rows = Vec::new();
+    while 0 < left {
+        let page = queue.list(&filter, left.min(PAGE_MAX)).await.map_err(|error| of(&args.file, &error))?;
+        let Some(last) = page.last() else {
+            break;
+        };
+        filter.after = Some(last.id);
+        left -= u32::try_from(page.len()).unwrap_or(left).min(left);
+        for entry in page {
+            if is_json { out::line(for_programs(&entry))? } else { rows.push(row(&entry)) }
+        }
+    }
+    if !is_json {
+        if rows.is_empty() {
+            out::line("no entries fit")?;
+        } else {
+            let head = ["ID", "STATE", "CREATED", "SERVER", "PATH", "KEY", "SENDS", "EFFECT", "REASON"];
+            out::say(&table(head, rows.into_iter()))?;
+        }
+    }
+    if let (0, Some(last)) = (left, filter.after) {
+        // Aside, so that lines for programs are objects and nothing else.
+        out::aside(&format!("there may be more: --after {last}\n"));
+    }
+    Ok(())
+}
+
+fn row(entry: &Entry) -> [String; 9] {
+    let reason = entry.reason.as_ref();
+    let told = shown::error(reason.map(|reason| reason.code.as_str()), reason.map(|reason| reason.text.as_str()));
+    let told = match entry.due_in {
+        Some(due) => format!("in {} s: {told}", due.as_secs() + 1),
+        None => told,
+    };
+    [
+        entry.id.to_string(),
+        entry.state.to_string(),
+        entry.created.to_string(),
+        entry.destination.clone(),
+        entry.path.clone(),
+        entry.key.as_str().to_owned(),
+        entry.sends.to_string(),
+        effect_word(entry.effect).replace('_', " "),
+        told,
+    ]
+}
+
+fn for_programs(entry: &Entry) -> Value {
+    json!({
+        "entry": entry.id.get(),
+        "state": entry.state.as_str(),
+        "destination": entry.destination,
+        "method": entry.method,
+        "path": entry.path,
+        "idempotency_key": entry.key.as_str(),
+        "body_bytes": entry.body_bytes,
+        "created_at": entry.created.to_string(),
+        "attempts": entry.attempts,
+        "sends": entry.sends,
+        "first_sent_at": entry.first_sent.map(|at| at.to_string()),
+        "due_in_ms": entry.due_in.map(|due| u64::try_from(due.as_millis()).unwrap_or(u64::MAX)),
+        "effect": effect_word(entry.effect),
+        "code": entry.reason.as_ref().map(|reason| reason.code.as_str()),
+        "reason": entry.reason.as_ref().map(|reason| reason.text.as_str()),
+    })
+}

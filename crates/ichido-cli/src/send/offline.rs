@@ -1,0 +1,317 @@
+//! `ichido send --offline-queue FILE`: into a file first, and from there to the server.
+//!
+//! Guarantee: what is said to be `queued` is on the disk. It is sent in its order, under its key, until the server has taken it or it is marked;
+//! killed and run again, with the same messages or with none, each stands once at the server. Of each the last word holds.
+
+mod input;
+mod said;
+mod sending;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ichido_client::queue::{Drained, EntryId, Event, Queue, QueueError, SendTerms, State, What};
+use ichido_client::{Action, Client};
+use tokio::io::AsyncBufRead;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::came::{About, Refused};
+use super::lines::Lines;
+use super::sender::{Sender, Way, is_about, of_answer, refusal};
+use super::settings::Settings;
+use super::{Args, misconfigured};
+use crate::exit::Exit;
+use crate::out;
+use crate::signals::Signals;
+use input::{Asked, Batches, Input};
+use said::{Counts, Said};
+
+/// Puts messages into the file, and sends what is in it.
+pub(super) async fn run(args: &Args) -> Result<(), Exit> {
+    let settings = Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    let (Some(file), Way::Server { url, client, identity }) = (&args.offline_queue, settings.sender(args).await?.way)
+    else {
+        // The settings let nothing through that is otherwise.
+        return Err(misconfigured("--offline-queue", "is for a running server"));
+    };
+    let input = Input::open(args).await?;
+    let sender = settings.sender(args).await?;
+    let failed = |error: QueueError| Exit::Failed(format!("{}: {error}", file.display()));
+    let queue = Queue::open(file).await.map_err(failed)?;
+    let destination = url.trim_end_matches('/').to_owned();
+    let terms =
+        SendTerms { keys_kept_for: settings.keys_kept_for, proof: Some(is_about), ..SendTerms::default() };
+    let offline = Offline {
+        file,
+        queue: &queue,
+        destination: &destination,
+        sender: &sender,
+        identity: identity.as_ref(),
+        json: args.json,
+        is_one: args.key.is_some(),
+    };
+    let ended = match input {
+        Input::Nothing => offline.run(Lines::new(tokio::io::empty()), Vec::new(), &settings, client, terms).await,
+        Input::One(item) => {
+            offline.run(Lines::new(tokio::io::empty()), vec![item], &settings, client, terms).await
+        }
+        Input::File(lines) => offline.run(lines, Vec::new(), &settings, client, terms).await,
+        Input::Stdin(lines) => offline.run(lines, Vec::new(), &settings, client, terms).await,
+    };
+    queue.close().await;
+    ended
+}
+
+struct Offline<'a> {
+    file: &'a Path,
+    queue: &'a Queue,
+    destination: &'a str,
+    sender: &'a Sender,
+    identity: Option<&'a http::HeaderValue>,
+    json: bool,
+    /// Whether it is about one message, whose lines have no numbers.
+    is_one: bool,
+}
+
+/// What is under way.
+struct Run {
+    counts: Counts,
+    /// The lines of this run that stand as which entry.
+    lines: HashMap<EntryId, Vec<u64>>,
+    /// Why no more is sent, if that is so: whatever follows would fare the same.
+    ends: Option<Exit>,
+    is_told: bool,
+}
+
+impl Offline<'_> {
+    async fn run<R: AsyncBufRead + Unpin>(
+        &self,
+        lines: Lines<R>,
+        first: Vec<Asked>,
+        settings: &Settings,
+        client: Arc<Client>,
+        terms: SendTerms,
+    ) -> Result<(), Exit> {
+        let mut signals = Signals::listen()
+            .map_err(|error| Exit::Failed(format!("signals cannot be listened to: {error}")))?;
+        let (read_all, is_all_read) = watch::channel(false);
+        let stop = watch::Sender::new(false);
+        let (tell, mut events) = mpsc::unbounded_channel();
+        let mut sending = self.start(client, terms, is_all_read, stop.clone(), tell).await?;
+        let mut run = Run { counts: Counts::default(), lines: HashMap::new(), ends: None, is_told: false };
+        self.take_in(first, &mut run).await?;
+        let mut batches = Batches::new(lines);
+        let (mut is_reading, mut is_sending) = (true, sending.is_some());
+        while is_reading || is_sending {
+            tokio::select! {
+                biased;
+                () = signals.next() => {
+                    // Whoever says it twice does not wait for the try in hand, which is marked.
+                    if run.is_told {
+                        break;
+                    }
+                    run.is_told = true;
+                    is_reading = false;
+                    stop.send_replace(true);
+                }
+                event = events.recv(), if is_sending => match event {
+                    Some(event) => {
+                        self.say_event(&event, &mut run)?;
+                        if run.ends.is_some() {
+                            is_reading = false;
+                            stop.send_replace(true);
+                        }
+                    }
+                    None => is_sending = false,
+                },
+                batch = batches.next(&settings.key_from), if is_reading => match batch {
+                    Ok(batch) if batch.is_empty() => is_reading = false,
+                    Ok(batch) => self.take_in(batch, &mut run).await?,
+                    Err(error) => {
+                        run.ends = Some(Exit::Failed(format!("the lines cannot be read further: {error}")));
+                        is_reading = false;
+                    }
+                },
+            }
+            if !is_reading {
+                read_all.send_replace(true);
+            }
+        }
+        let came = match sending.as_mut() {
+            None => None,
+            Some(_) if is_sending => Some(Drained::Stopped),
+            Some(task) => Some(self.ended(task).await?),
+        };
+        self.end(run, came).await
+    }
+
+    /// The sender as a task of its own; none where another process is at it.
+    async fn start(
+        &self,
+        client: Arc<Client>,
+        terms: SendTerms,
+        is_all_read: watch::Receiver<bool>,
+        stop: watch::Sender<bool>,
+        tell: mpsc::UnboundedSender<Event>,
+    ) -> Result<Option<JoinHandle<Result<Drained, QueueError>>>, Exit> {
+        match self.queue.sender(self.destination, client, terms).await {
+            Ok(sender) => Ok(Some(tokio::spawn(sending::all(sender, is_all_read, stop, tell)))),
+            Err(QueueError::SenderBusy) => Ok(None),
+            Err(QueueError::Terms(_)) => Err(misconfigured(
+                "--keys-kept-for",
+                "must be longer than one try may take, which is 30s; a server keeps keys for 72h unless it is told otherwise",
+            )),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    async fn ended(&self, task: &mut JoinHandle<Result<Drained, QueueError>>) -> Result<Drained, Exit> {
+        let ended = task.await.map_err(|error| Exit::Failed(format!("sending was broken off: {error}")))?;
+        ended.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &QueueError) -> Exit {
+        Exit::Failed(format!("{}: {error}", self.file.display()))
+    }
+
+    /// Puts what was read into the file, all of it at once, and says of each that it is there.
+    async fn take_in(&self, batch: Vec<Asked>, run: &mut Run) -> Result<(), Exit> {
+        let mut actions: Vec<Action> = Vec::new();
+        let mut numbers = Vec::new();
+        let mut refused = Vec::new();
+        for Asked { number, item } in batch {
+            let action = item.and_then(|item| {
+                let action = self.sender.action(self.identity, item.key, item.body);
+                action.map_err(|error| Refused::message("request_invalid", error.to_string()))
+            });
+            match action {
+                Ok(action) => {
+                    actions.push(action);
+                    numbers.push(number);
+                }
+                Err(why) => refused.push((number, why)),
+            }
+        }
+        let accepted = self.queue.accept(self.destination, &actions).await;
+        let accepted = accepted.map_err(|error| self.not_accepted(&error, &numbers))?;
+        let mut results: Vec<(u64, Option<EntryId>, Said)> =
+            refused.into_iter().map(|(number, why)| (number, None, Said::refused(why))).collect();
+        for (number, accepted) in numbers.into_iter().zip(accepted) {
+            let (id, said) = said::of_accepted(accepted);
+            if matches!(said, Said::Queued) {
+                run.lines.entry(id).or_default().push(number);
+            }
+            results.push((number, Some(id), said));
+        }
+        // In the order of the lines.
+        results.sort_by_key(|(number, _, _)| *number);
+        for (number, id, said) in results {
+            self.say(Some(number), id, &said, run)?;
+        }
+        Ok(())
+    }
+
+    fn not_accepted(&self, error: &QueueError, numbers: &[u64]) -> Exit {
+        let from = match numbers.first() {
+            Some(number) if !self.is_one => format!(" from line {number} on"),
+            _ => String::new(),
+        };
+        Exit::Failed(format!("{}: {error}; nothing was queued{from}, and what was before stands", self.file.display()))
+    }
+
+    fn say_event(&self, event: &Event, run: &mut Run) -> Result<(), Exit> {
+        let said = match &event.what {
+            What::Sent { answer } => Said::Came(of_answer(answer, &event.key)),
+            What::Failed { refused: Some(answer), .. } => Said::refused(refusal(answer)),
+            What::Failed { reason, refused: None } => Said::Failed(reason.clone()),
+            What::Held { reason } => Said::Held(reason.clone()),
+            // What waits was said to be queued, and is.
+            What::Waits { reason, .. } | What::Offline { reason, .. } => {
+                run.counts.last_trouble = Some(reason.text.clone());
+                return Ok(());
+            }
+            What::InFlight { .. } => return Ok(()),
+        };
+        let numbers = run.lines.remove(&event.entry).unwrap_or_default();
+        let (first, others) = numbers.split_first().map_or((None, &[][..]), |(first, others)| (Some(*first), others));
+        self.say(first, Some(event.entry), &said, run)?;
+        // The same action on further lines is the same message.
+        for number in others {
+            self.say(Some(*number), Some(event.entry), &said.again(), run)?;
+        }
+        if said.is_for_all() || run.counts.is_lost_in_a_row() {
+            let why = format!("{}; no further entry was sent", said.text(""));
+            run.ends = Some(if said.is_refusal() { Exit::Failed(why) } else { Exit::Unreachable(why) });
+        }
+        Ok(())
+    }
+
+    fn say(&self, number: Option<u64>, id: Option<EntryId>, said: &Said, run: &mut Run) -> Result<(), Exit> {
+        run.counts.add(said);
+        if self.is_one && number.is_some() {
+            run.counts.one_conflicts |= said.about() == Some(About::Key);
+        }
+        let line = if self.json {
+            said.json(number.filter(|_| !self.is_one), id)
+        } else {
+            let whose = match (number, id) {
+                (Some(_), _) if self.is_one => String::new(),
+                (Some(number), _) => format!(" line {number}"),
+                (None, Some(id)) => format!(" entry {id}"),
+                (None, None) => String::new(),
+            };
+            said.text(&whose)
+        };
+        out::line(line)
+    }
+
+    /// How the command ends, by what is in the file.
+    async fn end(&self, run: Run, came: Option<Drained>) -> Result<(), Exit> {
+        let counts = self.queue.counts().await.map_err(|error| self.failed(&error))?;
+        let of = |states: &[State]| -> u64 {
+            let ours = counts.iter().filter(|count| count.destination == self.destination);
+            ours.filter(|count| states.contains(&count.state)).map(|count| count.entries).sum()
+        };
+        let (waiting, marked) = (of(&[State::Waiting, State::Sending]), of(&[State::Failed, State::Held]));
+        let file = self.file.display();
+        let elsewhere: u64 =
+            counts.iter().filter(|count| count.destination != self.destination).map(|count| count.entries).sum();
+        if 0 < elsewhere {
+            out::aside(&format!("ichido: {elsewhere} more in {file} are for other servers; `ichido offline list` shows them\n"));
+        }
+        let said = run.counts.to_string();
+        let left = format!("{said}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice");
+        if run.is_told {
+            return Err(Exit::Cut(format!("told to stop after {left}")));
+        }
+        if let Some(end) = run.ends {
+            return Err(match end {
+                Exit::Failed(why) => Exit::Failed(format!("{why}; {left}")),
+                Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; {left}")),
+                end => end,
+            });
+        }
+        if 0 < waiting {
+            let why = match (came, run.counts.last_trouble) {
+                (None, _) => "another process sends from this file".to_owned(),
+                (Some(Drained::Waits(wait)), _) => {
+                    format!("the server asks to be left alone for {} s more", wait.as_secs())
+                }
+                (_, Some(trouble)) => format!("the server cannot be reached: {trouble}"),
+                (_, None) => "the server cannot be reached".to_owned(),
+            };
+            return Err(Exit::Unreachable(format!("{}; {left}", ichido_core::boundary::report::visible(&why))));
+        }
+        if run.counts.one_conflicts {
+            return Err(Exit::Conflict(format!("{said}; the key was used for another body: a new action needs a new key")));
+        }
+        out::aside(&format!("ichido: {said}\n"));
+        if 0 < marked {
+            out::aside(&format!("ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"));
+        }
+        // The results have said which ones.
+        if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Found) }
+    }
+}

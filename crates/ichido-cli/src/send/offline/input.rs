@@ -1,0 +1,113 @@
+//! What is to be put into the file.
+
+use std::io;
+
+use ichido_core::key::IdempotencyKey;
+use tokio::fs::File;
+use tokio::io::{AsyncBufRead, BufReader, Stdin};
+
+use super::super::came::Refused;
+use super::super::line::{Item, KeyFrom};
+use super::super::lines::{Line, Lines};
+use super::super::{Args, STDIN, body, many, open};
+use crate::body_key;
+use crate::exit::Exit;
+use crate::faults::Faults;
+
+/// The most lines that are put in at once: one wait for the disk for all of them.
+const BATCH_LINES_MAX: usize = 64;
+/// The most bytes of them, beyond which no further one is taken along.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Where messages come from.
+pub(super) enum Input {
+    /// There are none: what is in the file is sent.
+    Nothing,
+    One(Asked),
+    File(Lines<BufReader<File>>),
+    Stdin(Lines<BufReader<Stdin>>),
+}
+
+/// What a line asks for, or why it is not taken.
+pub(super) struct Asked {
+    pub(super) number: u64,
+    pub(super) item: Result<Item, Refused>,
+}
+
+impl Input {
+    /// Opened before the queue is: a file that is not there is found before anything is made.
+    pub(super) async fn open(args: &Args) -> Result<Self, Exit> {
+        match (&args.key, &args.ndjson) {
+            (_, Some(file)) if file.as_os_str() == STDIN => {
+                Ok(Self::Stdin(Lines::new(BufReader::new(tokio::io::stdin()))))
+            }
+            (_, Some(file)) => Ok(Self::File(Lines::new(BufReader::new(open(file).await?.0)))),
+            (Some(key), None) => Ok(Self::One(one(key).await?)),
+            (None, None) => Ok(Self::Nothing),
+        }
+    }
+}
+
+async fn one(key: &str) -> Result<Asked, Exit> {
+    let body = body().await?;
+    let mut faults = Faults::default();
+    let key = faults.check("--key", IdempotencyKey::parse(key));
+    if let Some(key) = &key {
+        faults.check("--key", body_key::agrees(key, &body));
+    }
+    let key = faults.or(key).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    Ok(Asked { number: 1, item: Ok(Item { key, body }) })
+}
+
+/// Lines as they are taken in: those that are there together at once, and none is lost where waiting for them is broken off.
+pub(super) struct Batches<R> {
+    lines: Lines<R>,
+    /// What has come and was not handed on.
+    come: Vec<Asked>,
+    bytes: usize,
+    /// Why no more come.
+    end: Option<io::Result<()>>,
+}
+
+impl<R: AsyncBufRead + Unpin> Batches<R> {
+    pub(super) fn new(lines: Lines<R>) -> Self {
+        Self { lines, come: Vec::new(), bytes: 0, end: None }
+    }
+
+    /// The next line, and those that are there with it; none at the end.
+    pub(super) async fn next(&mut self, key_from: &KeyFrom) -> io::Result<Vec<Asked>> {
+        while self.end.is_none() && self.come.len() < BATCH_LINES_MAX && self.bytes < BATCH_BYTES_MAX {
+            let is_first = self.come.is_empty();
+            let line = tokio::select! {
+                biased;
+                line = self.lines.next() => line,
+                // Whoever types, or answers one by one, is not kept waiting.
+                () = std::future::ready(()), if !is_first => break,
+            };
+            match line {
+                Ok(Some(line)) => {
+                    self.bytes += size(&line);
+                    self.come.push(asked(line, key_from));
+                }
+                Ok(None) => self.end = Some(Ok(())),
+                Err(error) => self.end = Some(Err(error)),
+            }
+        }
+        self.bytes = 0;
+        match (self.come.is_empty(), self.end.take()) {
+            (true, Some(Err(error))) => Err(error),
+            (_, end) => {
+                self.end = end;
+                Ok(std::mem::take(&mut self.come))
+            }
+        }
+    }
+}
+
+fn size(line: &Line) -> usize {
+    line.text.as_ref().map_or(0, Vec::len)
+}
+
+fn asked(line: Line, key_from: &KeyFrom) -> Asked {
+    Asked { number: line.number, item: many::item(line.text, key_from) }
+}
