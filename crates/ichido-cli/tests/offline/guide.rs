@@ -1,0 +1,1 @@
+//! The guide to the offline queue, run as it is written.
