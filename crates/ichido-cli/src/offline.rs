@@ -146,7 +146,9 @@ async fn decide(queue: &Queue, file: &Path, ids: &[EntryId], word: Word, json: b
         };
         let (is_done, told) = match decided {
             Ok(()) => (true, told.to_owned()),
-            Err(error @ (QueueError::NoSuch(_) | QueueError::NotNow { .. })) => (false, format!("refused: {error}")),
+            Err(error @ (QueueError::NoSuch(_) | QueueError::NotNow { .. })) => {
+                (false, format!("refused: {error}"))
+            }
             Err(error) => return Err(of(file, &error)),
         };
         is_refused |= !is_done;

@@ -140,7 +140,12 @@ impl Client {
 
     /// What rules in place of the client's own say of a try.
     #[cfg(feature = "queue")]
-    pub(crate) fn judge_by(rules: &Rules, action: &Action, before: Tries, seen: &Result<Answer, Fault>) -> Next {
+    pub(crate) fn judge_by(
+        rules: &Rules,
+        action: &Action,
+        before: Tries,
+        seen: &Result<Answer, Fault>,
+    ) -> Next {
         // Whoever waits as long as it takes has no deadline.
         let moment = Moment { now: clock::now(), left: Duration::MAX };
         decide(rules, Some(&action.key), before, seen, moment)

@@ -64,7 +64,8 @@ pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(),
 
 fn row(entry: &Entry) -> [String; 9] {
     let reason = entry.reason.as_ref();
-    let told = shown::error(reason.map(|reason| reason.code.as_str()), reason.map(|reason| reason.text.as_str()));
+    let told =
+        shown::error(reason.map(|reason| reason.code.as_str()), reason.map(|reason| reason.text.as_str()));
     let told = match entry.due_in {
         Some(due) => format!("in {} s: {told}", due.as_secs() + 1),
         None => told,

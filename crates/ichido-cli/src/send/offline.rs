@@ -30,8 +30,10 @@ use said::{Counts, Said};
 
 /// Puts messages into the file, and sends what is in it.
 pub(super) async fn run(args: &Args) -> Result<(), Exit> {
-    let settings = Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
-    let (Some(file), Way::Server { url, client, identity }) = (&args.offline_queue, settings.sender(args).await?.way)
+    let settings =
+        Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
+    let (Some(file), Way::Server { url, client, identity }) =
+        (&args.offline_queue, settings.sender(args).await?.way)
     else {
         // The settings let nothing through that is otherwise.
         return Err(misconfigured("--offline-queue", "is for a running server"));
@@ -53,7 +55,9 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
         is_one: args.key.is_some(),
     };
     let ended = match input {
-        Input::Nothing => offline.run(Lines::new(tokio::io::empty()), Vec::new(), &settings, client, terms).await,
+        Input::Nothing => {
+            offline.run(Lines::new(tokio::io::empty()), Vec::new(), &settings, client, terms).await
+        }
         Input::One(item) => {
             offline.run(Lines::new(tokio::io::empty()), vec![item], &settings, client, terms).await
         }
@@ -218,7 +222,10 @@ impl Offline<'_> {
             Some(number) if !self.is_one => format!(" from line {number} on"),
             _ => String::new(),
         };
-        Exit::Failed(format!("{}: {error}; nothing was queued{from}, and what was before stands", self.file.display()))
+        Exit::Failed(format!(
+            "{}: {error}; nothing was queued{from}, and what was before stands",
+            self.file.display()
+        ))
     }
 
     fn say_event(&self, event: &Event, run: &mut Run) -> Result<(), Exit> {
@@ -235,7 +242,8 @@ impl Offline<'_> {
             What::InFlight { .. } => return Ok(()),
         };
         let numbers = run.lines.remove(&event.entry).unwrap_or_default();
-        let (first, others) = numbers.split_first().map_or((None, &[][..]), |(first, others)| (Some(*first), others));
+        let (first, others) =
+            numbers.split_first().map_or((None, &[][..]), |(first, others)| (Some(*first), others));
         self.say(first, Some(event.entry), &said, run)?;
         // The same action on further lines is the same message.
         for number in others {
@@ -276,13 +284,20 @@ impl Offline<'_> {
         };
         let (waiting, marked) = (of(&[State::Waiting, State::Sending]), of(&[State::Failed, State::Held]));
         let file = self.file.display();
-        let elsewhere: u64 =
-            counts.iter().filter(|count| count.destination != self.destination).map(|count| count.entries).sum();
+        let elsewhere: u64 = counts
+            .iter()
+            .filter(|count| count.destination != self.destination)
+            .map(|count| count.entries)
+            .sum();
         if 0 < elsewhere {
-            out::aside(&format!("ichido: {elsewhere} more in {file} are for other servers; `ichido offline list` shows them\n"));
+            out::aside(&format!(
+                "ichido: {elsewhere} more in {file} are for other servers; `ichido offline list` shows them\n"
+            ));
         }
         let said = run.counts.to_string();
-        let left = format!("{said}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice");
+        let left = format!(
+            "{said}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice"
+        );
         if run.is_told {
             return Err(Exit::Cut(format!("told to stop after {left}")));
         }
@@ -302,14 +317,21 @@ impl Offline<'_> {
                 (_, Some(trouble)) => format!("the server cannot be reached: {trouble}"),
                 (_, None) => "the server cannot be reached".to_owned(),
             };
-            return Err(Exit::Unreachable(format!("{}; {left}", ichido_core::boundary::report::visible(&why))));
+            return Err(Exit::Unreachable(format!(
+                "{}; {left}",
+                ichido_core::boundary::report::visible(&why)
+            )));
         }
         if run.counts.one_conflicts {
-            return Err(Exit::Conflict(format!("{said}; the key was used for another body: a new action needs a new key")));
+            return Err(Exit::Conflict(format!(
+                "{said}; the key was used for another body: a new action needs a new key"
+            )));
         }
         out::aside(&format!("ichido: {said}\n"));
         if 0 < marked {
-            out::aside(&format!("ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"));
+            out::aside(&format!(
+                "ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"
+            ));
         }
         // The results have said which ones.
         if marked == 0 && run.counts.is_well() { Ok(()) } else { Err(Exit::Found) }

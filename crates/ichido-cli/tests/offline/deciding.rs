@@ -12,7 +12,11 @@ async fn hours_pass(folder: &Folder, hours: i64) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("orders.queue"));
     let mut connection = options.connect().await.unwrap();
     let micros = hours * 3_600 * 1_000_000;
-    sqlx::query("UPDATE watch SET last_us = last_us - ?1").bind(micros).execute(&mut connection).await.unwrap();
+    sqlx::query("UPDATE watch SET last_us = last_us - ?1")
+        .bind(micros)
+        .execute(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
 }
 
@@ -38,7 +42,10 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
     assert_eq!(released.code, Some(1), "{released:?}");
     assert!(released.lines()[0].contains("only a held one is released"), "{released:?}");
     let again = offline(&folder, &["retry", "orders.queue", "--all", "--json"]);
-    assert_eq!((again.code, again.out.as_str()), (Some(0), "{\"decided\":true,\"entry\":1,\"told\":\"waits again\"}\n"));
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (Some(0), "{\"decided\":true,\"entry\":1,\"told\":\"waits again\"}\n")
+    );
     let sent = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((sent.code, sent.lines()), (Some(0), vec!["new id-of-2 entry 1"]), "{sent:?}");
     let tries: Vec<_> = server

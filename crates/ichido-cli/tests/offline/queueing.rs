@@ -78,7 +78,10 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
     let mut away = send(folder.path());
     away.args(QUEUE).args(["--ndjson", "-", "--server", &nowhere()]);
     let queued = run(away, &lines(1..=3));
-    assert_eq!((queued.code, queued.lines()), (Some(3), vec!["queued line 1", "queued line 2", "queued line 3"]));
+    assert_eq!(
+        (queued.code, queued.lines()),
+        (Some(3), vec!["queued line 1", "queued line 2", "queued line 3"])
+    );
     for part in ["the server cannot be reached", "3 wait in orders.queue", "run it again"] {
         assert!(queued.err.contains(part), "no {part} in {queued:?}");
     }
@@ -93,10 +96,9 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_message_ends_as_it_does_without_a_queue() {
     let (folder, server) = (folder::fresh(), Server::accepting().await);
-    for (body, code, said) in [
-        ("{\"n\":1}", 0, vec!["queued", "new id-of-2"]),
-        ("{\"n\":1}", 0, vec!["queued", "same id-of-2"]),
-    ] {
+    for (body, code, said) in
+        [("{\"n\":1}", 0, vec!["queued", "new id-of-2"]), ("{\"n\":1}", 0, vec!["queued", "same id-of-2"])]
+    {
         let sent = run(queue_to(&server, &folder, &["--key", "k1"]), body);
         assert_eq!((sent.code, sent.lines()), (Some(code), said), "{sent:?}");
     }
@@ -109,7 +111,8 @@ async fn one_message_ends_as_it_does_without_a_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_page_in_the_way_takes_nothing_out_of_the_file() {
     let folder = folder::fresh();
-    let server = Server::start(|_, request| if request.key() == "k1" { Act::About("k9") } else { Act::Accept }).await;
+    let server =
+        Server::start(|_, request| if request.key() == "k1" { Act::About("k9") } else { Act::Accept }).await;
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=2));
     assert_eq!(sent.code, Some(1), "{sent:?}");
     assert!(sent.out.contains("failed line 1: no_answer: somebody answered 201"), "{sent:?}");
@@ -120,26 +123,42 @@ async fn a_login_page_in_the_way_takes_nothing_out_of_the_file() {
 async fn a_server_that_refuses_all_is_left_alone_and_the_rest_waits() {
     let folder = folder::fresh();
     let server =
-        Server::start(|_, request| if request.key() == "k2" { Act::Refuse(401, "token_missing") } else { Act::Accept }).await;
+        Server::start(
+            |_, request| if request.key() == "k2" { Act::Refuse(401, "token_missing") } else { Act::Accept },
+        )
+        .await;
     folder.write("lines", &lines(1..=5));
     let sent = run(queue_to(&server, &folder, &["--ndjson", "lines"]), "");
     assert_eq!(sent.code, Some(1), "{sent:?}");
-    assert!(sent.err.contains("refused: token_missing") && sent.err.contains("no further entry was sent"), "{sent:?}");
+    assert!(
+        sent.err.contains("refused: token_missing") && sent.err.contains("no further entry was sent"),
+        "{sent:?}"
+    );
     // Whether the one in hand beside it went out is chance; the others did not.
-    assert!(server.message("k5").is_none() && states(&folder).contains(&"k2 failed".to_owned()), "{:?}", states(&folder));
+    assert!(
+        server.message("k5").is_none() && states(&folder).contains(&"k2 failed".to_owned()),
+        "{:?}",
+        states(&folder)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
     let folder = folder::fresh();
-    let server =
-        Server::start(|nth, request| if request.key() == "k1" && nth == 0 { Act::Silence } else { Act::Accept }).await;
+    let server = Server::start(
+        |nth, request| if request.key() == "k1" && nth == 0 { Act::Silence } else { Act::Accept },
+    )
+    .await;
     folder.write("lines", &lines(1..=2));
     let mut first = queue_to(&server, &folder, &["--ndjson", "lines"]);
     let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     server.until_seen("k1").await;
     let second = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(3..=4));
-    assert_eq!((second.code, second.lines()), (Some(3), vec!["queued line 1", "queued line 2"]), "{second:?}");
+    assert_eq!(
+        (second.code, second.lines()),
+        (Some(3), vec!["queued line 1", "queued line 2"]),
+        "{second:?}"
+    );
     assert!(second.err.contains("another process sends from this file"), "{second:?}");
     first.kill().unwrap();
     first.wait().unwrap();
@@ -156,8 +175,10 @@ async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
     let folder = folder::fresh();
-    let server =
-        Server::start(|nth, request| if request.key() == "k3" && nth == 0 { Act::Silence } else { Act::Accept }).await;
+    let server = Server::start(
+        |nth, request| if request.key() == "k3" && nth == 0 { Act::Silence } else { Act::Accept },
+    )
+    .await;
     folder.write("lines", &lines(1..=6));
     let mut command = queue_to(&server, &folder, &["--ndjson", "lines"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -182,7 +203,20 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     folder.write("diary", "my diary\n");
     for (flags, code, part) in [
         (&["--offline-queue", "q", "--key", "k", "--store", "sqlite:x.db"][..], 2, "--offline-queue"),
-        (&["--offline-queue", "q", "--key", "k", "--server", "http://127.0.0.1:9", "--keys-kept-for", "soon"], 2, "--keys-kept-for"),
+        (
+            &[
+                "--offline-queue",
+                "q",
+                "--key",
+                "k",
+                "--server",
+                "http://127.0.0.1:9",
+                "--keys-kept-for",
+                "soon",
+            ],
+            2,
+            "--keys-kept-for",
+        ),
         (&["--offline-queue", "q", "--server", "http://127.0.0.1:9", "--ndjson", "missing"], 2, "missing"),
         (&["--offline-queue", "diary", "--server", "http://127.0.0.1:9"], 1, "no offline queue of Ichido's"),
         (&["--keys-kept-for", "72h", "--key", "k"], 2, "--offline-queue"),
@@ -215,7 +249,10 @@ async fn a_full_disk_is_said_to_be_and_what_was_queued_before_stands() {
     command.current_dir(folder.path()).args(["-c", &script]);
     let full = run(command, "");
     assert_eq!(full.code, Some(1), "{full:?}");
-    assert!(full.err.contains("the disk have room") && full.err.contains("what was before stands"), "{full:?}");
+    assert!(
+        full.err.contains("the disk have room") && full.err.contains("what was before stands"),
+        "{full:?}"
+    );
     // What it said is there, and no more.
     assert_eq!(states(&folder).len(), full.lines().len(), "{full:?}");
     drop(server);

@@ -66,7 +66,8 @@ impl Queue {
 }
 
 pub(super) fn check_destination(destination: &str) -> Result<(), QueueError> {
-    let is_name = (1..=DESTINATION_BYTES_MAX).contains(&destination.len()) && !destination.contains(char::is_control);
+    let is_name =
+        (1..=DESTINATION_BYTES_MAX).contains(&destination.len()) && !destination.contains(char::is_control);
     if is_name { Ok(()) } else { Err(QueueError::Destination) }
 }
 
@@ -97,7 +98,8 @@ async fn find(
     };
     let id = EntryId(row.try_get("id")?);
     let headers: Option<HeaderMap> = fields::read(row.try_get("headers")?);
-    let is_same = headers.as_ref() == Some(&action.headers) && row.try_get::<&[u8], _>("body")? == action.body;
+    let is_same =
+        headers.as_ref() == Some(&action.headers) && row.try_get::<&[u8], _>("body")? == action.body;
     Ok(Some(if is_same {
         Accepted::Same { id, state: state_of(&row)?, reason: reason_of(&row)? }
     } else {

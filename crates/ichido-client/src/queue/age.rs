@@ -112,6 +112,10 @@ mod tests {
         assert_eq!(corrected.since(sent.mark()), Some(Duration::from_secs(130)));
         assert_eq!(corrected.look(at(9)).since(sent.mark()), None, "61 s back");
         let now = corrected.look(at(9));
-        assert_eq!(now.look(at(19)).since(now.mark()), Some(Duration::from_secs(10)), "what comes after is known");
+        assert_eq!(
+            now.look(at(19)).since(now.mark()),
+            Some(Duration::from_secs(10)),
+            "what comes after is known"
+        );
     }
 }

@@ -11,13 +11,15 @@ use super::writing::Writing;
 impl Queue {
     /// Puts a failed entry back: its tries begin again, under the same key. Where it is too old for that it is held in its turn.
     pub async fn retry(&self, id: EntryId) -> Result<(), QueueError> {
-        self.again(id, State::Failed, false, "only a failed one is tried again, and a held one is released").await
+        self.again(id, State::Failed, false, "only a failed one is tried again, and a held one is released")
+            .await
     }
 
     /// Has a held entry sent once more, although the server may have forgotten its key: a person knows that it was not done, or that twice is
     /// no harm.
     pub async fn release(&self, id: EntryId) -> Result<(), QueueError> {
-        self.again(id, State::Held, true, "only a held one is released, and a failed one is tried again").await
+        self.again(id, State::Held, true, "only a held one is released, and a failed one is tried again")
+            .await
     }
 
     /// Takes an entry out, whatever became of it at the server. One that is being sent is not.
@@ -25,9 +27,16 @@ impl Queue {
         self.settle_the_dead(id).await?;
         let mut writing = self.write().await?;
         let state = found(&mut writing, id).await?.0;
-        let discarded = sqlx::query(include_str!("sql/entry_discard.sql")).bind(id.0).execute(writing.connection()).await?;
+        let discarded = sqlx::query(include_str!("sql/entry_discard.sql"))
+            .bind(id.0)
+            .execute(writing.connection())
+            .await?;
         if discarded.rows_affected() == 0 {
-            return Err(QueueError::NotNow { id, state, asked: "it is under way at this moment; stop the sender first" });
+            return Err(QueueError::NotNow {
+                id,
+                state,
+                asked: "it is under way at this moment; stop the sender first",
+            });
         }
         writing.commit().await?;
         self.told_to_look();
@@ -78,7 +87,10 @@ impl Queue {
 }
 
 async fn found(writing: &mut Writing, id: EntryId) -> Result<(State, String), QueueError> {
-    let row = sqlx::query(include_str!("sql/entry_state.sql")).bind(id.0).fetch_optional(writing.connection()).await?;
+    let row = sqlx::query(include_str!("sql/entry_state.sql"))
+        .bind(id.0)
+        .fetch_optional(writing.connection())
+        .await?;
     let row = row.ok_or(QueueError::NoSuch(id))?;
     Ok((state_of(&row)?, row.try_get("destination")?))
 }

@@ -209,8 +209,10 @@ fn action_of(row: &SqliteRow) -> Result<Action, QueueError> {
     let body: Vec<u8> = row.try_get("body")?;
     // The media type is among the header fields, and comes with them.
     let action = Action::new(method, &path, key_of(row)?, "", Bytes::from(body));
-    let mut action = action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
-    action.headers = fields::read(row.try_get("headers")?).ok_or_else(|| QueueError::damaged("header fields are none"))?;
+    let mut action =
+        action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
+    action.headers =
+        fields::read(row.try_get("headers")?).ok_or_else(|| QueueError::damaged("header fields are none"))?;
     Ok(action)
 }
 
@@ -232,7 +234,9 @@ pub(super) fn reason_of(row: &SqliteRow) -> Result<Option<Reason>, QueueError> {
 fn effect_of(row: &SqliteRow) -> Result<Effect, QueueError> {
     let word: String = row.try_get("effect")?;
     let all = [Effect::NotDone, Effect::Unknown, Effect::Done];
-    all.into_iter().find(|effect| effect_word(*effect) == word).ok_or_else(|| QueueError::damaged("an effect is none"))
+    all.into_iter()
+        .find(|effect| effect_word(*effect) == word)
+        .ok_or_else(|| QueueError::damaged("an effect is none"))
 }
 
 /// What is known of an effect, as a word.

@@ -16,7 +16,9 @@ pub enum QueueError {
     #[error("the file is no offline queue of Ichido's, and is left as it is; name another")]
     Foreign,
     /// A newer program made it.
-    #[error("the file has version {found}, and this program knows {known}; use a newer ichido, or send what is in it with the one that made it")]
+    #[error(
+        "the file has version {found}, and this program knows {known}; use a newer ichido, or send what is in it with the one that made it"
+    )]
     TooNew {
         /// What the file has.
         found: i64,
@@ -24,31 +26,45 @@ pub enum QueueError {
         known: i64,
     },
     /// It cannot be read as what it was written as.
-    #[error("the file is damaged ({0}); keep a copy of it and of those beside it, and begin a new one: what was in it must be looked after by hand")]
+    #[error(
+        "the file is damaged ({0}); keep a copy of it and of those beside it, and begin a new one: what was in it must be looked after by hand"
+    )]
     Damaged(String),
     /// It cannot be opened, or not be written.
-    #[error("the file cannot be used: {0}; it and its folder must be this user's to write, and the disk have room")]
+    #[error(
+        "the file cannot be used: {0}; it and its folder must be this user's to write, and the disk have room"
+    )]
     Unusable(String),
     /// It is written to by somebody else all the time.
     #[error("the file was held by somebody else for too long; try again")]
     Busy,
     /// No room for what was to be accepted.
-    #[error("the queue is full with {ENTRIES_MAX} entries; nothing of this was accepted: have some sent first, or discard them")]
+    #[error(
+        "the queue is full with {ENTRIES_MAX} entries; nothing of this was accepted: have some sent first, or discard them"
+    )]
     Full,
     /// An entry is too large.
-    #[error("the entry has {bytes} bytes, and at most {ENTRY_BYTES_MAX} are kept; nothing of this was accepted")]
+    #[error(
+        "the entry has {bytes} bytes, and at most {ENTRY_BYTES_MAX} are kept; nothing of this was accepted"
+    )]
     TooLarge {
         /// How large it is.
         bytes: usize,
     },
     /// A secret would stand in the file.
-    #[error("the header field {0} is a secret, and none is kept in a file: give it to the client, which has it when the entry is sent")]
+    #[error(
+        "the header field {0} is a secret, and none is kept in a file: give it to the client, which has it when the entry is sent"
+    )]
     Secret(HeaderName),
     /// A name that is none.
-    #[error("a destination has a name of 1 to {DESTINATION_BYTES_MAX} bytes without control characters, such as its base URL")]
+    #[error(
+        "a destination has a name of 1 to {DESTINATION_BYTES_MAX} bytes without control characters, such as its base URL"
+    )]
     Destination,
     /// Somebody else is at it.
-    #[error("another sender is at work on this file and destination; there is one at a time, so that the order is kept")]
+    #[error(
+        "another sender is at work on this file and destination; there is one at a time, so that the order is kept"
+    )]
     SenderBusy,
     /// The lock beside the file cannot be had.
     #[error("{} cannot be locked: {error}", .file.display())]

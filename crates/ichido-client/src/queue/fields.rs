@@ -42,7 +42,10 @@ pub(super) fn secret(fields: &HeaderMap) -> Option<HeaderName> {
 
 /// Whom they name; nobody is nothing.
 pub(super) fn identity(fields: &HeaderMap) -> String {
-    fields.get(IDENTITY).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
+    fields
+        .get(IDENTITY)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -52,7 +55,9 @@ mod tests {
     #[test]
     fn fields_come_back_as_they_were() {
         let mut fields = HeaderMap::new();
-        for (name, value) in [("content-type", "a/b; c=\": \""), ("x-two", "1"), ("x-two", ""), ("x-odd", "\u{e9}: x")] {
+        for (name, value) in
+            [("content-type", "a/b; c=\": \""), ("x-two", "1"), ("x-two", ""), ("x-odd", "\u{e9}: x")]
+        {
             fields.append(HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         assert_eq!(read(&written(&fields)), Some(fields));

@@ -147,7 +147,9 @@ pub fn before(known: &Known, watch: Watch, keys_kept_for: Duration, try_time: Du
     if let Some(first_sent) = known.first_sent.filter(|_| !known.is_released) {
         match watch.since(first_sent) {
             None => return Before::Hold(Held::AgeUnknown),
-            Some(age) if keys_kept_for <= age.saturating_add(try_time) => return Before::Hold(Held::KeysForgotten),
+            Some(age) if keys_kept_for <= age.saturating_add(try_time) => {
+                return Before::Hold(Held::KeysForgotten);
+            }
             Some(_) => {}
         }
     }

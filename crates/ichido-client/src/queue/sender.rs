@@ -210,7 +210,10 @@ impl Sender {
         if let (Next::Done, Ok(answer), Some(proof)) = (decided, &seen, self.proof)
             && !proof(answer, &head.action.key)
         {
-            let why = format!("somebody answered {}, and not as this server would; is the network's login page in the way?", answer.status);
+            let why = format!(
+                "somebody answered {}, and not as this server would; is the network's login page in the way?",
+                answer.status
+            );
             // What became of the request is not known: whoever answered may have passed it on.
             seen = Err(Fault::new(NetworkFault::AnswerCut, why));
             decided = Client::judge_by(&self.rules, &head.action, before, &seen);
@@ -325,7 +328,8 @@ fn reason(seen: &Result<Answer, Fault>, why: Option<Why>) -> Reason {
     let (code, mut text) = match seen {
         Ok(answer) => {
             let problem = answer.problem();
-            let words = problem.detail.or(problem.title).map(|words| format!(": {words}")).unwrap_or_default();
+            let words =
+                problem.detail.or(problem.title).map(|words| format!(": {words}")).unwrap_or_default();
             let code = problem.code.unwrap_or_else(|| format!("status_{}", answer.status));
             (code, format!("the server answered {}{words}", answer.status))
         }

@@ -65,12 +65,7 @@ impl Queue {
     }
 
     /// What came of the try of an entry that was marked.
-    pub(super) async fn settle(
-        &self,
-        head: &Head,
-        after: &After,
-        reason: &Reason,
-    ) -> Result<(), QueueError> {
+    pub(super) async fn settle(&self, head: &Head, after: &After, reason: &Reason) -> Result<(), QueueError> {
         let mut writing = self.write().await?;
         let attempts = head.known.attempts;
         let open = |attempts, wait, effect| Stand { state: State::Waiting, attempts, wait, effect };
@@ -87,9 +82,12 @@ impl Queue {
             // That it is at work means that it was sent.
             After::Ask { wait } => open(attempts, wait, Effect::Unknown),
             After::Again { wait, effect } => open(attempts.saturating_add(1), wait, effect),
-            After::Fail { effect, .. } => {
-                Stand { state: State::Failed, attempts: attempts.saturating_add(1), wait: Duration::ZERO, effect }
-            }
+            After::Fail { effect, .. } => Stand {
+                state: State::Failed,
+                attempts: attempts.saturating_add(1),
+                wait: Duration::ZERO,
+                effect,
+            },
         };
         let due = writing.watch.passed.saturating_add(stand.wait);
         let settled = sqlx::query(include_str!("sql/entry_settle.sql"))
@@ -174,5 +172,9 @@ async fn put_aside(
 
 /// The lock is ours, so that nobody else changes an entry that is being sent.
 fn one(id: EntryId, rows: u64) -> Result<(), QueueError> {
-    if rows == 1 { Ok(()) } else { Err(QueueError::damaged(format!("entry {id} was changed by somebody without the lock"))) }
+    if rows == 1 {
+        Ok(())
+    } else {
+        Err(QueueError::damaged(format!("entry {id} was changed by somebody without the lock")))
+    }
 }

@@ -16,7 +16,10 @@ async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
     let entries = all(&again).await;
     assert_eq!(keys(&entries), ["k1", "k2", "k3"]);
     for entry in entries {
-        assert_eq!((entry.state, entry.attempts, entry.sends, entry.first_sent), (State::Waiting, 0, 0, None));
+        assert_eq!(
+            (entry.state, entry.attempts, entry.sends, entry.first_sent),
+            (State::Waiting, 0, 0, None)
+        );
     }
 }
 
@@ -31,7 +34,8 @@ async fn the_same_key_is_the_same_action_or_refused() {
         let value = HeaderValue::from_str(name).unwrap();
         order("k1").with_header(HeaderName::from_static("ichido-identity"), value).unwrap()
     };
-    let other_type = order("k1").with_header(http::header::ACCEPT_LANGUAGE, HeaderValue::from_static("ja")).unwrap();
+    let other_type =
+        order("k1").with_header(http::header::ACCEPT_LANGUAGE, HeaderValue::from_static("ja")).unwrap();
     for other in [order_at("/orders", "k1", "{}"), other_type] {
         assert_eq!(queue.accept(SHOP, &[other]).await.unwrap(), [Accepted::Different { id }]);
     }
@@ -80,7 +84,8 @@ async fn what_is_too_large_or_secret_is_not_kept() {
     let queue = place.queue().await;
     let large = order_at("/orders", "k1", &"x".repeat(ENTRY_BYTES_MAX));
     assert!(matches!(queue.accept(SHOP, &[order("k0"), large]).await, Err(QueueError::TooLarge { .. })));
-    let cookie = order("k2").with_header(http::header::COOKIE, HeaderValue::from_static("session=1")).unwrap();
+    let cookie =
+        order("k2").with_header(http::header::COOKIE, HeaderValue::from_static("session=1")).unwrap();
     assert!(matches!(queue.accept(SHOP, &[cookie]).await, Err(QueueError::Secret(_))));
     for name in ["", "a\nb", &"x".repeat(3_000)] {
         assert!(matches!(queue.accept(name, &[order("k3")]).await, Err(QueueError::Destination)), "{name:?}");

@@ -183,7 +183,10 @@ async fn run_and_kill(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowledged_is_lost() {
-    let seed = std::env::var("ICHIDO_QUEUE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    let seed = std::env::var("ICHIDO_QUEUE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(|| fastrand::u64(..));
     println!("seed: ICHIDO_QUEUE_SEED={seed}");
     let mut dice = fastrand::Rng::with_seed(seed);
     let place = Place::new();
@@ -211,7 +214,8 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
     book.lock().unwrap().dice = None;
     let queue = place.queue().await;
     for destination in DESTINATIONS {
-        let mut sender = queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
+        let mut sender =
+            queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
         assert_eq!(drained(&mut sender).await.0, Drained::Empty);
     }
     check(&queue, &book.lock().unwrap(), &said).await;

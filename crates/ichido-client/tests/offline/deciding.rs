@@ -24,7 +24,10 @@ async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes
     place.hours_pass(72).await;
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!(came, Drained::Empty);
-    assert!(matches!(&events[0].what, What::Held { reason } if reason.code == "keys_forgotten"), "{events:?}");
+    assert!(
+        matches!(&events[0].what, What::Held { reason } if reason.code == "keys_forgotten"),
+        "{events:?}"
+    );
     assert_eq!((events[0].entry, server.effects("k2")), (id, 1));
     let [held] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((held.state, held.effect, held.key.as_str()), (State::Held, Effect::Unknown, "k1"));
@@ -53,7 +56,10 @@ async fn a_release_is_for_one_try() {
     queue.release(id).await.unwrap();
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
     assert_eq!(came, Drained::Empty);
-    assert!(matches!(events[0].what, What::Waits { .. }) && matches!(events[1].what, What::Held { .. }), "{events:?}");
+    assert!(
+        matches!(events[0].what, What::Waits { .. }) && matches!(events[1].what, What::Held { .. }),
+        "{events:?}"
+    );
     assert_eq!(server.seen().len(), 2);
 }
 

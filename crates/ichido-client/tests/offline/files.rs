@@ -22,7 +22,10 @@ async fn the_file_is_its_owners_alone() {
 #[tokio::test]
 async fn a_file_that_is_something_else_is_left_as_it_is() {
     let place = Place::new();
-    for text in ["my diary\n", "SQLite format 3 is a fine thing to write about, at some length, in a file of one's own"] {
+    for text in [
+        "my diary\n",
+        "SQLite format 3 is a fine thing to write about, at some length, in a file of one's own",
+    ] {
         std::fs::write(place.file(), text).unwrap();
         assert!(matches!(Queue::open(place.file()).await, Err(QueueError::Foreign)), "{text}");
         assert_eq!(std::fs::read_to_string(place.file()).unwrap(), text);
@@ -81,7 +84,10 @@ async fn a_row_that_says_nonsense_is_no_default() {
     let queue = place.queue().await;
     accept(&queue, &["k1"]).await;
     place.sql("UPDATE entry SET key = 'no key'").await;
-    assert!(matches!(queue.list(&ichido_client::queue::Filter::default(), 10).await, Err(QueueError::Damaged(_))));
+    assert!(matches!(
+        queue.list(&ichido_client::queue::Filter::default(), 10).await,
+        Err(QueueError::Damaged(_))
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -110,5 +116,8 @@ async fn many_make_and_use_one_file_at_once() {
 #[tokio::test]
 async fn a_place_that_cannot_be_written_is_said_to_be() {
     let refused = Queue::open("/proc/orders.queue").await.unwrap_err();
-    assert!(matches!(refused, QueueError::Unusable(_)) && refused.to_string().contains("to write"), "{refused}");
+    assert!(
+        matches!(refused, QueueError::Unusable(_)) && refused.to_string().contains("to write"),
+        "{refused}"
+    );
 }

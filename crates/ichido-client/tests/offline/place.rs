@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::Method;
-use ichido_client::queue::{Accepted, Drained, Entry, EntryId, Event, Filter, Queue, SendTerms, Sender, Step};
+use ichido_client::queue::{
+    Accepted, Drained, Entry, EntryId, Event, Filter, Queue, SendTerms, Sender, Step,
+};
 use ichido_client::{Action, Client};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};

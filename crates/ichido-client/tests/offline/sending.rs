@@ -56,7 +56,10 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
         accept(&queue, &["k1", "k2"]).await;
         let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
         assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
-        assert!(matches!(&events[0].what, What::Waits { reason, .. } if reason.code == "no_answer"), "{events:?}");
+        assert!(
+            matches!(&events[0].what, What::Waits { reason, .. } if reason.code == "no_answer"),
+            "{events:?}"
+        );
         assert!(matches!(&events[1].what, What::Sent { answer } if answer.is_replay()), "{events:?}");
         // The second waits until the first is done.
         let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
@@ -69,8 +72,10 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
 async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
     let problem = with("409 Conflict", &[], r#"{"code":"key_conflict","detail":"used for another"}"#);
     let place = Place::new();
-    let server =
-        Server::start(move |_, request| if request.key() == "k1" { Act::Say(problem.clone()) } else { Act::Work }).await;
+    let server = Server::start(
+        move |_, request| if request.key() == "k1" { Act::Say(problem.clone()) } else { Act::Work },
+    )
+    .await;
     let queue = place.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
@@ -79,7 +84,10 @@ async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.key.as_str(), failed.state, failed.attempts), ("k1", State::Failed, 1));
     let reason = failed.reason.as_ref().unwrap();
-    assert_eq!((reason.code.as_str(), reason.text.as_str()), ("key_conflict", "the server answered 409: used for another"));
+    assert_eq!(
+        (reason.code.as_str(), reason.text.as_str()),
+        ("key_conflict", "the server answered 409: used for another")
+    );
 }
 
 #[tokio::test]
@@ -100,7 +108,10 @@ async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.state, failed.attempts, failed.sends), (State::Failed, 3, 3));
     assert_eq!(failed.effect, ichido_core::verdict::Effect::Unknown);
-    assert!(failed.reason.as_ref().unwrap().text.contains("every try that is allowed was made"), "{failed:?}");
+    assert!(
+        failed.reason.as_ref().unwrap().text.contains("every try that is allowed was made"),
+        "{failed:?}"
+    );
 }
 
 #[tokio::test]
@@ -125,7 +136,8 @@ async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() 
 
 #[tokio::test]
 async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
-    let processing = with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
+    let processing =
+        with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
     let (place, server) = (Place::new(), Server::doing(vec![Act::Say(processing), Act::Work]).await);
     let queue = place.queue().await;
     accept(&queue, &["k1"]).await;
@@ -136,7 +148,10 @@ async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
     assert_eq!((entry.state, entry.attempts, entry.sends), (State::Waiting, 0, 1));
     let done = did(&mut sender).await;
     assert!(matches!(done.what, What::Sent { .. }), "{done:?}");
-    assert_eq!((server.effects("k1"), server.tries()), (1, vec!["1; manual".to_owned(), "2; auto".to_owned()]));
+    assert_eq!(
+        (server.effects("k1"), server.tries()),
+        (1, vec!["1; manual".to_owned(), "2; auto".to_owned()])
+    );
 }
 
 #[tokio::test]
@@ -189,7 +204,10 @@ async fn there_is_one_sender_for_a_file_and_destination() {
         assert!(matches!(third, Err(QueueError::SenderBusy)), "{third:?}");
     }
     drop(first);
-    assert!(other.sender(SHOP, Arc::new(server.client()), quick()).await.is_ok(), "and it is free again at once");
+    assert!(
+        other.sender(SHOP, Arc::new(server.client()), quick()).await.is_ok(),
+        "and it is free again at once"
+    );
 }
 
 #[tokio::test]
@@ -257,8 +275,9 @@ async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
     let mut sender = sender(&queue, server.client()).await;
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running =
-        tokio::spawn(async move { sender.run(async { drop(stopped.await) }, |event| told.send(event).unwrap()).await });
+    let running = tokio::spawn(async move {
+        sender.run(async { drop(stopped.await) }, |event| told.send(event).unwrap()).await
+    });
     for key in ["k1", "k2"] {
         accept(&queue, &[key]).await;
         assert_eq!(heard.recv().await.unwrap().key.as_str(), key);
@@ -285,13 +304,17 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
 /// The login page of a hotel's network answers whatever it is asked.
 #[tokio::test]
 async fn a_success_without_its_proof_takes_nothing_out() {
-    let (place, server) = (Place::new(), Server::doing(vec![Act::Say(with("200 OK", &[], "<html>")), Act::Work]).await);
+    let (place, server) =
+        (Place::new(), Server::doing(vec![Act::Say(with("200 OK", &[], "<html>")), Act::Work]).await);
     let queue = place.queue().await;
     accept(&queue, &["k1"]).await;
     let terms = SendTerms { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
     let mut sender = queue.sender(SHOP, Arc::new(server.client()), terms).await.unwrap();
     let page = did(&mut sender).await;
-    assert!(matches!(&page.what, What::Waits { reason, .. } if reason.text.contains("login page")), "{page:?}");
+    assert!(
+        matches!(&page.what, What::Waits { reason, .. } if reason.text.contains("login page")),
+        "{page:?}"
+    );
     assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
     assert_eq!(server.effects("k1"), 1);
 }

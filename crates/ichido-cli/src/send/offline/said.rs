@@ -50,7 +50,9 @@ impl Said {
 
     /// A line for people; `whose` is which message, with a blank before it.
     pub(super) fn text(&self, whose: &str) -> String {
-        let marked = |word: &str, reason: &Reason| format!("{word}{whose}: {}", visible(&format!("{}: {}", reason.code, reason.text)));
+        let marked = |word: &str, reason: &Reason| {
+            format!("{word}{whose}: {}", visible(&format!("{}: {}", reason.code, reason.text)))
+        };
         match self {
             Self::Queued => format!("queued{whose}"),
             Self::Came(came) => came.text_of(whose),
@@ -94,7 +96,9 @@ pub(super) fn of_accepted(accepted: Accepted) -> (EntryId, Said) {
         Accepted::Same { id, state: State::Held, reason: Some(reason) } => (id, Said::Held(reason)),
         Accepted::Same { id, .. } => (id, Said::Queued),
         Accepted::Different { id } => {
-            let detail = format!("the key is used for another body in entry {id} of the file; a new action needs a new key");
+            let detail = format!(
+                "the key is used for another body in entry {id} of the file; a new action needs a new key"
+            );
             let code = Some("key_conflict".to_owned());
             (id, Said::refused(Refused { code, detail, about: About::Key }))
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ichido_core::retry::Retry;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{self, Effect, Echo, NetworkFault, Seen};
+use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use proptest::prelude::*;
 
 use super::*;
@@ -61,7 +61,10 @@ fn a_failed_try_counts_and_the_third_is_the_last() {
     for seen in [&lost, &answer(500, &[]), &answer(503, &[]), &answer(408, &[]), &answer(429, &[])] {
         for (attempts, secs) in [(0, 1), (1, 2)] {
             let came = tried(&Known { attempts, ..fresh() }, seen);
-            assert!(matches!(came, After::Again { wait, .. } if wait == Duration::from_secs(secs)), "{seen:?}: {came:?}");
+            assert!(
+                matches!(came, After::Again { wait, .. } if wait == Duration::from_secs(secs)),
+                "{seen:?}: {came:?}"
+            );
         }
         let last = tried(&Known { attempts: 2, ..fresh() }, seen);
         assert!(matches!(last, After::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {last:?}");
@@ -79,7 +82,11 @@ fn a_servers_wish_is_heeded_and_one_for_too_long_is_a_persons_matter() {
 fn what_never_left_does_not_count() {
     use NetworkFault::{ClosedUnused, ConnectRefused, ConnectTimeout, NameNotResolved, StreamRefused, Tls};
     for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, ClosedUnused] {
-        assert_eq!(tried(&Known { attempts: 2, ..fresh() }, &Seen::Network(fault)), After::Offline, "{fault:?}");
+        assert_eq!(
+            tried(&Known { attempts: 2, ..fresh() }, &Seen::Network(fault)),
+            After::Offline,
+            "{fault:?}"
+        );
     }
     // It would not get better by waiting.
     let unwritable = tried(&Known { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
