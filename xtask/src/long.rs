@@ -22,6 +22,8 @@ const DEMO_SENT: &str = "240";
 const JUDGE_KILLS: &str = "200";
 /// How often the service of bookmarks is killed on each database.
 const BOOKMARKS_KILLS: &str = "500";
+/// How often an offline queue is killed, as a library and as a command.
+const QUEUE_KILLS: &str = "200";
 /// How often each example runs on each database.
 const EXAMPLES_ROUNDS: &str = "10";
 
@@ -64,7 +66,8 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
     line.and(&database.map(Database::word).into_iter().collect::<Vec<_>>()).run(root)
 }
 
-/// Runs the crash tests, the storm, the tests of many machines, the demo, the examples, the bookmarks and the batches of questions for long.
+/// Runs the crash tests, the storm, the tests of many machines, the demo, the examples, the bookmarks, the batches of questions and the
+/// offline queues for long.
 pub fn soak(root: &Path) -> Result<(), String> {
     Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
         .env("ICHIDO_CRASH_KILLS", KILLS)
@@ -87,5 +90,11 @@ pub fn soak(root: &Path) -> Result<(), String> {
         .run(root)?;
     Line::cargo(&["test", "--package", "ichido-cli", "--test", "judge", "crashing"])
         .env("ICHIDO_JUDGE_KILLS", JUDGE_KILLS)
+        .run(root)?;
+    Line::cargo(&["test", "--package", "ichido-client", "--features", "queue", "--test", "offline", "crash"])
+        .env("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)
+        .run(root)?;
+    Line::cargo(&["test", "--package", "ichido-cli", "--test", "offline", "crash"])
+        .env("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)
         .run(root)
 }

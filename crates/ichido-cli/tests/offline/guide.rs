@@ -30,7 +30,7 @@ fn shell(folder: &Folder, command: &str, server: &str) -> Ended {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_guide_to_the_offline_queue_is_true() {
-    let [queue, send, list, list_failed, retry] = commands()[..] else { panic!("{:#?}", commands()) };
+    let [queue, drain, list, list_failed, retry] = commands()[..] else { panic!("{:#?}", commands()) };
     let (folder, server) = (folder::fresh(), Server::accepting().await);
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
@@ -47,7 +47,7 @@ async fn the_guide_to_the_offline_queue_is_true() {
             tokio::spawn(async move { drop(tokio::io::copy_bidirectional(&mut from, &mut to).await) });
         }
     });
-    let sent = shell(&folder, send, &format!("http://{port}"));
+    let sent = shell(&folder, drain, &format!("http://{port}"));
     assert_eq!(sent.code, Some(0), "{sent:?}");
     assert!(sent.out.starts_with("new id-of-7 entry 1"), "{sent:?}");
     assert_eq!(server.message("order-1").unwrap().1, 1);

@@ -51,8 +51,8 @@ impl Queue {
                 mark(&mut writing, &head).await?;
                 Turn::Send(head)
             }
-            Before::Hold(held) => {
-                let reason = Reason::new(held.code(), &held.to_string());
+            Before::Hold(why) => {
+                let reason = Reason::new(why.code(), &why.to_string());
                 put_aside(&mut writing, head, State::Held, reason).await?
             }
             Before::Fail => {

@@ -78,7 +78,6 @@ struct Said {
 }
 
 impl Said {
-    /// Whether it was whole.
     fn line(&mut self, line: &str) {
         match line.split_once(' ') {
             Some(("begin", key)) => drop(self.begun.insert(key.to_owned())),
@@ -202,7 +201,9 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
         let lines = run_and_kill(&place, round, &address, moment, &mut held).await;
         let last = lines.iter().rev().find(|line| line.starts_with("begin") || line.starts_with("accepted"));
         in_accept += u64::from(last.is_some_and(|line| line.starts_with("begin")));
-        lines.iter().for_each(|line| said.line(line));
+        for line in &lines {
+            said.line(line);
+        }
         let queue = place.queue().await;
         in_send += u64::from(all(&queue).await.iter().any(|entry| entry.state == State::Sending));
         queue.close().await;
@@ -218,10 +219,11 @@ async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowle
             queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
         assert_eq!(drained(&mut sender).await.0, Drained::Empty);
     }
-    check(&queue, &book.lock().unwrap(), &said).await;
+    let first_effects = book.lock().unwrap().first_effects.clone();
+    check(&queue, &first_effects, &said).await;
 }
 
-async fn check(queue: &Queue, book: &Book, said: &Said) {
+async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, said: &Said) {
     let marked: BTreeSet<String> = all(queue)
         .await
         .into_iter()
@@ -231,11 +233,11 @@ async fn check(queue: &Queue, book: &Book, said: &Said) {
             entry.key.as_str().to_owned()
         })
         .collect();
-    let done: BTreeSet<&String> = book.first_effects.values().flatten().collect();
+    let done: BTreeSet<&String> = first_effects.values().flatten().collect();
     for key in &said.accepted {
         assert!(done.contains(key) || marked.contains(key), "{key} was acknowledged, and is lost");
     }
-    for (path, keys) in &book.first_effects {
+    for (path, keys) in first_effects {
         // The names are in the order of acceptance, so that twice or out of order is not rising.
         assert!(keys.is_sorted_by(|before, after| before < after), "{path}: {keys:?}");
         assert!(keys.iter().all(|key| said.begun.contains(key)), "a key that nobody made");

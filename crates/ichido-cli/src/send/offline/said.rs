@@ -91,10 +91,9 @@ impl Said {
 /// What came of a message that was to be put into the file.
 pub(super) fn of_accepted(accepted: Accepted) -> (EntryId, Said) {
     match accepted {
-        Accepted::New { id } => (id, Said::Queued),
         Accepted::Same { id, state: State::Failed, reason: Some(reason) } => (id, Said::Failed(reason)),
         Accepted::Same { id, state: State::Held, reason: Some(reason) } => (id, Said::Held(reason)),
-        Accepted::Same { id, .. } => (id, Said::Queued),
+        Accepted::New { id } | Accepted::Same { id, .. } => (id, Said::Queued),
         Accepted::Different { id } => {
             let detail = format!(
                 "the key is used for another body in entry {id} of the file; a new action needs a new key"

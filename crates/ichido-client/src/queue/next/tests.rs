@@ -66,8 +66,8 @@ fn a_failed_try_counts_and_the_third_is_the_last() {
                 "{seen:?}: {came:?}"
             );
         }
-        let last = tried(&Known { attempts: 2, ..fresh() }, seen);
-        assert!(matches!(last, After::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {last:?}");
+        let third = tried(&Known { attempts: 2, ..fresh() }, seen);
+        assert!(matches!(third, After::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {third:?}");
     }
 }
 
