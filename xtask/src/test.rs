@@ -11,7 +11,7 @@ use crate::line::Line;
 use crate::tools::{self, Tools};
 
 /// What the command is not built with unless somebody wants it.
-const FEATURES: &str = "ichido-cli/bedrock,ichido-cli/otlp,ichido-client/queue";
+const FEATURES: &str = "ichido-cli/bedrock,ichido-cli/otlp";
 
 /// Runs every step and prints how long each took.
 pub fn run(root: &Path) -> Result<(), String> {
