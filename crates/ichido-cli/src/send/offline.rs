@@ -32,14 +32,13 @@ use said::{Counts, Said};
 pub(super) async fn run(args: &Args) -> Result<(), Exit> {
     let settings =
         Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
-    let (Some(file), Way::Server { url, client, identity }) =
-        (&args.offline_queue, settings.sender(args).await?.way)
+    let sender = settings.sender(args).await?;
+    let (Some(file), Way::Server { url, client, identity }) = (&args.offline_queue, sender.way.clone())
     else {
         // The settings let nothing through that is otherwise.
         return Err(misconfigured("--offline-queue", "is for a running server"));
     };
     let input = Input::open(args).await?;
-    let sender = settings.sender(args).await?;
     let failed = |error: QueueError| Exit::Failed(format!("{}: {error}", file.display()));
     let queue = Queue::open(file).await.map_err(failed)?;
     let destination = url.trim_end_matches('/').to_owned();

@@ -106,7 +106,7 @@ async fn server(book: Arc<Mutex<Book>>, held: tokio::sync::mpsc::UnboundedSender
         let roll = book.dice.as_mut().map_or(99, |dice| dice.u32(0..100));
         let is_held = FUSE.fetch_sub(1, Ordering::SeqCst) == 0;
         // Some of those that are held did their work before.
-        let works = if is_held { roll < 50 } else { 8 <= roll };
+        let works = if is_held { roll < 50 } else { 3 <= roll };
         if works {
             let path = request.line.split(' ').nth(1).unwrap().to_owned();
             let done = book.first_effects.entry(path).or_default();
@@ -119,9 +119,9 @@ async fn server(book: Arc<Mutex<Book>>, held: tokio::sync::mpsc::UnboundedSender
             return Act::Silence;
         }
         match roll {
-            0..8 => Act::Say(plain("503 Service Unavailable")),
-            8..25 => Act::WorkAndReset,
-            25..33 => Act::WorkAndCut,
+            0..3 => Act::Say(plain("503 Service Unavailable")),
+            3..14 => Act::WorkAndReset,
+            14..20 => Act::WorkAndCut,
             _ => Act::Work,
         }
     })
