@@ -51,7 +51,7 @@ export const LEASE_MARGIN_MS = 5_000;
  * @property {number} waitFrom
  * @property {number} dueAt
  * @property {number} fence which claim is the current one
- * @property {{ owner: string, until: number } | null} lease
+ * @property {{ owner: string, until: number, isLocked: boolean } | null} lease `isLocked`: taken by who held the lock
  * @property {string | null} error
  * @property {boolean} canRetry
  * @property {KeptAnswer | null} answer
@@ -71,7 +71,7 @@ export const LEASE_MARGIN_MS = 5_000;
 /**
  * @typedef {object} Terms
  * @property {string} owner who looks
- * @property {boolean} isAlone whether a lock says that nobody else sends
+ * @property {boolean} isLocked whether it holds the lock of the destination
  * @property {number} leaseMs
  * @property {number} holdAfterMs
  */
@@ -129,14 +129,14 @@ export function look(entry, terms, now) {
 }
 
 /**
- * How long somebody else's lease still counts. Whoever holds the lock is alone: the tab that took the lease is gone.
+ * How long somebody else's lease still counts. Whoever holds the lock knows that a tab which took a lease under it is gone.
  *
  * @param {Stored} entry
  * @param {Terms} terms
  * @param {number} now
  */
 function leaseLeft(entry, terms, now) {
-  if (entry.lease === null || terms.isAlone) return 0;
+  if (entry.lease === null || (terms.isLocked && entry.lease.isLocked)) return 0;
   const left = entry.lease.until - now;
   // More than a whole lease is left only when the clock was set back.
   return terms.leaseMs < left ? 0 : left;
@@ -178,7 +178,7 @@ function claimed(entry, terms, now) {
     sent: entry.sent + 1,
     fence: entry.fence + 1,
     coveredSince: entry.coveredSince ?? now,
-    lease: { owner: terms.owner, until: now + terms.leaseMs },
+    lease: { owner: terms.owner, until: now + terms.leaseMs, isLocked: terms.isLocked },
   };
 }
 

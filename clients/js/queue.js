@@ -170,6 +170,17 @@ export class Queue {
 
   // -------------------------------------------------------------- sending
 
+  /** Until the page is left. */
+  #left() {
+    return new Promise((resolve) => {
+      globalThis.addEventListener?.('pagehide', () => resolve(undefined), { once: true, signal: this.#closed.signal });
+    });
+  }
+
+  get #leaseMs() {
+    return this.#settings.tryTimeOutMs + LEASE_MARGIN_MS;
+  }
+
   /**
    * Sends what is due for one destination. One run at a time: whoever comes meanwhile has it look once more.
    *
@@ -188,8 +199,8 @@ export class Queue {
       try {
         do {
           lane.again = false;
-          await this.#alone(destination, async (isAlone) => {
-            while (await this.#sendFirst(destination, isAlone));
+          await this.#alone(destination, async (turn) => {
+            while (!turn.isOver && (await this.#sendFirst(destination, turn.isLocked)));
           });
         } while (lane.again && !this.#closed.signal.aborted);
       } finally {
@@ -201,30 +212,46 @@ export class Queue {
 
   /**
    * Runs `work` in one tab at a time. Where there are no locks, leases keep tabs apart by themselves; they only take longer to find
-   * out that a tab has died.
+   * out that a tab has died. So they do where a lock is not to be had for a whole lease: a page that a browser froze may have it.
+   *
+   * A page that is left lets the lock go: a browser may keep it, frozen, for the way back. What it has sent goes on without it.
    *
    * @param {string} destination
-   * @param {(isAlone: boolean) => Promise<void>} work
+   * @param {(turn: { isLocked: boolean, isOver: boolean }) => Promise<void>} work
    */
   async #alone(destination, work) {
-    const { locks } = this.#settings.outside;
-    if (locks === null) return work(false);
+    const { outside } = this.#settings;
+    const bare = { isLocked: false, isOver: false };
+    if (outside.locks === null) return work(bare);
+    const over = new AbortController();
+    const stop = () => over.abort();
+    this.#closed.signal.addEventListener('abort', stop);
+    const isGiven = new AbortController();
+    void outside.wait(this.#leaseMs, isGiven.signal).then(() => isGiven.signal.aborted || stop());
     try {
-      await locks.request(`${this.#name} ${destination}`, { signal: this.#closed.signal }, () => work(true));
+      await outside.locks.request(`${this.#name} ${destination}`, { signal: over.signal }, () => {
+        isGiven.abort();
+        const turn = { isLocked: true, isOver: false };
+        return Promise.race([work(turn), this.#left()]).finally(() => (turn.isOver = true));
+      });
     } catch (error) {
-      if (!this.#closed.signal.aborted) throw error;
+      if (isGiven.signal.aborted || !over.signal.aborted) throw error;
+      if (!this.#closed.signal.aborted) await work(bare);
+    } finally {
+      isGiven.abort();
+      this.#closed.signal.removeEventListener('abort', stop);
     }
   }
 
   /**
    * @param {string} destination
-   * @param {boolean} isAlone
+   * @param {boolean} isLocked
    * @returns {Promise<boolean>} whether to look again at once
    */
-  async #sendFirst(destination, isAlone) {
-    const { outside, tryTimeOutMs, holdAfterMs } = this.#settings;
+  async #sendFirst(destination, isLocked) {
+    const { outside, holdAfterMs } = this.#settings;
     if (this.#closed.signal.aborted || !outside.isOnline()) return false;
-    const terms = { owner: this.#owner, isAlone, leaseMs: tryTimeOutMs + LEASE_MARGIN_MS, holdAfterMs };
+    const terms = { owner: this.#owner, isLocked, leaseMs: this.#leaseMs, holdAfterMs };
     const waitMs = await this.#store.waitMs(destination, terms, outside.now());
     if (waitMs === null) return false;
     if (0 < waitMs) {

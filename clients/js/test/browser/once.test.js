@@ -7,7 +7,7 @@ import { Stage } from './stage.js';
 const keys = (front) => new Set(front.actions.map(({ key }) => key));
 const numbers = (front) => front.actions.map(({ number }) => number);
 
-test('an action is stored before it is sent, and leaves the queue on its answer', async (t) => {
+test('an action is stored before it is sent, is known by its hop, and leaves the queue on its answer', async (t) => {
   const stage = await Stage.start(t);
   stage.front.ways = ['hold'];
   const tab = await stage.tab();
@@ -26,16 +26,10 @@ test('an action is stored before it is sent, and leaves the queue on its answer'
   assert.match(action.key, /^[0-9a-f-]{36}$/);
   const [message] = await stage.messages();
   assert.equal(JSON.parse(done.answer.body).id, message.id, 'the page has the answer');
+  const { hops } = await stage.message(message.href);
+  assert.match(hops, /^browser;t=\d+;r="[0-9a-f-]{36}"$/, 'the browser is the first hop that the server keeps');
   const states = await tab.evaluate(() => window.changes.map(({ entry }) => entry.state));
   assert.deepEqual([states[0], states.at(-1)], ['saving', 'done']);
-});
-
-test('the browser is the first hop that the server keeps', async (t) => {
-  const stage = await Stage.start(t);
-  const tab = await stage.tab();
-  await stage.done(tab, (await stage.press(tab, { qty: 1 })).id);
-  const answer = await fetch(`http://127.0.0.1:${stage.front.upstream}${(await stage.messages())[0].href}`);
-  assert.match((await answer.json()).hops, /^browser;t=\d+;r="[0-9a-f-]{36}"$/);
 });
 
 test('five fast presses with one intent are one action', async (t) => {

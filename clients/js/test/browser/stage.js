@@ -104,7 +104,7 @@ export class Stage {
   async tab() {
     const page = await this.context.newPage();
     page.on('pageerror', (error) => this.front.faults.push(error));
-    await page.addInitScript((wanted) => localStorage.setItem('wanted', wanted), JSON.stringify(this.wanted));
+    await page.addInitScript((wanted) => location.protocol === 'http:' && localStorage.setItem('wanted', wanted), JSON.stringify(this.wanted));
     await page.goto(this.front.url);
     await ready(page);
     return page;
@@ -141,6 +141,10 @@ export class Stage {
   async messages() {
     const { messages } = await this.#json(`http://127.0.0.1:${this.front.upstream}/v1/messages?queue=orders`);
     return messages;
+  }
+
+  message(href) {
+    return this.#json(`http://127.0.0.1:${this.front.upstream}${href}`);
   }
 
   /** The one claim of every test: so many actions, so many effects. */

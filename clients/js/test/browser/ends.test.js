@@ -1,0 +1,154 @@
+// One effect, whatever ends in the middle: the page, the tab, the browser, the server.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ready, Stage, until } from './stage.js';
+
+const keys = (front) => new Set(front.actions.map(({ key }) => key));
+
+test('a page that is reloaded in mid-send sends the same action again, once in effect', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = ['hold answer'];
+  const { id } = await stage.press(tab, { qty: 1 });
+  await until('the server has it', () => stage.front.actions[0]?.status === 201);
+  await tab.reload();
+  await ready(tab);
+  const done = await stage.done(tab, id);
+  assert.ok(done.answer.isReplay);
+  assert.deepEqual([keys(stage.front).size, stage.front.actions.at(-1).number], [1, '2; auto']);
+  await stage.assertOnce();
+});
+
+test('a browser that is killed in mid-send sends the same action again when it is back, once in effect', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = ['hold answer'];
+  const { id } = await stage.press(tab, { qty: 1 });
+  const behind = await stage.press(tab, { qty: 2 });
+  await until('the server has it', () => stage.front.actions[0]?.status === 201);
+  await stage.killBrowser();
+  await stage.startBrowser();
+  const again = await stage.tab();
+  assert.ok((await stage.done(again, id)).answer.isReplay);
+  await stage.done(again, behind.id);
+  assert.deepEqual(stage.front.actions.map(({ body }) => JSON.parse(body).qty), [1, 1, 2], 'in order');
+  assert.equal(stage.front.actions[0].key, stage.front.actions[1].key);
+  await stage.assertOnce(2);
+});
+
+test('what was saved is on the disk, though the browser is killed the moment after', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  await stage.context.setOffline(true);
+  const saved = await tab.evaluate(() => Promise.all([1, 2, 3, 4, 5].map((qty) => window.press({ qty }))));
+  await stage.killBrowser();
+  await stage.startBrowser();
+  const again = await stage.tab();
+  for (const { id } of saved) await stage.done(again, id);
+  assert.deepEqual(stage.front.actions.map(({ body }) => JSON.parse(body).qty), [1, 2, 3, 4, 5]);
+  await stage.assertOnce(5);
+});
+
+test('a server that is killed before it could answer is asked again when it is back', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = ['hold answer'];
+  const { id } = await stage.press(tab, { qty: 1 });
+  await until('the server has it', () => stage.front.actions[0]?.status === 201);
+  await stage.effects();
+  await stage.killServer();
+  stage.front.ways = ['drop'];
+  stage.front.server.closeAllConnections();
+  await stage.entry(tab, id, 'retrying', ({ state }) => state === 'retrying');
+  await stage.startServer();
+  const done = await stage.done(tab, id);
+  assert.ok(done.answer.isReplay);
+  assert.equal(keys(stage.front).size, 1);
+  await stage.assertOnce();
+});
+
+test('a send in flight outlives its page, and what a page may leave behind stays under the limit', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = ['hold', 'hold'];
+  // Two destinations, so that both are out at once; together they are over what a browser lets outlive a page.
+  const large = 'x'.repeat(40 * 1024);
+  const [kept, cut] = await tab.evaluate(async (note) => {
+    const draft = (destination) => ({ destination });
+    return [await window.press({ qty: 1, note }, draft('a')), await window.press({ qty: 2, note }, draft('b'))];
+  }, large);
+  await stage.front.came(2);
+  const [first, second] = [1, 2].map((wanted) => stage.front.actions.find(({ body }) => JSON.parse(body).qty === wanted));
+  await tab.reload();
+  await until('the other one is cut', () => second.isCut);
+  assert.ok(!first.isCut);
+  stage.front.release();
+  await until('the server has it', () => first.status === 201);
+  await ready(tab);
+  for (const { id } of [kept, cut]) await stage.done(tab, id);
+  await stage.assertOnce(2);
+});
+
+test('tabs share one queue: one sender, in order, and each hears of all', async (t) => {
+  const stage = await Stage.start(t);
+  const tabs = [await stage.tab(), await stage.tab()];
+  const press = (tab, from) => tab.evaluate(async (from) => {
+    for (let n = 0; n < 5; n++) await window.press({ qty: from + n });
+  }, from);
+  await Promise.all([press(tabs[0], 100), press(tabs[1], 200)]);
+  const entries = await tabs[0].evaluate(() => window.queue.list());
+  for (const { id } of entries) await stage.done(tabs[1], id);
+  const sent = stage.front.actions.map(({ body }) => JSON.parse(body).qty);
+  assert.equal(sent.length, 10, 'no action was sent twice');
+  for (const from of [100, 200]) assert.deepEqual(sent.filter((qty) => from <= qty && qty < from + 100), [0, 1, 2, 3, 4].map((n) => from + n));
+  for (const tab of tabs) {
+    await until('it heard that all are done', () => tab.evaluate(() => new Set(window.changes.filter(({ entry }) => entry?.state === 'done').map(({ id }) => id)).size === 10));
+  }
+  await stage.assertOnce(10);
+});
+
+test('a tab that goes elsewhere in mid-send is replaced at once by another', async (t) => {
+  const stage = await Stage.start(t);
+  const one = await stage.tab();
+  stage.front.ways = ['hold answer'];
+  const { id } = await stage.press(one, { qty: 1 });
+  await until('the server has it', () => stage.front.actions[0]?.status === 201);
+  const other = await stage.tab();
+  const behind = await stage.press(other, { qty: 2 });
+  assert.equal(stage.front.actions.length, 1, 'the other tab waits for its turn');
+  await one.goto(`${stage.front.url}/elsewhere.html`);
+  assert.ok((await stage.done(other, id)).answer.isReplay);
+  await stage.done(other, behind.id);
+  assert.equal(keys(stage.front).size, 2);
+  await stage.assertOnce(2);
+});
+
+test('a lock that is never given back holds nobody up for longer than a lease', async (t) => {
+  const stage = await Stage.start(t, { tryTimeOutMs: 10_000 });
+  const [one, other] = [await stage.tab(), await stage.tab()];
+  await one.evaluate((name) => void navigator.locks.request(name, () => new Promise(() => {})), `ichido ["ichido","ann"] ${stage.front.url}`);
+  const { id } = await stage.press(other, { qty: 1 });
+  await stage.done(other, id);
+  const { held } = await other.evaluate(() => navigator.locks.query());
+  assert.equal(held.length, 1, 'it is still held');
+  await stage.assertOnce();
+});
+
+test('without Web Locks leases keep tabs apart, and a dead tab is replaced when its lease is over', async (t) => {
+  const stage = await Stage.start(t, { locks: null });
+  const one = await stage.tab();
+  stage.front.ways = ['hold answer'];
+  const { id } = await stage.press(one, { qty: 1 });
+  await until('the server has it', () => stage.front.actions[0]?.status === 201);
+  const other = await stage.tab();
+  assert.equal(await other.evaluate(() => window.queue.drain()), 1);
+  await one.close();
+  assert.equal(await other.evaluate(() => window.queue.drain()), 1, 'nobody knows yet that the tab is gone');
+  assert.equal(stage.front.actions.length, 1);
+  await other.evaluate(() => localStorage.setItem('aheadMs', 20_000 * 25 + 5_000));
+  await other.evaluate(() => window.queue.drain());
+  assert.ok((await stage.done(other, id)).answer.isReplay);
+  assert.equal(keys(stage.front).size, 1);
+  await stage.assertOnce();
+});

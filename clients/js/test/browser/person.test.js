@@ -1,0 +1,131 @@
+// What belongs to the person: whose entries they are, how old they may get, how many there may be, who sends them.
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { ready, Stage, until } from './stage.js';
+
+const HOUR_MS = 3_600_000;
+const ahead = (tab, hours) => tab.evaluate((ms) => localStorage.setItem('aheadMs', ms), hours * HOUR_MS);
+
+test('an entry that was once sent is held before the server forgets its key; one that never was is sent', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.usual = { status: 503, headers: { 'retry-after': '3600' } };
+  const once = await stage.press(tab, { qty: 1 }, { destination: 'a' });
+  await stage.entry(tab, once.id, 'retrying', ({ state }) => state === 'retrying');
+  await stage.context.setOffline(true);
+  const never = await stage.press(tab, { qty: 2 }, { destination: 'b' });
+  await ahead(tab, 73);
+  stage.front.usual = 'pass';
+  await stage.context.setOffline(false);
+  const held = await stage.entry(tab, once.id, 'held', ({ isHeld }) => isHeld);
+  assert.deepEqual([held.state, held.canRetry, held.effect], ['failed', false, 'unknown']);
+  assert.match(held.errorMessage, /could be done twice.*release or discard/);
+  await stage.done(tab, never.id);
+  await assert.rejects(tab.evaluate((id) => window.queue.retry(id), once.id), /is held/);
+  await stage.assertOnce();
+  await tab.evaluate((id) => window.queue.release(id), once.id);
+  await stage.done(tab, once.id);
+  assert.equal(stage.front.actions[0].key, stage.front.actions.at(-1).key, 'the key never changes');
+  await stage.assertOnce(2);
+});
+
+test("one person's entries are never sent while another is signed in, and no credential is stored", async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  await tab.evaluate(async () => {
+    window.queue.close();
+    window.who = 'bob';
+    window.authorize = (identity) => (window.who === identity ? { 'X-Session': `secret-of-${identity}` } : null);
+    window.ann = await window.open_({ authorize: window.authorize });
+    window.bob = await window.open_({ identity: 'bob', authorize: window.authorize });
+    window.buy = (queue, qty) => queue.enqueue({ url: '/v1/queues/orders/messages', body: { qty } });
+  });
+  const { id } = await tab.evaluate(() => window.buy(window.ann, 1));
+  const other = await tab.evaluate(() => window.buy(window.bob, 2));
+  await until("bob's is done", () => tab.evaluate(async (id) => (await window.bob.get(id)).state === 'done', other.id));
+  const waiting = await tab.evaluate((id) => window.ann.get(id), id);
+  assert.deepEqual([waiting.state, waiting.tries], ['saving', 0]);
+  await until('it says why it waits', () => tab.evaluate(async (id) => /when ann is signed in/.test((await window.ann.get(id)).errorMessage), id));
+  await tab.evaluate(() => (window.who = 'ann'));
+  await tab.evaluate(() => window.ann.drain());
+  assert.equal((await tab.evaluate((id) => window.ann.get(id), id)).state, 'done');
+  assert.deepEqual(stage.front.actions.map(({ body, headers }) => [JSON.parse(body).qty, headers['x-session']]), [[2, 'secret-of-bob'], [1, 'secret-of-ann']]);
+  await stage.assertOnce(2);
+  await tab.evaluate(() => [window.ann, window.bob].forEach((queue) => queue.close()));
+  const profile = join(stage.folder, 'profile');
+  assert.notDeepEqual(await filesWith(profile, '/v1/queues/orders/messages'), [], 'what is stored is found by this');
+  assert.deepEqual(await filesWith(profile, 'secret-of-'), []);
+});
+
+/** Databases of the profile that hold a text. */
+async function filesWith(folder, text) {
+  const names = (await readdir(folder, { recursive: true })).filter((name) => name.includes('IndexedDB') && /\.(log|ldb)$/.test(name));
+  const found = [];
+  for (const name of names) if ((await readFile(join(folder, name))).includes(text)) found.push(name);
+  return found;
+}
+
+test('what is too much is refused by its limit, and everything wrong is told', async (t) => {
+  const stage = await Stage.start(t, { entriesMax: 2, entryBytesMax: 100 });
+  const tab = await stage.tab();
+  await stage.context.setOffline(true);
+  await assert.rejects(stage.press(tab, 'x'.repeat(101)), /101 bytes; the queue takes at most 100: raise entryBytesMax/);
+  await stage.press(tab, { qty: 1 });
+  const second = await stage.press(tab, { qty: 2 });
+  await assert.rejects(stage.press(tab, { qty: 3 }), /the queue is full: it has 2 entries/);
+  await tab.evaluate((id) => window.queue.discard(id), second.id);
+  await stage.press(tab, { qty: 3 });
+  assert.equal(typeof (await tab.evaluate(() => window.queue.isPersistent)), 'boolean', 'the browser was asked to keep it');
+  const credential = stage.press(tab, {}, { headers: { Authorization: 'Bearer x' } });
+  await assert.rejects(credential, /credential; give it by `authorize`/);
+  const wrong = tab.evaluate(() => window.open_({ identity: '', tries: 0, keepsKeysForMs: 1, profile: 'mine' }));
+  await assert.rejects(wrong, /identity is missing[^]*keepsKeysForMs[^]*tries[^]*profile/);
+});
+
+test('a service worker sends what waits when Background Sync calls, without the page', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  const cdp = await stage.context.newCDPSession(tab);
+  const registered = new Promise((resolve) => cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => registrations[0] && resolve(registrations[0].registrationId)));
+  await cdp.send('ServiceWorker.enable');
+  await tab.evaluate(async () => {
+    await navigator.serviceWorker.register('/worker.js', { type: 'module' });
+    await navigator.serviceWorker.ready;
+  });
+  // The page alone has no network, and asks for the sync; it must not be what sends.
+  await stage.context.setOffline(true);
+  await stage.press(tab, { qty: 1 });
+  const tags = () => tab.evaluate(async () => (await navigator.serviceWorker.getRegistration()).sync.getTags());
+  assert.deepEqual(await until('the sync is asked for', async () => ((await tags()).length ? tags() : null)), ['ichido']);
+  await tab.evaluate(() => window.queue.close());
+  await stage.context.setOffline(false);
+  await cdp.send('ServiceWorker.dispatchSyncEvent', { origin: stage.front.url, registrationId: await registered, tag: 'ichido', lastChance: false });
+  await stage.front.came(1);
+  await tab.reload();
+  await ready(tab);
+  await stage.done(tab, 1);
+  assert.equal(stage.front.actions[0].number, '1; manual');
+  await stage.assertOnce();
+});
+
+test('a listener that fails stops nothing, and a page that comes back sees what ended meanwhile', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  await tab.evaluate(() => {
+    window.addEventListener('error', (event) => event.preventDefault());
+    window.queue.subscribe(() => {
+      throw new Error('on purpose');
+    });
+  });
+  const { id } = await stage.press(tab, { qty: 1 }, { intent: 'buy' });
+  const done = await stage.done(tab, id);
+  await tab.reload();
+  await ready(tab);
+  assert.deepEqual(await tab.evaluate((id) => window.queue.get(id), id), done);
+  assert.deepEqual((await tab.evaluate(() => window.queue.list())).map(({ state, intent }) => [state, intent]), [['done', 'buy']]);
+  await stage.assertOnce();
+  stage.front.faults = stage.front.faults.filter(({ message }) => !message.includes('on purpose'));
+});
