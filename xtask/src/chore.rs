@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: tools, format, clippy, shipped, tests, docs, deny, fuzz (compiled only), fuzz-api
+  test                  everything CI checks: tools, format, clippy, shipped, tests, docs, deny, fuzz (compiled only), js, fuzz-api
   tidy                  the rules about the repository itself (also part of `test`)
   bench store [DATABASE]
                         the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on

@@ -8,6 +8,7 @@
 pub mod chore;
 pub mod fuzz;
 pub mod fuzz_api;
+pub mod js;
 mod line;
 pub mod long;
 pub mod test;

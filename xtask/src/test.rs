@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::fuzz_api::{self, Form};
+use crate::js;
 use crate::line::Line;
 use crate::tools::{self, Tools};
 
@@ -36,6 +37,7 @@ fn run_steps(root: &Path, ran: &mut Vec<Ran>) -> Result<(), String> {
         timed(name, ran, || line.run(root))
             .map_err(|error| format!("step `{name}`: {error}\nTo run it alone:\n\n  {line}"))?;
     }
+    timed("js", ran, || js::run(root)).map_err(|error| format!("step `js`: {error}"))?;
     timed("fuzz-api", ran, || fuzz_api::run(root, Form::Short))
         .map_err(|error| format!("step `fuzz-api`: {error}\nTo run it alone:\n\n  cargo xtask fuzz-api"))
 }

@@ -4,6 +4,7 @@ use super::program::Program;
 
 pub(super) const CURL: Program = Program {
     name: "curl",
+    package: "curl",
     version,
     advice: "\
 the tests run the commands of the README, which call curl, and it is not on PATH.

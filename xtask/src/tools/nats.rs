@@ -4,6 +4,7 @@ use super::program::Program;
 
 pub(super) const NATS: Program = Program {
     name: "nats-server",
+    package: "nats-server",
     version,
     advice: "\
 the tests publish to servers of NATS that they start themselves, and nats-server is not on PATH.

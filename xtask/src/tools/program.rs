@@ -7,8 +7,10 @@ use crate::line::Line;
 
 /// What is looked for.
 pub(super) struct Program {
-    /// Its name, and that of its package.
+    /// Its name.
     pub(super) name: &'static str,
+    /// The package of Debian that brings it.
+    pub(super) package: &'static str,
     /// The version in what it says to `--version`; `None` is that something else bears its name.
     pub(super) version: fn(&str) -> Option<&str>,
     /// What a person can do where we do not install.
@@ -26,7 +28,7 @@ impl Program {
             return Err(advice);
         }
         println!("{} is missing; installing it", self.name);
-        debian::install(root, self.name).map_err(|error| format!("{error}\n{advice}"))?;
+        debian::install(root, self.package).map_err(|error| format!("{error}\n{advice}"))?;
         self.find(root).ok_or(advice)
     }
 

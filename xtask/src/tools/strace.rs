@@ -4,6 +4,7 @@ use super::program::Program;
 
 pub(super) const STRACE: Program = Program {
     name: "strace",
+    package: "strace",
     version,
     advice: "\
 the tests count syncs of the disk with strace, which is not on PATH.

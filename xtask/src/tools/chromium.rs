@@ -1,0 +1,35 @@
+//! chromium, the real browser that the browser's module is tested in.
+
+use super::program::Program;
+
+pub(super) const CHROMIUM: Program = Program {
+    name: "chromium",
+    package: "chromium",
+    version,
+    advice: "\
+the browser's module is tested in a real browser, and `chromium` is not on PATH.
+Install it with `sudo apt-get install chromium` (Debian), `sudo dnf install chromium` (Fedora) or `brew install chromium` (macOS).
+No window is opened.",
+};
+
+/// The version in `Chromium 140.0.7339.80 built on Debian GNU/Linux 12 (bookworm)`.
+fn version(answer: &str) -> Option<&str> {
+    answer.lines().find_map(|line| line.strip_prefix("Chromium "))?.split(' ').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_chromium_says() {
+        assert_eq!(version("Chromium 140.0.7339.80 built on Debian\n"), Some("140.0.7339.80"));
+    }
+
+    #[test]
+    fn a_program_that_only_bears_the_name_is_not_taken() {
+        for answer in ["", "140.0", "Google Chrome 140.0"] {
+            assert_eq!(version(answer), None, "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Node and npm, which test the browser's module and fetch what its tests need.
+
+use std::path::Path;
+
+use super::program::Program;
+use crate::line::Line;
+
+/// The oldest that the module is for: Debian's.
+const MAJOR_MIN: u32 = 18;
+/// The module's folder.
+pub(crate) const FOLDER: &str = "clients/js";
+/// What was asked for when the packages were installed, beside them.
+const INSTALLED: &str = "node_modules/.ichido-lock.json";
+
+pub(super) const NODE: Program = Program {
+    name: "node",
+    package: "nodejs",
+    version: node_version,
+    advice: "\
+the tests of the browser's module need Node 18 or later, and no such `node` is on PATH.
+Install it with `sudo apt-get install nodejs npm` (Debian, Ubuntu) or `brew install node` (macOS).",
+};
+
+pub(super) const NPM: Program = Program {
+    name: "npm",
+    package: "npm",
+    version: npm_version,
+    advice: "\
+the tests of the browser's module fetch their packages with npm, which is not on PATH.
+Install it with `sudo apt-get install npm` (Debian, Ubuntu); elsewhere it comes with Node.",
+};
+
+/// Installs the packages of the lock file, each checked by its sum, unless that was done.
+pub(super) fn ensure_packages(root: &Path) -> Result<(), String> {
+    let folder = root.join(FOLDER);
+    let lock = folder.join("package-lock.json");
+    let wanted = std::fs::read(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
+    let installed = folder.join(INSTALLED);
+    if std::fs::read(&installed).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    println!("installing the packages that {FOLDER} is tested with");
+    Line::new("npm", &["ci", "--loglevel", "error"]).run(&folder)?;
+    std::fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))
+}
+
+/// The version in `v20.20.2`, if it is new enough.
+fn node_version(answer: &str) -> Option<&str> {
+    let version = answer.trim().strip_prefix('v')?;
+    let major: u32 = version.split('.').next()?.parse().ok()?;
+    (MAJOR_MIN <= major).then_some(version)
+}
+
+/// The version in `9.2.0`.
+fn npm_version(answer: &str) -> Option<&str> {
+    let version = answer.trim();
+    version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_are_read_from_what_node_and_npm_say() {
+        assert_eq!(node_version("v18.20.4\n"), Some("18.20.4"));
+        assert_eq!(npm_version("9.2.0\n"), Some("9.2.0"));
+    }
+
+    #[test]
+    fn an_old_node_and_what_only_bears_the_name_are_not_taken() {
+        for answer in ["v16.20.2", "18.20.4", "", "node"] {
+            assert_eq!(node_version(answer), None, "{answer:?}");
+        }
+        assert_eq!(npm_version("Usage: npm"), None);
+    }
+}
