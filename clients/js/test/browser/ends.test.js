@@ -60,7 +60,7 @@ test('a server that is killed before it could answer is asked again when it is b
   await stage.killServer();
   stage.front.ways = ['drop'];
   stage.front.server.closeAllConnections();
-  await stage.entry(tab, id, 'retrying', ({ state }) => state === 'retrying');
+  await until('a try found nobody', () => tab.evaluate(() => window.changes.some(({ entry }) => entry.state === 'retrying')));
   await stage.startServer();
   const done = await stage.done(tab, id);
   assert.ok(done.answer.isReplay);

@@ -32,11 +32,14 @@ export class Front extends EventEmitter {
     this.server = createServer((request, response) => {
       // A browser whose kept connection breaks sends the request again by itself; on a fresh one it tells us.
       response.shouldKeepAlive = this.keepsConnections;
+      for (const [name, value] of Object.entries(this.cors ?? {})) response.setHeader(name, value);
       this.#treat(request, response).catch((error) => {
         this.faults.push(error);
         response.destroy();
       });
     });
+    /** Fields for pages of another origin; `null` is that there are none. */
+    this.cors = null;
     /** What went wrong in here; a test that ends with one fails. */
     this.faults = [];
   }
@@ -67,6 +70,7 @@ export class Front extends EventEmitter {
 
   async #treat(request, response) {
     if (request.method === 'GET' && !request.url.startsWith('/v1/')) return this.#file(request, response);
+    if (request.method === 'OPTIONS') return give(response, { status: 204, body: '' });
     const body = Buffer.concat(await request.toArray());
     if (request.method === 'GET') return this.#pass(request, body, (answer) => give(response, answer));
     const { headers } = request;

@@ -85,32 +85,6 @@ test('what is too much is refused by its limit, and everything wrong is told', a
   await assert.rejects(wrong, /identity is missing[^]*keepsKeysForMs[^]*tries[^]*profile/);
 });
 
-test('a service worker sends what waits when Background Sync calls, without the page', async (t) => {
-  const stage = await Stage.start(t);
-  const tab = await stage.tab();
-  const cdp = await stage.context.newCDPSession(tab);
-  const registered = new Promise((resolve) => cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => registrations[0] && resolve(registrations[0].registrationId)));
-  await cdp.send('ServiceWorker.enable');
-  await tab.evaluate(async () => {
-    await navigator.serviceWorker.register('/worker.js', { type: 'module' });
-    await navigator.serviceWorker.ready;
-  });
-  // The page alone has no network, and asks for the sync; it must not be what sends.
-  await stage.context.setOffline(true);
-  await stage.press(tab, { qty: 1 });
-  const tags = () => tab.evaluate(async () => (await navigator.serviceWorker.getRegistration()).sync.getTags());
-  assert.deepEqual(await until('the sync is asked for', async () => ((await tags()).length ? tags() : null)), ['ichido']);
-  await tab.evaluate(() => window.queue.close());
-  await stage.context.setOffline(false);
-  await cdp.send('ServiceWorker.dispatchSyncEvent', { origin: stage.front.url, registrationId: await registered, tag: 'ichido', lastChance: false });
-  await stage.front.came(1);
-  await tab.reload();
-  await ready(tab);
-  await stage.done(tab, 1);
-  assert.equal(stage.front.actions[0].number, '1; manual');
-  await stage.assertOnce();
-});
-
 test('a listener that fails stops nothing, and a page that comes back sees what ended meanwhile', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();

@@ -1,0 +1,101 @@
+// Every step an entry of the queue can take, without a browser.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { CLOCK_BACK_MS_MAX, entered, hurried, isOpen, isSameRequest, look, released, retried, settled, taken, triesBefore, view } from '../../entry.js';
+
+const NOW = 1_800_000_000_000;
+const TERMS = { owner: 'me', isLocked: true, leaseMs: 35_000, holdAfterMs: 1_000_000 };
+const REQUEST = { method: 'POST', url: 'https://shop.example/orders', headers: {}, body: new Uint8Array([1]) };
+const fresh = (draft = {}) => ({ ...entered(REQUEST, draft, 'k', NOW), id: 1 });
+const sending = (entry = fresh(), now = NOW) => look(entry, TERMS, now).entry;
+const again = (over = {}) => ({ next: 'again', waitMs: 1000, inFlight: false, tries: { sent: 1, failed: 1, effect: 'unknown' }, ...over });
+const answer = (status) => ({ answer: { status, isReplay: false, body: '' }, message: `${status}` });
+
+test('a claim is written before the request leaves: its number, its lease, and since when the server may know the key', () => {
+  const claimed = sending();
+  assert.deepEqual([claimed.phase, claimed.sent, claimed.fence, claimed.coveredSince], ['sending', 1, 1, NOW]);
+  assert.deepEqual(claimed.lease, { owner: 'me', until: NOW + 35_000, isLocked: true });
+  assert.equal(claimed.destination, 'https://shop.example');
+  assert.equal(view(claimed).effect, 'unknown', 'whoever finds it must take it for sent');
+  assert.deepEqual(triesBefore(claimed), { sent: 0, failed: 0, effect: 'not_done' });
+});
+
+test('a lease counts until its end, for those who cannot know better', () => {
+  const claimed = sending();
+  const stranger = { ...TERMS, owner: 'you', isLocked: false };
+  assert.deepEqual(look(claimed, stranger, NOW + 5_000), { turn: 'wait', ms: 30_000 });
+  assert.equal(look(claimed, stranger, NOW + 35_000).turn, 'send');
+  assert.equal(look(claimed, { ...TERMS, owner: 'you' }, NOW + 1).turn, 'send', 'under the lock its tab is gone');
+  const bare = { ...claimed, lease: { ...claimed.lease, isLocked: false } };
+  assert.equal(look(bare, { ...TERMS, owner: 'you' }, NOW + 1).turn, 'wait', 'taken without the lock, its tab may live');
+  assert.equal(look(claimed, stranger, NOW - 60_000).turn, 'send', 'a clock that was set back makes nobody wait');
+});
+
+test('what a page that died had sent counts as sent, and the next try is nobody pressing', () => {
+  const found = taken(sending());
+  assert.deepEqual([found.effect, found.cause], ['unknown', 'auto']);
+  assert.equal(taken(fresh()).cause, 'manual');
+});
+
+test('an entry waits for its time, and no longer when the clock is set back', () => {
+  const waiting = settled(sending(), again(), answer(503), NOW);
+  assert.deepEqual(look(waiting, TERMS, NOW + 400), { turn: 'wait', ms: 600 });
+  assert.equal(look(waiting, TERMS, NOW + 1000).turn, 'send');
+  assert.equal(look(waiting, TERMS, NOW - 5).turn, 'send');
+});
+
+test('it is held when the server may have forgotten it, or when nobody knows how old it is', () => {
+  const waiting = settled(sending(), again(), answer(503), NOW);
+  assert.equal(look(waiting, TERMS, NOW + 999_999).turn, 'send');
+  const held = look(waiting, TERMS, NOW + 1_000_000);
+  assert.deepEqual([held.turn, held.entry.phase], ['hold', 'held']);
+  assert.equal(look(waiting, TERMS, NOW - CLOCK_BACK_MS_MAX - 1).turn, 'hold');
+  assert.equal(look(fresh(), TERMS, NOW + 10_000_000).turn, 'send', 'what was never sent does not get old');
+  assert.throws(() => retried(held.entry, NOW), /release or discard/);
+  const free = released(held.entry, NOW + 1_000_000);
+  assert.equal(look(free, TERMS, NOW + 1_000_001).turn, 'send');
+  assert.throws(() => released(free, NOW), /nothing to release/);
+  assert.equal(look(held.entry, TERMS, NOW).turn, 'pass', 'it holds up nobody');
+});
+
+test('each end of a try is shown as what it is', () => {
+  const shown = (decided, seen) => view(settled(sending(), decided, seen, NOW));
+  const state = ({ state, canRetry, errorMessage }) => [state, canRetry, errorMessage];
+  assert.deepEqual(state(view(fresh())), ['saving', false, null]);
+  assert.deepEqual(state(shown(again(), answer(503))), ['retrying', false, '503']);
+  assert.deepEqual(state(shown(again({ inFlight: true }), answer(202))), ['processing', false, null]);
+  assert.deepEqual(state(shown({ next: 'done' }, answer(201))), ['done', false, null]);
+  assert.deepEqual(state(shown({ next: 'refused', effect: 'not_done' }, answer(422))), ['failed', false, '422']);
+  assert.deepEqual(state(shown({ next: 'refused', effect: 'not_done' }, answer(403))), ['failed', true, '403']);
+  assert.deepEqual(state(shown({ next: 'give_up', why: 'tries_spent', effect: 'unknown' }, answer(503))), ['failed', true, '503']);
+  assert.equal(view(fresh(), 'nobody is signed in').errorMessage, 'nobody is signed in');
+});
+
+test('silence is counted apart, and ends with the first answer', () => {
+  const silent = settled(sending(), again({ tries: { sent: 1, failed: 0, effect: 'unknown' } }), { answer: null, message: 'no answer' }, NOW);
+  assert.deepEqual([silent.unanswered, silent.failed], [1, 0]);
+  assert.equal(hurried(silent, NOW + 1).dueAt, NOW + 1, 'when the network is back it is due');
+  const busy = settled(sending(silent, NOW + 1000), again(), answer(503), NOW + 1000);
+  assert.equal(busy.unanswered, 0);
+  assert.equal(hurried(busy, NOW + 1001), null, 'what a server asked for stands');
+});
+
+test('a retry by hand begins anew under the same key', () => {
+  const failed = settled(sending(), { next: 'give_up', why: 'tries_spent', effect: 'unknown' }, answer(503), NOW);
+  const next = retried(failed, NOW + 9);
+  assert.deepEqual([next.key, next.failed, next.cause, next.dueAt, next.sent], ['k', 0, 'manual', NOW + 9, 1]);
+  assert.throws(() => retried(next, NOW), /sent by itself/);
+  const refused = settled(sending(), { next: 'refused', effect: 'not_done' }, answer(422), NOW);
+  assert.throws(() => retried(refused, NOW), /would be again/);
+});
+
+test('a second press is the same action until that was clearly refused', () => {
+  const ended = (decided, status) => isOpen(settled(sending(), decided, answer(status), NOW));
+  assert.ok(isOpen(fresh()));
+  assert.ok(ended({ next: 'give_up', why: 'tries_spent', effect: 'unknown' }, 503));
+  assert.ok(ended({ next: 'refused', effect: 'unknown' }, 409), 'it may have been done');
+  assert.ok(!ended({ next: 'refused', effect: 'not_done' }, 422));
+  assert.ok(isSameRequest(fresh(), fresh()));
+  assert.ok(!isSameRequest(fresh(), { ...fresh(), body: new Uint8Array([2]) }));
+});
