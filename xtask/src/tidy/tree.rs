@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// What people write here. Test data (`.json`, `.txt`, …) is not read: it may be of any length and form.
-const EXTENSIONS: [&str; 9] = ["rs", "md", "toml", "sql", "js", "mjs", "css", "html", "sh"];
+const EXTENSIONS: [&str; 10] = ["rs", "md", "toml", "sql", "js", "mjs", "ts", "css", "html", "sh"];
 /// Folders that tools fill.
 const FOLDERS_SKIPPED: [&str; 4] = ["target", "node_modules", "corpus", "artifacts"];
 

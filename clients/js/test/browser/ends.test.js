@@ -1,4 +1,5 @@
 // One effect, whatever ends in the middle: the page, the tab, the browser, the server.
+// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -37,6 +38,7 @@ test('a browser that is killed in mid-send sends the same action again when it i
   await stage.assertOnce(2);
 });
 
+// Requirement (7) Durable when `enqueue` resolves.
 test('what was saved is on the disk, though the browser is killed the moment after', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
@@ -68,6 +70,7 @@ test('a server that is killed before it could answer is asked again when it is b
   await stage.assertOnce();
 });
 
+// Requirement (8) Under the 64 KiB that may outlive a page.
 test('a send in flight outlives its page, and what a page may leave behind stays under the limit', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
@@ -90,6 +93,7 @@ test('a send in flight outlives its page, and what a page may leave behind stays
   await stage.assertOnce(2);
 });
 
+// Requirement (4) In order for each destination, one sender across tabs.
 test('tabs share one queue: one sender, in order, and each hears of all', async (t) => {
   const stage = await Stage.start(t);
   const tabs = [await stage.tab(), await stage.tab()];
@@ -135,6 +139,7 @@ test('a lock that is never given back holds nobody up for longer than a lease', 
   await stage.assertOnce();
 });
 
+// Requirement (2) A lease marks what is in flight.
 test('without Web Locks leases keep tabs apart, and a dead tab is replaced when its lease is over', async (t) => {
   const stage = await Stage.start(t, { locks: null });
   const one = await stage.tab();
@@ -151,4 +156,28 @@ test('without Web Locks leases keep tabs apart, and a dead tab is replaced when 
   assert.ok((await stage.done(other, id)).answer.isReplay);
   assert.equal(keys(stage.front).size, 1);
   await stage.assertOnce();
+});
+
+// Requirement (5) Load, online, visibility; the timer is in every retry, the sync event in guide.test.js.
+test('loading, the network, the person and the way back are each enough to have it sent', async (t) => {
+  const stage = await Stage.start(t, { timers: null });
+  const tab = await stage.tab();
+  const ways = {
+    online: () => tab.evaluate(() => window.dispatchEvent(new Event('online'))),
+    visibility: () => tab.evaluate(() => document.dispatchEvent(new Event('visibilitychange'))),
+    'way back': () => tab.evaluate(() => window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))),
+    load: () => tab.reload(),
+  };
+  let count = 0;
+  for (const [name, wake] of Object.entries(ways)) {
+    stage.front.ways = ['refuse'];
+    const { id } = await stage.press(tab, { qty: 1 });
+    await until('a try found nobody', () => tab.evaluate(async (id) => (await window.queue.get(id)).state === 'retrying', id));
+    assert.equal(await tab.evaluate(() => window.queue.drain()), 1, 'it waits for its time');
+    await wake();
+    await ready(tab);
+    await stage.done(tab, id);
+    await stage.assertOnce(++count);
+    assert.equal(keys(stage.front).size, count, name);
+  }
 });

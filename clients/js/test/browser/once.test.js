@@ -1,4 +1,5 @@
 // One effect, whatever the network and the server do.
+// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -7,6 +8,7 @@ import { Stage } from './stage.js';
 const keys = (front) => new Set(front.actions.map(({ key }) => key));
 const numbers = (front) => front.actions.map(({ number }) => number);
 
+// Requirement (1) The key is made once, and stored with the bytes before the first send.
 test('an action is stored before it is sent, is known by its hop, and leaves the queue on its answer', async (t) => {
   const stage = await Stage.start(t);
   stage.front.ways = ['hold'];
@@ -32,6 +34,7 @@ test('an action is stored before it is sent, is known by its hop, and leaves the
   assert.deepEqual([states[0], states.at(-1)], ['saving', 'done']);
 });
 
+// Requirement (1) One key for one intent.
 test('five fast presses with one intent are one action', async (t) => {
   const stage = await Stage.start(t);
   const [one, other] = [await stage.tab(), await stage.tab()];
@@ -81,6 +84,7 @@ test('a network that is there and answers nothing uses up none of the three trie
   await stage.assertOnce();
 });
 
+// Requirement (2) An entry goes only on a definite answer.
 test('an answer that is lost is asked for again under the same key', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
@@ -120,6 +124,7 @@ test('a server that asks for time gets it, and those behind it wait their turn',
   await stage.assertOnce(2);
 });
 
+// Requirement (3), (10) Tries are counted durably; a page that comes back sees the same.
 test('three answers without an outcome are the end, until the person presses retry', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
@@ -137,6 +142,7 @@ test('three answers without an outcome are the end, until the person presses ret
   await stage.assertOnce();
 });
 
+// Requirement (3) 5xx, 408 and 429 stay; any other 4xx is told at once.
 test('a definite refusal fails at once, says why, and holds up nobody', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();

@@ -1,4 +1,5 @@
 // What belongs to the person: whose entries they are, how old they may get, how many there may be, who sends them.
+// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { ready, Stage, until } from './stage.js';
 const HOUR_MS = 3_600_000;
 const ahead = (tab, hours) => tab.evaluate((ms) => localStorage.setItem('aheadMs', ms), hours * HOUR_MS);
 
+// Requirement (6) Before the server's keys expire, and it says so.
 test('an entry that was once sent is held before the server forgets its key; one that never was is sent', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
@@ -68,6 +70,7 @@ async function filesWith(folder, text) {
   return found;
 }
 
+// Requirement (7) Strict durability, and `storage.persist()`.
 test('what is too much is refused by its limit, and everything wrong is told', async (t) => {
   const stage = await Stage.start(t, { entriesMax: 2, entryBytesMax: 100 });
   const tab = await stage.tab();
@@ -78,6 +81,19 @@ test('what is too much is refused by its limit, and everything wrong is told', a
   await assert.rejects(stage.press(tab, { qty: 3 }), /the queue is full: it has 2 entries/);
   await tab.evaluate((id) => window.queue.discard(id), second.id);
   await stage.press(tab, { qty: 3 });
+  const asked = await tab.evaluate(async () => {
+    const real = IDBDatabase.prototype.transaction;
+    const asked = [];
+    IDBDatabase.prototype.transaction = function (names, mode, options) {
+      if (mode === 'readwrite') asked.push(options?.durability);
+      return real.call(this, names, mode, options);
+    };
+    await window.queue.discard((await window.queue.list())[0].id);
+    await window.press({ qty: 4 });
+    IDBDatabase.prototype.transaction = real;
+    return asked;
+  });
+  assert.deepEqual(new Set(asked), new Set(['strict']), 'a write is over when the disk has it');
   assert.equal(typeof (await tab.evaluate(() => window.queue.isPersistent)), 'boolean', 'the browser was asked to keep it');
   const credential = stage.press(tab, {}, { headers: { Authorization: 'Bearer x' } });
   await assert.rejects(credential, /credential; give it by `authorize`/);
@@ -85,6 +101,7 @@ test('what is too much is refused by its limit, and everything wrong is told', a
   await assert.rejects(wrong, /identity is missing[^]*keepsKeysForMs[^]*tries[^]*profile/);
 });
 
+// Requirement (10) It survives a remount.
 test('a listener that fails stops nothing, and a page that comes back sees what ended meanwhile', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();

@@ -20,6 +20,23 @@ const CHROMIUM = process.env.CHROMIUM_BIN ?? 'chromium';
 const LOOK_EVERY_MS = 20;
 const PATIENCE_MS = 60_000;
 
+/** Nothing that a test does not need: it starts in half the time, and calls nobody. */
+const LEAN = [
+  '--no-first-run',
+  '--no-default-browser-check',
+  '--disable-background-networking',
+  '--disable-component-extensions-with-background-pages',
+  '--disable-component-update',
+  '--disable-default-apps',
+  '--disable-dev-shm-usage',
+  '--disable-extensions',
+  '--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,WebUIOmniboxPopup,WebUIOmniboxAimPopup',
+  '--disable-gpu',
+  '--disable-sync',
+  '--mute-audio',
+  '--password-store=basic',
+];
+
 /** Looks until `condition` gives something. */
 export async function until(what, condition) {
   for (let looks = 0; looks < PATIENCE_MS / LOOK_EVERY_MS; looks++) {
@@ -88,8 +105,8 @@ export class Stage {
   async startBrowser() {
     const profile = join(this.folder, 'profile');
     await mkdir(profile, { recursive: true });
-    const args = ['--headless=new', '--remote-debugging-port=0', `--user-data-dir=${profile}`, '--no-first-run', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--disable-component-update', '--no-default-browser-check', '--password-store=basic', '--mute-audio'];
-    if (process.getuid?.() === 0) args.push('--no-sandbox');
+    const args = ['--headless=new', '--remote-debugging-port=0', `--user-data-dir=${profile}`, ...LEAN, 'about:blank'];
+    if (process.getuid?.() === 0) args.unshift('--no-sandbox');
     this.program = await started(CHROMIUM, args, this.folder, /DevTools listening on (ws:\S+)/, 'stderr');
     this.browser = await chromium.connectOverCDP(this.program.found);
     this.context = this.browser.contexts()[0];

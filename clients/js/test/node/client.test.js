@@ -1,8 +1,9 @@
 // The client on a made-up network and clock.
+// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Client } from '../../ichido.js';
+import { Client } from '../../node.js';
 import { answered, lost, World } from './world.js';
 
 const ORDER = { url: 'https://shop.example/orders', key: 'order-1', body: { qty: 1 } };
@@ -14,6 +15,7 @@ async function sent(world, settings = {}, action = ORDER, options = {}) {
 
 const bytes = (request) => new TextDecoder().decode(request.body);
 
+// Requirement (9) Clock, dice and fetch come from outside: see world.js.
 test('every try carries the same key and the same bytes, and says its number', async () => {
   const world = new World(lost(), answered(503), answered(201));
   const outcome = await sent(world);

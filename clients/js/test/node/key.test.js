@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { newKey } from '../../ichido.js';
+import { newKey } from '../../node.js';
 import { checkKey, echoOf, keyField, uuid } from '../../key.js';
 
 test('a new key is a UUID, and no two are the same', () => {

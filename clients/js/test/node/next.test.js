@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { Budget, BUDGET, decide, decideInQueue, NO_TRIES, TRIES_MAX, UNANSWERED_WAIT_MS_MAX } from '../../next.js';
-import { CLIENT_RETRY } from '../../ichido.js';
+import { CLIENT_RETRY } from '../../node.js';
 
 const table = JSON.parse(readFileSync(new URL('../decisions.json', import.meta.url), 'utf8'));
 
