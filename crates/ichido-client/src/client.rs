@@ -14,7 +14,7 @@ use crate::action::{Action, ActionError, parse_path};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::clock;
-use crate::next::{self, Moment, Next, Refusal, Rules, Tries, Why};
+use crate::next::{self, Decided, Moment, Next, Refusal, Rules, Tries, Why};
 use crate::token::Token;
 use crate::wire::{Bounds, Fault, Peer};
 
@@ -147,8 +147,8 @@ impl Client {
         seen: &Result<Answer, Fault>,
     ) -> Next {
         // Whoever waits as long as it takes has no deadline.
-        let moment = Moment { now: clock::now(), left: Duration::MAX };
-        decide(rules, Some(&action.key), before, seen, moment)
+        let moment = Moment { now: clock::now(), left: Duration::MAX, budget: None };
+        judge(rules, &Call::Action(action), before, seen, moment).next
     }
 
     async fn ask(&self, call: &Call<'_>) -> Outcome {
@@ -181,25 +181,36 @@ impl Client {
     }
 
     fn decide(&self, call: &Call<'_>, tries: Tries, seen: &Result<Answer, Fault>, left: Duration) -> Next {
-        let fields = seen.as_ref().map(Answer::fields).unwrap_or_default();
-        let seen = match seen {
-            Ok(answer) => Seen::Answer(verdict::Answer {
-                status: answer.status,
-                headers: &fields,
-                body: &answer.body,
-                // Where no key was sent, none that comes back is about another action.
-                echo: call.key().map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
-            }),
-            Err(fault) => Seen::Network(fault.kind),
-        };
         // Held for the decision, which does nothing but decide: two calls never pay with the same retry. A panic in here leaves the
         // budget as it was.
         let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         let moment = Moment { now: clock::now(), left, budget: *budget };
-        let decided = next::decide(&self.rules, call.safety(), tries, &seen, moment, fastrand::f64());
+        let decided = judge(&self.rules, call, tries, seen, moment);
         *budget = decided.budget;
         decided.next
     }
+}
+
+/// What the rules say of a try.
+fn judge(
+    rules: &Rules,
+    call: &Call<'_>,
+    tries: Tries,
+    seen: &Result<Answer, Fault>,
+    moment: Moment,
+) -> Decided {
+    let fields = seen.as_ref().map(Answer::fields).unwrap_or_default();
+    let seen = match seen {
+        Ok(answer) => Seen::Answer(verdict::Answer {
+            status: answer.status,
+            headers: &fields,
+            body: &answer.body,
+            // Where no key was sent, none that comes back is about another action.
+            echo: call.key().map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
+        }),
+        Err(fault) => Seen::Network(fault.kind),
+    };
+    next::decide(rules, call.safety(), tries, &seen, moment, fastrand::f64())
 }
 
 /// The end, with what was seen last. Only an answer can be a yes or a no: a fault that were judged one leaves the effect unknown.

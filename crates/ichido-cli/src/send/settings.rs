@@ -58,7 +58,10 @@ impl Settings {
                 .map(|pointer| KeyFrom::Place(pointer, text.clone())),
         };
         if args.offline_queue.is_some() && !matches!(address, Address::Server(_)) {
-            faults.add("--offline-queue", "keeps what a server does not take yet; say which by --server or ICHIDO_SERVER");
+            faults.add(
+                "--offline-queue",
+                "keeps what a server does not take yet; say which by --server or ICHIDO_SERVER",
+            );
         }
         let keys_kept_for = match &args.keys_kept_for {
             None => Some(SendTerms::default().keys_kept_for),

@@ -1,6 +1,7 @@
 //! Accepting: on the disk before anybody is told so.
 
 use http::HeaderMap;
+use ichido_core::key::IdempotencyKey;
 use sqlx::Row as _;
 
 use super::entry::{EntryId, Reason, State, reason_of, state_of};
@@ -41,20 +42,18 @@ impl Queue {
     /// What tells one action from another is its method, its path, its key and the field `Ichido-Identity`.
     pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<Accepted>, QueueError> {
         check_destination(destination)?;
-        for action in actions {
-            check(action)?;
-        }
+        let actions: Vec<(&Action, &IdempotencyKey)> = actions.iter().map(check).collect::<Result<_, _>>()?;
         let mut writing = self.write().await?;
         let count = sqlx::query(include_str!("sql/entry_count.sql")).fetch_one(writing.connection()).await?;
         let mut room = ENTRIES_MAX - count.try_get::<i64, _>(0)?;
         let mut accepted = Vec::with_capacity(actions.len());
-        for action in actions {
-            let came = match find(&mut writing, destination, action).await? {
+        for (action, key) in actions {
+            let came = match find(&mut writing, destination, action, key).await? {
                 Some(found) => found,
                 None if room <= 0 => return Err(QueueError::Full),
                 None => {
                     room -= 1;
-                    Accepted::New { id: add(&mut writing, destination, action).await? }
+                    Accepted::New { id: add(&mut writing, destination, action, key).await? }
                 }
             };
             accepted.push(came);
@@ -71,26 +70,29 @@ pub(super) fn check_destination(destination: &str) -> Result<(), QueueError> {
     if is_name { Ok(()) } else { Err(QueueError::Destination) }
 }
 
-fn check(action: &Action) -> Result<(), QueueError> {
+/// An action with its key: what has none could be done twice, and no queue can help it.
+fn check(action: &Action) -> Result<(&Action, &IdempotencyKey), QueueError> {
+    let key = action.key.as_ref().ok_or(QueueError::NoKey)?;
     let fields: usize = action.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let bytes = action.body.len() + fields + action.path.as_str().len();
     if ENTRY_BYTES_MAX < bytes {
         return Err(QueueError::TooLarge { bytes });
     }
-    fields::secret(&action.headers).map_or(Ok(()), |name| Err(QueueError::Secret(name)))
+    fields::secret(&action.headers).map_or(Ok((action, key)), |name| Err(QueueError::Secret(name)))
 }
 
 async fn find(
     writing: &mut Writing,
     destination: &str,
     action: &Action,
+    key: &IdempotencyKey,
 ) -> Result<Option<Accepted>, QueueError> {
     let found = sqlx::query(include_str!("sql/entry_find.sql"))
         .bind(destination)
         .bind(action.method.as_str())
         .bind(action.path.as_str())
         .bind(fields::identity(&action.headers))
-        .bind(action.key.as_str())
+        .bind(key.as_str())
         .fetch_optional(writing.connection())
         .await?;
     let Some(row) = found else {
@@ -107,14 +109,19 @@ async fn find(
     }))
 }
 
-async fn add(writing: &mut Writing, destination: &str, action: &Action) -> Result<EntryId, QueueError> {
+async fn add(
+    writing: &mut Writing,
+    destination: &str,
+    action: &Action,
+    key: &IdempotencyKey,
+) -> Result<EntryId, QueueError> {
     let created = writing.watch.last.as_micros();
     let row = sqlx::query(include_str!("sql/entry_add.sql"))
         .bind(destination)
         .bind(action.method.as_str())
         .bind(action.path.as_str())
         .bind(fields::identity(&action.headers))
-        .bind(action.key.as_str())
+        .bind(key.as_str())
         .bind(fields::written(&action.headers))
         .bind(action.body.as_ref())
         .bind(created)

@@ -174,6 +174,7 @@ pub(super) struct Head {
     pub(super) known: Known,
     pub(super) sends_all: u32,
     pub(super) cause: Cause,
+    pub(super) key: IdempotencyKey,
     pub(super) action: Action,
 }
 
@@ -197,18 +198,19 @@ impl Head {
         };
         let sends_all = count(row, "sends_all")?;
         let cause = cause_of(row)?;
-        let action = action_of(row)?.begun_by(cause).after_tries(sends_all);
-        Ok(Self { id: EntryId(row.try_get("id")?), known, sends_all, cause, action })
+        let key = key_of(row)?;
+        let action = action_of(row, key.clone())?.begun_by(cause).after_tries(sends_all);
+        Ok(Self { id: EntryId(row.try_get("id")?), known, sends_all, cause, key, action })
     }
 }
 
-fn action_of(row: &SqliteRow) -> Result<Action, QueueError> {
+fn action_of(row: &SqliteRow, key: IdempotencyKey) -> Result<Action, QueueError> {
     let method: String = row.try_get("method")?;
     let method = Method::try_from(method.as_str()).map_err(|_| QueueError::damaged("a method is none"))?;
     let path: String = row.try_get("path")?;
     let body: Vec<u8> = row.try_get("body")?;
     // The media type is among the header fields, and comes with them.
-    let action = Action::new(method, &path, key_of(row)?, "", Bytes::from(body));
+    let action = Action::new(method, &path, key, "", Bytes::from(body));
     let mut action =
         action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
     action.headers =

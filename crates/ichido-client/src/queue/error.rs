@@ -51,6 +51,9 @@ pub enum QueueError {
         /// How large it is.
         bytes: usize,
     },
+    /// Sent a second time, it could be done twice.
+    #[error("the action has no key, and what is sent later may be sent twice; give it one")]
+    NoKey,
     /// A secret would stand in the file.
     #[error(
         "the header field {0} is a secret, and none is kept in a file: give it to the client, which has it when the entry is sent"

@@ -164,7 +164,7 @@ pub fn after(known: &Known, decided: Next, fault: Option<NetworkFault>) -> After
     }
     match decided {
         Next::Done => After::Remove,
-        Next::Refused { effect } => After::Fail { why: None, effect },
+        Next::Refused { effect, .. } => After::Fail { why: None, effect },
         Next::GiveUp { why, effect } => After::Fail { why: Some(why), effect },
         // Whoever is at work answers, and no try has failed. It is asked ever less often: it may take its time.
         Next::Again { wait, tries } if tries.failed == known.attempts => {

@@ -208,7 +208,7 @@ impl Sender {
         let mut seen = self.client.try_action(&head.action).await;
         let mut decided = Client::judge_by(&self.rules, &head.action, before, &seen);
         if let (Next::Done, Ok(answer), Some(proof)) = (decided, &seen, self.proof)
-            && !proof(answer, &head.action.key)
+            && !proof(answer, &head.key)
         {
             let why = format!(
                 "somebody answered {}, and not as this server would; is the network's login page in the way?",
@@ -232,7 +232,7 @@ impl Sender {
             // A fault is no yes: the core never judges it one.
             (After::Fail { .. } | After::Remove, _) => What::Failed { reason, refused: None },
         };
-        tracing::debug!(key = head.action.key.log_hash(), entry = %head.id, next = ?after, "a try of a queued entry ended");
+        tracing::debug!(key = head.key.log_hash(), entry = %head.id, next = ?after, "a try of a queued entry ended");
         Ok(did(head, what))
     }
 
@@ -320,7 +320,7 @@ impl Sender {
 }
 
 fn did(head: Head, what: What) -> Step {
-    Step::Did(Event { entry: head.id, key: head.action.key, what })
+    Step::Did(Event { entry: head.id, key: head.key, what })
 }
 
 /// What a person should know of a try that was no success.

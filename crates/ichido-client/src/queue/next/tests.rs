@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use ichido_core::retry::Retry;
+use ichido_core::ledger::Profile;
+use ichido_core::retry::{Retry, Safety};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use proptest::prelude::*;
@@ -30,14 +31,14 @@ fn fresh() -> Known {
 
 /// What comes of a try, as the sender has it decided.
 fn tried(known: &Known, seen: &Seen<'_>) -> After {
-    let rules = Rules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX };
+    let rules = Rules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
     let tries = Tries { sent: 0, failed: known.attempts, effect: known.effect };
-    let moment = Moment { now: at(0), left: Duration::MAX };
+    let moment = Moment { now: at(0), left: Duration::MAX, budget: None };
     let fault = match seen {
         Seen::Network(fault) => Some(*fault),
         _ => None,
     };
-    after(known, client::decide(&rules, tries, seen, moment, 0.0), fault)
+    after(known, client::decide(&rules, Safety::Keyed, tries, seen, moment, 0.0).next, fault)
 }
 
 fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
