@@ -47,9 +47,18 @@ export async function until(what, condition) {
   throw new Error(`it never came to: ${what}`);
 }
 
+/** What still runs. It has process groups of its own, which outlive us unless we end them. */
+const running = new Set();
+process.on('exit', () => {
+  for (const child of running) process.kill(-child.pid, 'SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+
 /** Starts a program and waits for a line; the test's end is the program's. */
 async function started(program, args, folder, line, stream = 'stdout') {
   const child = spawn(program, args, { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: folder } });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   const said = [];
   const other = stream === 'stdout' ? 'stderr' : 'stdout';
   child[other].on('data', (data) => said.push(data.toString()));
