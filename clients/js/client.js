@@ -115,10 +115,11 @@ export class Client {
       const decided = decide(this.rules, safety, tries, seen, moment, this.outside.dice());
       const sent = tries.sent + 1;
       if (decided.next === 'done' && answer) {
-        if (sent === 1) this.budget.earn();
+        // Whoever succeeds without a failure before it pays in for those who do not.
+        if (tries.failed === 0) this.budget.earn();
         return { kind: 'done', answer, tries: sent };
       }
-      if (decided.next === 'refused' && answer) return { kind: 'refused', answer, effect: decided.effect, tries: sent };
+      if (decided.next === 'refused' && answer) return refused(decided, answer, sent);
       if (decided.next === 'give_up') return gaveUp(decided.why, decided.comeBackAt, answer, decided.effect, sent);
       // Only an answer can be a yes or a no; a fault that were judged one leaves the effect unknown.
       if (decided.next !== 'again') return gaveUp('tries_spent', null, answer, 'unknown', sent);
@@ -129,6 +130,16 @@ export class Client {
       if (signal?.aborted) return gaveUp('stopped', null, answer, tries.effect, sent);
     }
   }
+}
+
+/**
+ * @param {{ effect: import('./ichido.d.ts').Effect, reason: import('./ichido.d.ts').Refusal }} decided
+ * @param {import('./wire.js').Answer} answer
+ * @param {number} tries
+ * @returns {Outcome}
+ */
+function refused({ effect, reason }, answer, tries) {
+  return { kind: 'refused', reason, answer, effect, tries };
 }
 
 /**

@@ -75,9 +75,15 @@ export type Outcome =
   /** It was done, now or at an earlier try (`answer.isReplay`). */
   | { kind: 'done'; answer: Answer; tries: number }
   /** The server will not do it, however often it is asked. An earlier try that was lost may still have done it. */
-  | { kind: 'refused'; answer: Answer; effect: Effect; tries: number }
+  | { kind: 'refused'; reason: Refusal; answer: Answer; effect: Effect; tries: number }
   /** No outcome was learnt. The same action may be sent again, under the same key. */
   | { kind: 'gave_up'; why: Why; message: string; comeBackAt: number | null; last: Answer | null; effect: Effect; tries: number };
+
+/**
+ * What kind of no an answer is: the key was used for a different request; the server keeps this failure as the outcome of the key, and
+ * says nothing else under it; or any other, in the server's own words.
+ */
+export type Refusal = 'key_conflict' | 'kept_failure' | 'by_server';
 
 /** Why an action is not sent again, although the server did not refuse it. */
 export type Why =
@@ -246,9 +252,9 @@ export interface Tries {
   effect: Effect;
 }
 
-/** What was seen of a try. Of the faults only `never_sent` proves that nothing arrived. */
+/** What was seen of a try; `names` are those that an error goes by in its body. Of the faults only `never_sent` proves that nothing arrived. */
 export type Seen =
-  | { answer: { status: number; headers: Headers; code: string | null; echo: Echo } }
+  | { answer: { status: number; headers: Headers; names: readonly string[]; echo: Echo } }
   | { fault: 'never_sent' | 'lost' | 'timeout' | 'answer_cut' };
 
 /** Whether an answer carries our key back. */
@@ -256,7 +262,7 @@ export type Echo = 'same' | 'other' | 'absent';
 
 export type Next =
   | { next: 'done' }
-  | { next: 'refused'; effect: Effect }
+  | { next: 'refused'; effect: Effect; reason: Refusal }
   | { next: 'again'; waitMs: number; inFlight: boolean; tries: Tries }
   | { next: 'give_up'; why: Why; comeBackAt: number | null; effect: Effect };
 

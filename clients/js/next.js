@@ -44,7 +44,9 @@ export const NO_TRIES = Object.freeze({ sent: 0, failed: 0, effect: 'not_done' }
  * @returns {Next}
  */
 export function decide(rules, safety, before, seen, moment, dice) {
-  const verdict = judge(rules.profile, seen);
+  const isKeyed = safety === 'keyed';
+  // Where no key was sent, no answer speaks of one: a 409 or a 422 is what it is everywhere.
+  const verdict = judge(isKeyed ? rules.profile : 'ichido', seen);
   const effect = after(before.effect, verdict.effect);
   const inFlight = verdict.advice === 'ask_again';
   const tries = { sent: before.sent + 1, failed: before.failed + (inFlight ? 0 : 1), effect };
@@ -52,12 +54,16 @@ export function decide(rules, safety, before, seen, moment, dice) {
     case 'accept':
       return { next: 'done' };
     case 'refuse':
-      return { next: 'refused', effect };
+      return { next: 'refused', effect, reason: verdict.isConflict ? 'key_conflict' : 'by_server' };
     case 'doubt':
       return giveUp('another_key', effect);
     case 'retry':
     case 'ask_again':
       if (!mayRepeat(safety, effect)) return giveUp('no_key', effect);
+      // What a server keeps under a key it says again, however often it is asked.
+      if (isKeyed && !inFlight && 'answer' in seen && saysReplay(seen.answer.headers)) {
+        return { next: 'refused', effect, reason: 'kept_failure' };
+      }
       return again(rules, tries, inFlight, hintOf(seen, moment.now), moment, dice);
   }
 }
@@ -161,25 +167,56 @@ function mayRepeat(safety, effect) {
 // ---------------------------------------------------------------- what an answer says
 
 /** @typedef {'accept' | 'refuse' | 'retry' | 'ask_again' | 'doubt'} Advice */
+/** @typedef {{ advice: Advice, effect: Effect, isConflict?: boolean }} Verdict */
+
+/** @type {Verdict} */
+const IN_FLIGHT = { advice: 'ask_again', effect: 'unknown' };
+/** The key was used for a different request: the action may have been done, with other bytes. @type {Verdict} */
+const KEY_CONFLICT = { advice: 'refuse', effect: 'unknown', isConflict: true };
 
 /**
- * What one try came to: the rows of `Table::client` in `ichido-core`.
+ * What one try came to: the rows of `Table::client_of` in `ichido-core`.
  *
  * @param {Profile} profile
  * @param {Seen} seen
- * @returns {{ advice: Advice, effect: Effect }}
+ * @returns {Verdict}
  */
 function judge(profile, seen) {
   if ('fault' in seen) return { advice: 'retry', effect: seen.fault === 'never_sent' ? 'not_done' : 'unknown' };
+  const { answer } = seen;
   // An answer about another key says nothing of our call, neither that it was done nor that it was not.
-  if (seen.answer.echo === 'other') return { advice: 'doubt', effect: 'unknown' };
-  if (saysInFlight(profile, seen.answer)) return { advice: 'ask_again', effect: 'unknown' };
-  return ofStatus(seen.answer.status);
+  if (answer.echo === 'other') return { advice: 'doubt', effect: 'unknown' };
+  // An idempotency layer's "still in flight" (SPEC C6) is never an outcome.
+  if (answer.status === 202 && isField(answer.headers, 'idempotency-status', 'processing')) return IN_FLIGHT;
+  return OF_PROFILE[profile](answer) ?? ofStatus(answer.status);
 }
+
+/** @typedef {{ status: number, headers: Headers, names: readonly string[] }} Named */
+
+/** What servers of each profile say otherwise. @type {Record<Profile, (answer: Named) => Verdict | null>} */
+const OF_PROFILE = {
+  ichido: ({ status, names }) => (status === 409 && names.includes('key_conflict') ? KEY_CONFLICT : null),
+  // By the draft 409 is "still in flight" and 422 "used for a different request", without a word that would tell them from an API's own.
+  ietf: ({ status, headers, names }) => {
+    if (status === 422) return names.includes('key_disagrees') ? null : KEY_CONFLICT;
+    if (status !== 409) return null;
+    // Asking again changes neither: the first waits for a person, the second was done.
+    if (names.includes('outcome_unknown') || names.includes('response_not_kept')) return { advice: 'refuse', effect: 'unknown' };
+    if (names.includes('key_in_flight') || hintIn(headers, 0) !== null) return IN_FLIGHT;
+    // In flight, or a conflict of the API's own: under a key it is safe to ask, and not for ever.
+    return { advice: 'retry', effect: 'unknown' };
+  },
+  stripe: ({ status, names }) => {
+    const isNamed = (/** @type {string[]} */ ...wanted) => wanted.some((name) => names.includes(name));
+    if (status === 409 && isNamed('idempotency_key_in_use', 'key_in_flight')) return IN_FLIGHT;
+    if (status === 409 && isNamed('key_conflict')) return KEY_CONFLICT;
+    return status === 400 && isNamed('idempotency_error', 'key_conflict') ? KEY_CONFLICT : null;
+  },
+};
 
 /**
  * @param {number} status
- * @returns {{ advice: Advice, effect: Effect }}
+ * @returns {Verdict}
  */
 function ofStatus(status) {
   const isIn = (/** @type {number} */ first, /** @type {number} */ last) => first <= status && status <= last;
@@ -195,21 +232,38 @@ function ofStatus(status) {
   return { advice: 'retry', effect: 'unknown' };
 }
 
-/** What a server calls a 409 that is no duplicate in flight: asking again would not change it. */
-const OTHER_CONFLICTS = new Set(['key_conflict', 'outcome_unknown', 'response_not_kept']);
+/**
+ * Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5).
+ *
+ * @param {Headers} headers
+ */
+export function saysReplay(headers) {
+  return isField(headers, 'idempotency-replayed', 'true') || isField(headers, 'idempotent-replayed', 'true');
+}
 
 /**
- * An idempotency layer's word for "still in flight" (SPEC C6): never an outcome, whatever its status.
- *
- * @param {Profile} profile
- * @param {{ status: number, headers: Headers, code: string | null }} answer
+ * @param {Headers} headers
+ * @param {string} name
+ * @param {string} value
  */
-function saysInFlight(profile, answer) {
-  if (answer.status === 202) {
-    return (answer.headers.get('idempotency-status') ?? '').trim().toLowerCase() === 'processing';
-  }
-  // The IETF draft and Stripe answer 409.
-  return profile !== 'ichido' && answer.status === 409 && !(answer.code !== null && OTHER_CONFLICTS.has(answer.code));
+function isField(headers, name, value) {
+  return (headers.get(name) ?? '').trim().toLowerCase() === value;
+}
+
+/**
+ * Every name that an error goes by, as problem details, Stripe and others put it into a body.
+ *
+ * @param {number} status
+ * @param {any} body parsed
+ * @returns {string[]}
+ */
+export function namesOf(status, body) {
+  if (status < 400) return [];
+  const { error } = body ?? {};
+  const places = [error?.details?.error_code, error?.code, error?.type, error, body?.code, body?.__type, body?.type];
+  // `com.amazon#ThrottlingException:http://…` is `ThrottlingException`.
+  const bare = (/** @type {string} */ name) => name.slice(name.lastIndexOf('#') + 1).replace(/:[^]*$/, '').trim();
+  return places.filter((name) => typeof name === 'string').map(bare);
 }
 
 // ---------------------------------------------------------------- how long a server asks us to wait
@@ -223,8 +277,15 @@ const MILLISECOND_FIELDS = ['retry-after-ms', 'x-ms-retry-after-ms', 'x-amz-retr
  * @returns {number | null}
  */
 function hintOf(seen, now) {
-  if ('fault' in seen) return null;
-  const { headers } = seen.answer;
+  return 'fault' in seen ? null : hintIn(seen.answer.headers, now);
+}
+
+/**
+ * @param {Headers} headers
+ * @param {number} now
+ * @returns {number | null}
+ */
+function hintIn(headers, now) {
   const exact = MILLISECOND_FIELDS.map((name) => longest(headers.get(name), (value) => decimal(value, 1)));
   const finest = exact.reduce(greater, null);
   return finest ?? longest(headers.get('retry-after'), (value) => retryAfter(value, now));

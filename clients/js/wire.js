@@ -9,6 +9,7 @@
  */
 
 import { echoOf, keyField, newKey } from './key.js';
+import { namesOf, saysReplay } from './next.js';
 
 /** @typedef {import('./ichido.d.ts').Seen} Seen */
 /** @typedef {import('./ichido.d.ts').Outside} Outside */
@@ -62,8 +63,7 @@ export class Answer {
   }
 
   get isReplay() {
-    const isTrue = (/** @type {string} */ name) => (this.headers.get(name) ?? '').trim().toLowerCase() === 'true';
-    return isTrue('idempotency-replayed') || isTrue('idempotent-replayed');
+    return saysReplay(this.headers);
   }
 
   text() {
@@ -77,13 +77,6 @@ export class Answer {
     } catch {
       return undefined;
     }
-  }
-
-  /** The error's name, as problem details and Stripe have it. */
-  get code() {
-    const body = /** @type {any} */ (this.status < 200 ? undefined : this.json());
-    const code = body?.code ?? body?.error?.code;
-    return typeof code === 'string' ? code : null;
   }
 
   /** What is wrong, in the server's own words, or by its number. */
@@ -148,7 +141,7 @@ async function fetched(outside, request, way, signal) {
   const status = response.type === 'opaqueredirect' ? 300 : response.status;
   const answer = new Answer(status, fieldsOf(response), read.body, read.isWhole);
   revealInFlight(response, answer);
-  const seen = { status, headers: answer.headers, code: answer.code, echo: echoOf(request.key, answer.headers) };
+  const seen = { status, headers: answer.headers, names: namesOf(status, answer.json()), echo: echoOf(request.key, answer.headers) };
   return { seen: { answer: seen }, answer, message: answer.complaint };
 }
 
@@ -170,7 +163,7 @@ function fieldsOf(response) {
  */
 function revealInFlight(response, answer) {
   const isHidden = response.type === 'cors' && !answer.headers.has('idempotency-status');
-  if (isHidden && answer.status === 202 && answer.code === 'key_in_flight') {
+  if (isHidden && answer.status === 202 && /** @type {any} */ (answer.json())?.code === 'key_in_flight') {
     answer.headers.set('idempotency-status', 'processing');
   }
 }

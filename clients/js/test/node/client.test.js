@@ -51,7 +51,8 @@ test('a hop adds itself, with its own id for each request', async () => {
 
 test("others' APIs get the key and no field of ours", async () => {
   for (const profile of ['ietf', 'stripe']) {
-    const world = new World(answered(409), answered(200));
+    const busy = answered(409, {}, JSON.stringify({ error: { code: 'idempotency_key_in_use' } }));
+    const world = new World(busy, answered(200));
     const outcome = await sent(world, { profile, hop: 'browser' });
     assert.deepEqual([outcome.kind, outcome.tries], ['done', 2], 'in flight there is 409');
     const names = Array.from(world.requests[0].headers.keys());
