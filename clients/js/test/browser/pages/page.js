@@ -20,8 +20,11 @@ export const outside = {
 /** Settings that a test wants otherwise, and that must hold for every tab and after every reload. */
 const wanted = JSON.parse(localStorage.getItem('wanted') ?? '{}');
 if (wanted.locks === null) outside.locks = null;
-// No wait ever ends by itself: what happens all the same happened by another way.
-if (wanted.timers === null) outside.wait = (_, signal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
+// Time stands still, and no wait ends by itself: what happens all the same happened by another way.
+if (wanted.timers === null) {
+  outside.now = () => since;
+  outside.wait = (_, signal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
+}
 
 window.open_ = (settings = {}) => {
   const { locks, timers, ...rest } = { ...wanted, ...settings };
