@@ -306,8 +306,16 @@ export function isOpen(entry) {
  * @param {Entered} other
  */
 export function isSameRequest(one, other) {
-  const ofBody = (/** @type {Entered} */ { body }) => (body === null ? null : Array.from(body).join());
-  return one.method === other.method && one.url === other.url && ofBody(one) === ofBody(other);
+  return one.method === other.method && one.url === other.url && isSameBody(one.body, other.body);
+}
+
+/**
+ * @param {Uint8Array | null} one
+ * @param {Uint8Array | null} other
+ */
+function isSameBody(one, other) {
+  if (one === null || other === null) return one === other;
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
 }
 
 /**

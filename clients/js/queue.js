@@ -170,10 +170,12 @@ export class Queue {
 
   // -------------------------------------------------------------- sending
 
-  /** Until the page is left. */
+  /** Until the page is left, or the queue closed. */
   #left() {
+    const { signal } = this.#closed;
     return new Promise((resolve) => {
-      globalThis.addEventListener?.('pagehide', () => resolve(undefined), { once: true, signal: this.#closed.signal });
+      signal.addEventListener('abort', resolve);
+      globalThis.addEventListener?.('pagehide', resolve, { once: true, signal });
     });
   }
 
@@ -398,6 +400,7 @@ export class Queue {
 
   /** Another tab changed it. @param {number} id */
   async #heard(id) {
+    if (this.#closed.signal.aborted) return;
     const entry = await this.#store.get(id);
     this.#tellHere(id, entry);
     // That tab may be gone before it has sent it.

@@ -181,3 +181,18 @@ test('loading, the network, the person and the way back are each enough to have 
     assert.equal(keys(stage.front).size, count, name);
   }
 });
+
+test('a queue that is closed in mid-send and opened again goes on where it was', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  stage.front.ways = ['hold answer'];
+  const { id } = await stage.press(tab, { qty: 1 });
+  await until('the server has it', () => stage.front.actions[0]?.status === 201);
+  await tab.evaluate(async () => {
+    window.queue.close();
+    window.queue = await window.open_();
+  });
+  assert.ok((await stage.done(tab, id)).answer.isReplay);
+  assert.equal(keys(stage.front).size, 1);
+  await stage.assertOnce();
+});

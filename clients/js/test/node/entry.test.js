@@ -97,5 +97,7 @@ test('a second press is the same action until that was clearly refused', () => {
   assert.ok(ended({ next: 'refused', effect: 'unknown' }, 409), 'it may have been done');
   assert.ok(!ended({ next: 'refused', effect: 'not_done' }, 422));
   assert.ok(isSameRequest(fresh(), fresh()));
-  assert.ok(!isSameRequest(fresh(), { ...fresh(), body: new Uint8Array([2]) }));
+  for (const body of [new Uint8Array([2]), new Uint8Array([1, 2]), new Uint8Array(), null]) {
+    assert.ok(!isSameRequest(fresh(), { ...fresh(), body }));
+  }
 });
