@@ -1,6 +1,5 @@
 // A whole stage for one test: the product itself, pages for it to read, a model that does as it is told, and a real browser.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -9,7 +8,7 @@ import { after } from 'node:test';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { built, kill, openBrowser, started, until } from '../../../clients/js/test/browser/program.js';
+import { built, kill, launched, openBrowser, started, until } from '../../../clients/js/test/browser/program.js';
 
 export { until };
 
@@ -56,7 +55,7 @@ after(async () => {
 
 async function freshDatabase() {
   if (shared.postgres === null) {
-    const child = spawn(built('examples/fresh_database'), [], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = launched(built('examples/fresh_database'), [], shared.folder, { input: 'pipe' });
     shared.postgres = { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
   }
   shared.postgres.child.stdin.write('\n');
@@ -104,7 +103,7 @@ export class Stage {
   async startProduct() {
     const args = ['--listen', `127.0.0.1:${this.port}`, '--store', this.store, '--allow-private-addresses'];
     if (this.llm) args.push('--llm', 'openai:a-model', '--llm-url', `${this.llm}/v1`);
-    const { child, found, said } = await started(built('bookmarks'), args, this.folder, /serving on (http:\S+)/);
+    const { child, found, said } = await started(built('bookmarks'), args, this.folder, /serving on (http:\S+)/, { env: { OPENAI_API_KEY: 'sk-of-a-test' } });
     this.product = child;
     this.port = Number(new URL(found).port);
     // `localhost` is a secure context, like https.

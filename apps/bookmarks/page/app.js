@@ -248,7 +248,8 @@ async function start() {
   await listen(await openQueue(name));
   await look();
   document.documentElement.setAttribute('data-started', '');
-  if ('serviceWorker' in navigator) await navigator.serviceWorker.register('/sw.js', { type: 'module' });
+  // Without it the page needs a network to be opened, and nothing else is amiss: the next visit tries again.
+  await navigator.serviceWorker?.register('/sw.js', { type: 'module' }).catch(() => {});
 }
 
 void start();
