@@ -126,10 +126,7 @@ test('the page opens without a network, with what was there and what waits', asy
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('The fox')));
   await untilRows(page, 'done', (found) => found[0]?.state === 'done');
-  await page.evaluate(() => navigator.serviceWorker.ready);
-  await page.reload();
-  await ready(page);
-  await page.evaluate(() => navigator.serviceWorker.controller !== null);
+  await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
   await stage.killProduct();
   await page.reload();
   await ready(page);
@@ -153,6 +150,17 @@ test('the page speaks Japanese to whoever reads it', async (t) => {
   await page.reload();
   await ready(page);
   assert.equal(await page.title(), 'しおり', 'it is remembered');
+});
+
+test('a link to sign in works in a tab that is there already', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.context.newPage();
+  await page.goto(`${stage.url}/`);
+  await page.waitForURL(/sign-in/);
+  await page.waitForSelector('html[data-ready]');
+  await page.evaluate((token) => (location.hash = `token=${token}`), stage.token);
+  await page.waitForURL(`${stage.url}/`);
+  await ready(page);
 });
 
 test('the small window saves on a press and not by being opened, and lets in whoever is not signed in first', async (t) => {

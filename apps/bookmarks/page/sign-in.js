@@ -35,9 +35,14 @@ form.addEventListener('submit', (event) => {
 languageButton(/** @type {HTMLElement} */ (document.getElementById('language')), () => {});
 speak(document);
 
-const given = new URLSearchParams(location.hash.slice(1)).get('token');
-if (given) {
+function takeGiven() {
+  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (!given) return;
   // Out of the address bar and the history, before anything else.
   history.replaceState(null, '', '/sign-in');
   void enter(given);
 }
+
+takeGiven();
+// A link that is opened where this page already is changes nothing but the fragment.
+addEventListener('hashchange', takeGiven);

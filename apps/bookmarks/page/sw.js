@@ -11,7 +11,8 @@ const CACHE = 'shell';
 /** All that the page is made of; no data of anybody's. */
 const SHELL = [
   '/', '/save', '/sign-in', '/app.css', '/app.js', '/save.js', '/sign-in.js', '/api.js', '/saves.js', '/state.js', '/view.js', '/words.js',
-  '/icon.svg', '/manifest.webmanifest', '/ichido/ichido.js',
+  '/icon.svg', '/manifest.webmanifest',
+  ...['client', 'entry', 'ichido', 'key', 'next', 'outside', 'queue', 'store', 'sw', 'wire'].map((name) => `/ichido/${name}.js`),
 ];
 
 worker.addEventListener('install', (/** @type {any} */ event) => {
@@ -22,8 +23,7 @@ worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUnti
 // The network first, so that nobody sees yesterday's page; the copy where there is none.
 worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const url = new URL(event.request.url);
-  const isShell = SHELL.includes(url.pathname) || url.pathname.startsWith('/ichido/');
-  if (event.request.method !== 'GET' || url.origin !== location.origin || !isShell) return;
+  if (event.request.method !== 'GET' || url.origin !== location.origin || !SHELL.includes(url.pathname)) return;
   event.respondWith(
     fetch(event.request).then(
       async (answer) => {

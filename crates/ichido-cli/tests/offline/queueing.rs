@@ -43,6 +43,16 @@ fn states(folder: &Folder) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_without_a_key_is_not_dropped_in_silence() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let sent = run(queue_to(&server, &folder, &[]), r#"{"qty":1}"#);
+    assert_eq!(sent.code, Some(2), "{sent:?}");
+    assert!(sent.err.contains("there is something on standard input, and no key for it"), "{sent:?}");
+    assert!(!folder.path().join("orders.queue").exists(), "nothing was made");
+    assert_eq!(run(queue_to(&server, &folder, &[]), "").code, Some(0), "what waits is sent without one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_line_is_queued_and_then_stands_once_in_order() {
     let (folder, server) = (folder::fresh(), Server::accepting().await);
     let input = format!("{}no JSON\n{}", lines(1..=2), r#"{"key":"k1","body":{"n": 2}}"#);
@@ -218,7 +228,11 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
             "--keys-kept-for",
         ),
         (&["--offline-queue", "q", "--server", "http://127.0.0.1:9", "--ndjson", "missing"], 2, "missing"),
-        (&["--offline-queue", "diary", "--server", "http://127.0.0.1:9"], 1, "no offline queue of Ichido's"),
+        (
+            &["--offline-queue", "diary", "--key", "k", "--server", "http://127.0.0.1:9"],
+            1,
+            "no offline queue of Ichido's",
+        ),
         (&["--keys-kept-for", "72h", "--key", "k"], 2, "--offline-queue"),
     ] {
         let mut command = send(folder.path());

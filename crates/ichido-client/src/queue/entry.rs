@@ -162,7 +162,8 @@ impl Entry {
             sends: count(row, "sends_all")?,
             first_sent: row.try_get::<Option<i64>, _>("first_sent_us")?.map(Timestamp::from_micros),
             due_in: Some(due).filter(|due| state == State::Waiting && !due.is_zero()),
-            effect: effect_of(row)?,
+            // Whoever sent it may be dead: what left may have arrived.
+            effect: if state == State::Sending { Effect::Unknown } else { effect_of(row)? },
             reason: reason_of(row)?,
         })
     }

@@ -96,7 +96,10 @@ async fn a_publish_that_a_stopped_server_takes_late_is_stored_once() {
     let (server, proxy) = world().await;
     let nats = impatient(proxy.url()).await;
     let patient = connected(&settings(proxy.url())).await;
-    server.stop().await;
+    server.signal("STOP");
+    while !server.is_still() {
+        look_again().await;
+    }
     assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
     // The retry waits beside it, and the server takes both when it goes on.
     let call = order("k1");

@@ -10,8 +10,6 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, Stream};
 use uuid::Uuid;
 
-use crate::fixture::look_again;
-
 /// What the cases publish to, and what is there for it.
 pub(crate) const SUBJECT: &str = "orders.placed";
 pub(crate) const STREAM: &str = "ORDERS";
@@ -107,15 +105,8 @@ impl Server {
         assert!(sent.expect("kill runs").success(), "{signal} was sent");
     }
 
-    /// Stops it, and waits until all of it stands still: the signal is only on its way when it was sent.
-    pub(crate) async fn stop(&self) {
-        self.signal("STOP");
-        while !self.is_still() {
-            look_again().await;
-        }
-    }
-
-    fn is_still(&self) -> bool {
+    /// Whether all of it stands still: a signal is only on its way when it was sent.
+    pub(crate) fn is_still(&self) -> bool {
         // Elsewhere than on Linux there is nothing to look at.
         let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return true };
         let state_of = |stat: String| stat.rsplit(") ").next().and_then(|rest| rest.chars().next());

@@ -1,15 +1,17 @@
 //! What is to be put into the file.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use tokio::fs::File;
-use tokio::io::{AsyncBufRead, BufReader, Stdin};
+use tokio::io::{AsyncBufRead, AsyncReadExt as _, BufReader, Stdin};
+use tokio::time::timeout;
 
 use super::super::came::Refused;
 use super::super::line::{Item, KeyFrom};
 use super::super::lines::{Line, Lines};
-use super::super::{Args, STDIN, body, many, open};
+use super::super::{Args, STDIN, body, many, misconfigured, open};
 use crate::body_key;
 use crate::exit::Exit;
 use crate::faults::Faults;
@@ -18,6 +20,9 @@ use crate::faults::Faults;
 const BATCH_LINES_MAX: usize = 64;
 /// The most bytes of them, beyond which no further one is taken along.
 const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// How long something may take to come through a pipe: whoever writes a message has it ready.
+const PIPE_WAIT: Duration = Duration::from_secs(1);
 
 /// Where messages come from.
 pub(super) enum Input {
@@ -43,8 +48,25 @@ impl Input {
             }
             (_, Some(file)) => Ok(Self::File(Lines::new(BufReader::new(open(file).await?.0)))),
             (Some(key), None) => Ok(Self::One(one(key).await?)),
-            (None, None) => Ok(Self::Nothing),
+            (None, None) => nothing_is_piped().await.map(|()| Self::Nothing),
         }
+    }
+}
+
+/// Whoever pipes a message in and forgets its key must not think that it was queued.
+async fn nothing_is_piped() -> Result<(), Exit> {
+    if io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let mut first = [0];
+    match timeout(PIPE_WAIT, tokio::io::stdin().read(&mut first)).await {
+        Ok(Ok(1..)) => Err(misconfigured(
+            "--key",
+            "there is something on standard input, and no key for it: give one, or many messages by --ndjson -; to send only what waits, close \
+             the input (</dev/null)",
+        )),
+        // It is at its end, cannot be read, or nobody writes.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
