@@ -223,7 +223,8 @@ export function settled(sending, decided, seen, now) {
  * @param {KeptAnswer | null} answer
  */
 function canHelp(decided, answer) {
-  return decided.next === 'give_up' || answer?.status === 401 || answer?.status === 403;
+  const isOpen = decided.next === 'refused' && decided.effect === 'unknown';
+  return decided.next === 'give_up' || isOpen || answer?.status === 401 || answer?.status === 403;
 }
 
 /**

@@ -133,6 +133,11 @@ export interface QueueSettings {
    * is sent until it is. With cookies, answer `null` unless the session is still that person's.
    */
   authorize?: (identity: string) => Fields | null | Promise<Fields | null>;
+  /**
+   * Whether an answer that looks like a success is one of the server's own: such as, that it is JSON and names what was made. A network's
+   * login page answers 200 too; what it answers is no outcome then. Every answer is believed, unless this says otherwise.
+   */
+  isOurs?: (answer: Answer, key: string) => boolean;
   baseUrl?: string;
   profile?: Profile;
   credentials?: 'omit' | 'same-origin' | 'include';

@@ -27,6 +27,8 @@ export const WAIT_MS_MAX = 30 * 24 * 60 * 60 * 1000;
 export const TRIES_MAX = 1000;
 /** The longest wait of the queue after a try without an answer. */
 export const UNANSWERED_WAIT_MS_MAX = 60 * 1000;
+/** The longest `Retry-After` that a queue waits for by itself. Who asks for more is left alone until a person presses retry. */
+export const QUEUE_RETRY_AFTER_MS_MAX = 24 * 60 * 60 * 1000;
 
 /** @type {Readonly<Retry>} */
 export const CLIENT_RETRY = Object.freeze({ tries: 3, baseMs: 1000, factor: 2, capMs: WAIT_MS_MAX, jitter: 0.1 });
@@ -69,8 +71,8 @@ export function decide(rules, safety, before, seen, moment, dice) {
 }
 
 /**
- * The same for an entry of a durable queue, which can wait as long as it takes: a server's wish is never too far away, and nothing
- * is out of time but by the age of the key.
+ * The same for an entry of a durable queue, which can wait for long: a server's wish counts up to a day, and nothing is out of time but by
+ * the age of the key.
  *
  * A try without an answer uses up none of the three. A browser never says why a request failed: a phone in a tunnel, a portal
  * that wants a log-in and a server that is down look the same, `navigator.onLine` is true in all of them, and three such tries pass
@@ -87,7 +89,7 @@ export function decide(rules, safety, before, seen, moment, dice) {
  */
 export function decideInQueue(rules, before, unanswered, seen, now, dice) {
   if ('answer' in seen) {
-    const patient = { ...rules, retryAfterMaxMs: WAIT_MS_MAX };
+    const patient = { ...rules, retryAfterMaxMs: QUEUE_RETRY_AFTER_MS_MAX };
     return decide(patient, 'keyed', before, seen, { now, leftMs: Infinity }, dice);
   }
   const effect = after(before.effect, judge(rules.profile, seen).effect);

@@ -288,9 +288,16 @@ export class Queue {
       fields: { ...credentials, ...numbered },
       signal: null,
     };
-    const { seen, answer, message } = await exchange(outside, sending, way).finally(() => (keepaliveBytes -= bytes));
+    const came = await exchange(outside, sending, way).finally(() => (keepaliveBytes -= bytes));
     const now = outside.now();
-    const decided = decideInQueue(rules, triesBefore(sending), sending.unanswered, seen, now, outside.dice());
+    const decide = (/** @type {import('./ichido.d.ts').Seen} */ seen) => decideInQueue(rules, triesBefore(sending), sending.unanswered, seen, now, outside.dice());
+    let { answer, message } = came;
+    let decided = decide(came.seen);
+    if (decided.next === 'done' && answer !== null && !this.#settings.isOurs(answer, sending.key)) {
+      // Whoever answered may have passed it on: what became of it is not known.
+      message = `somebody answered ${answer.status}, and not as the server would; is a network's login page in the way?`;
+      [answer, decided] = [null, decide({ fault: 'answer_cut' })];
+    }
     const words = decided.next === 'give_up' && answer === null ? `${message}; ${wordsOf(decided.why)}` : message;
     const end = settled(sending, decided, { answer: kept(answer), message: words }, now);
     if (this.#closed.signal.aborted) return;
@@ -457,6 +464,7 @@ function settingsOf(settings) {
     name: settings.name ?? 'ichido',
     authorize: settings.authorize ?? (() => ({})),
     baseUrl: settings.baseUrl,
+    isOurs: settings.isOurs ?? (() => true),
     credentials: oneOf(problems, 'credentials', settings.credentials, CREDENTIALS_MODES),
     hop,
     rules: {

@@ -303,9 +303,25 @@ function bytesOf(body) {
     // Copied: what the caller does with its bytes later must not change a try.
     return [new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice(), 'application/octet-stream'];
   }
+  if (!isPlain(body)) {
+    const name = /** @type {any} */ (body).constructor?.name ?? typeof body;
+    throw new TypeError(`a ${name} cannot be kept as it is; give a text, bytes, or plain objects and lists, which are written as JSON`);
+  }
   const json = JSON.stringify(body);
   if (json === undefined) throw new TypeError('the body is neither a text nor bytes, and cannot be written as JSON');
   return [new TextEncoder().encode(json), 'application/json'];
+}
+
+/**
+ * Whether JSON says all of it: a Blob, a FormData or a Map would come out as `{}`.
+ *
+ * @param {unknown} body
+ */
+function isPlain(body) {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return true;
+  if (typeof (/** @type {any} */ (body).toJSON) === 'function') return true;
+  const kind = Object.getPrototypeOf(body);
+  return kind === null || Object.getPrototypeOf(kind) === null;
 }
 
 /**

@@ -16,6 +16,8 @@ export function openQueue(person) {
     identity: person,
     name: 'bookmarks',
     keepsKeysForMs: KEYS_KEPT_MS,
+    // A network's login page answers 200 as well.
+    isOurs: (answer) => typeof (/** @type {any} */ (answer.json())?.id) === 'string',
     // The session is a cookie, which goes with every request: nothing is sent while it is somebody else's.
     authorize: async (identity) => {
       try {

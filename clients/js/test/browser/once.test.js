@@ -35,6 +35,18 @@ test('an action is stored before it is sent, is known by its hop, and leaves the
 });
 
 // Requirement (1) One key for one intent.
+test("a network's login page is no outcome where the page can tell it", async (t) => {
+  const stage = await Stage.start(t, { namesId: true });
+  stage.front.ways = [{ status: 200, headers: { 'content-type': 'text/html' }, body: '<h1>Log in to the hotel</h1>' }];
+  const tab = await stage.tab();
+  const { id } = await stage.press(tab, { qty: 1 });
+  const waiting = await stage.entry(tab, id, 'retrying', ({ state }) => state === 'retrying' || state === 'done');
+  assert.match(waiting.errorMessage ?? 'login page', /login page/);
+  const done = await stage.done(tab, id);
+  assert.deepEqual([done.answer.status, done.tries, keys(stage.front).size], [201, 2, 1]);
+  await stage.assertOnce();
+});
+
 test('five fast presses with one intent are one action', async (t) => {
   const stage = await Stage.start(t);
   const [one, other] = [await stage.tab(), await stage.tab()];
@@ -154,7 +166,7 @@ test('a definite refusal fails at once, says why, and holds up nobody', async (t
   const [wrong, stranger, moved] = await tab.evaluate(() => window.queue.list());
   assert.deepEqual([wrong.state, wrong.canRetry, wrong.errorMessage, wrong.effect], ['failed', false, 'qty is missing', 'not_done']);
   assert.deepEqual([stranger.state, stranger.canRetry, stranger.errorMessage], ['failed', true, 'sign in']);
-  assert.deepEqual([moved.state, moved.canRetry, moved.effect], ['failed', false, 'unknown'], 'no redirect is followed');
+  assert.deepEqual([moved.state, moved.canRetry, moved.effect], ['failed', true, 'unknown'], 'no redirect is followed, and under its key it may be asked again');
   assert.equal(stage.front.actions.length, 4);
   await assert.rejects(tab.evaluate((id) => window.queue.retry(id), wrong.id), /would be again: qty is missing/);
   await tab.evaluate((id) => window.queue.discard(id), wrong.id);

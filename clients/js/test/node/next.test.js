@@ -79,10 +79,12 @@ test('in the queue only answers use up tries, silence waits longer each time and
   assert.deepEqual([last.next, last.why], ['give_up', 'tries_spent']);
 });
 
-test('in the queue a server is waited for as long as it asks', () => {
+test('in the queue a server is waited for as long as it asks, up to a day', () => {
   const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
   const busy = answer({ status: 503, headers: [['Retry-After', '7200']] });
   assert.equal(decideInQueue(rules, NO_TRIES, 0, busy, 0, 0).waitMs, 7_200_000);
+  const forEver = answer({ status: 503, headers: [['Retry-After', '99999999999']] });
+  assert.equal(decideInQueue(rules, NO_TRIES, 0, forEver, 0, 0).why, 'asked_to_wait');
 });
 
 test('retries are a share of the work that succeeds', () => {

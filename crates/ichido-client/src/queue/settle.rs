@@ -31,22 +31,16 @@ impl Queue {
         try_time: Duration,
     ) -> Result<Turn, QueueError> {
         let mut writing = self.write().await?;
-        let recovered = recover(&mut writing, destination).await?;
+        recover(&mut writing, destination).await?;
         let row = sqlx::query(include_str!("sql/entry_head.sql")).bind(destination);
         let Some(row) = row.fetch_optional(writing.connection()).await? else {
-            writing.rollback().await?;
+            writing.commit().await?;
             return Ok(Turn::Nothing);
         };
         let head = Head::read(&row)?;
         let turn = match next::before(&head.known, writing.watch, keys_kept_for, try_time) {
-            Before::Wait(wait) if recovered => {
-                writing.commit().await?;
-                return Ok(Turn::Wait(wait));
-            }
-            Before::Wait(wait) => {
-                writing.rollback().await?;
-                return Ok(Turn::Wait(wait));
-            }
+            // Whoever waits has looked at the clock, and what it said is kept: one that is set back in a long wait is seen.
+            Before::Wait(wait) => Turn::Wait(wait),
             Before::Send => {
                 mark(&mut writing, &head).await?;
                 Turn::Send(head)
@@ -120,9 +114,10 @@ struct Stand {
     effect: Effect,
 }
 
-async fn recover(writing: &mut Writing, destination: &str) -> Result<bool, QueueError> {
+async fn recover(writing: &mut Writing, destination: &str) -> Result<(), QueueError> {
     let recovered = sqlx::query(include_str!("sql/entry_recover.sql")).bind(destination);
-    Ok(0 < recovered.execute(writing.connection()).await?.rows_affected())
+    recovered.execute(writing.connection()).await?;
+    Ok(())
 }
 
 async fn mark(writing: &mut Writing, head: &Head) -> Result<(), QueueError> {

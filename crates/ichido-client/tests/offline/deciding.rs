@@ -1,10 +1,10 @@
 //! What is too old is held, and a person decides (SPEC A13, A14).
 
-use ichido_client::queue::{Drained, EntryId, QueueError, State, What};
+use ichido_client::queue::{Drained, EntryId, QueueError, State, Step, What};
 use ichido_core::verdict::Effect;
 
 use crate::place::{Place, accept, all, did, drained, sender};
-use crate::server::{Act, Server, plain};
+use crate::server::{Act, Server, plain, with};
 
 /// An entry that was sent once, and of which nothing is known.
 async fn sent_once(place: &Place, acts: Vec<Act>) -> (Server, ichido_client::queue::Queue, EntryId) {
@@ -87,6 +87,22 @@ async fn what_was_sent_before_the_clock_was_set_back_is_held() {
     assert!(matches!(did(&mut sender).await.what, What::Waits { .. }));
     assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
     assert_eq!((server.effects("k1"), server.effects("k2")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
+    let place = Place::new();
+    let busy = with("503 Service Unavailable", &[("Retry-After", "36000")], "");
+    let (server, queue, _) = sent_once(&place, vec![Act::Say(busy), Act::Work]).await;
+    let mut sender = sender(&queue, server.client()).await;
+    place.hours_pass(-2).await;
+    assert!(matches!(sender.step().await.unwrap(), Step::Wait(_)));
+    // By its own word the clock is where it was, and ten hours later the wait is over.
+    place.hours_pass(2).await;
+    place.hours_pass(10).await;
+    let held = did(&mut sender).await;
+    assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
+    assert_eq!(server.effects("k1"), 0);
 }
 
 #[tokio::test]
