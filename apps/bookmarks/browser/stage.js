@@ -66,7 +66,7 @@ async function freshDatabase() {
 
 export class Stage {
   /** @param {'sqlite' | 'postgres'} kind where the product keeps everything */
-  static async start(t, kind, { llm = false, ownBrowser = false } = {}) {
+  static async start(t, kind, { llm = false, ownBrowser = false, serviceWorkers = 'allow' } = {}) {
     const stage = new Stage();
     stage.folder = await mkdtemp(join(tmpdir(), 'bookmarks-'));
     stage.programs = [];
@@ -82,7 +82,7 @@ export class Stage {
       await stage.startBrowser();
     } else {
       shared.browser ??= await openBrowser(shared.folder);
-      stage.context = await shared.browser.browser.newContext();
+      stage.context = await shared.browser.browser.newContext({ serviceWorkers });
     }
     return stage;
   }
@@ -135,6 +135,7 @@ export class Stage {
   async signedIn(token = this.token, context = this.context) {
     const page = await this.#tab(context);
     await page.goto(`${this.url}/sign-in#token=${token}`);
+    await page.click('#sign-in button');
     await page.waitForURL(`${this.url}/`);
     await ready(page);
     return page;

@@ -16,13 +16,33 @@
  * @property {string} createdAt
  */
 
+/** @typedef {{ id: string, name: string }} Person */
+
 /** Thrown where the server does not know who asks. */
 export class SignedOut extends Error {}
+/** Thrown where somebody else is signed in than who opened this page. */
+export class SomebodyElse extends Error {}
+
+/**
+ * Names in a request whose it is. The cookie goes with every request, whoever has signed in since: with this nothing is done or shown
+ * unless it is still the same person's.
+ * @param {Person} person
+ */
+export const inNameOf = (person) => ({ 'bookmarks-person': person.id });
+
+/** Whose page this is. @type {Record<string, string>} */
+let named = {};
+
+/** @param {Person} person */
+export function actAs(person) {
+  named = inNameOf(person);
+}
 
 /** @param {string} path @param {RequestInit} [init] @returns {Promise<Response>} */
 async function ask(path, init) {
-  const answer = await fetch(path, { credentials: 'same-origin', redirect: 'error', ...init });
+  const answer = await fetch(path, { credentials: 'same-origin', redirect: 'error', headers: named, ...init });
   if (answer.status === 401) throw new SignedOut('nobody is signed in');
+  if (answer.status === 403 && (await answer.clone().json()).code === 'person_other') throw new SomebodyElse('somebody else is signed in');
   return answer;
 }
 
@@ -32,9 +52,9 @@ function good(answer) {
   return answer;
 }
 
-/** Who is signed in. @returns {Promise<string>} */
+/** Who is signed in, whoever opened this page. @returns {Promise<Person>} */
 export async function me() {
-  return (await good(await ask('/v1/me')).json()).name;
+  return good(await ask('/v1/me', { headers: {} })).json();
 }
 
 /**

@@ -2,19 +2,20 @@
 // The list: what the server has and what waits here, as it is now.
 
 import * as api from './api.js';
-import { addressOf, openQueue, save } from './saves.js';
+import { listenToKeys } from './keys.js';
+import { forget, remember, remembered, watchPerson, whoIsHere } from './person.js';
+import { addressOf, forgetDone, openQueue, save } from './saves.js';
 import { becameOf, isMoving, items, waitingCount, withBookmark } from './state.js';
 import { show } from './view.js';
 import { languageButton, speak, words } from './words.js';
 
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
+/** @typedef {import('./ichido/ichido.js').Queue} Queue */
+/** @typedef {import('./state.js').Step} Step */
 
 /** How often the server is looked at while something changes by itself, and while nothing does. */
 const SOON_MS = 2_000;
 const LATER_MS = 20_000;
-/** Who was signed in when this browser last heard of it, and what they had: so that the page opens without a network. */
-const PERSON = 'person';
-const LIST = 'list';
 
 /** @template {HTMLElement} T @param {string} id */
 const at = (id) => /** @type {T} */ (document.getElementById(id));
@@ -22,12 +23,18 @@ const list = at('list');
 const field = /** @type {HTMLInputElement} */ (at('url'));
 const search = /** @type {HTMLInputElement} */ (at('q'));
 
+/** Whose page this is, from its opening to its end. @type {api.Person} */
+let person;
+/** @type {Queue | null} */
+let queue = null;
 /** The first page of the list, and what was loaded below it. @type {api.Bookmark[]} */
 let bookmarks = [];
 /** @type {api.Bookmark[]} */
 let further = [];
 /** @type {Entry[]} */
 let entries = [];
+/** What was saved on this page, and has not been answered. @type {Set<number>} */
+const pressed = new Set();
 /** @type {string | null} */
 let next = null;
 /** What was looked for when the list was read. */
@@ -54,13 +61,31 @@ function draw() {
   return shown;
 }
 
-/** @param {string} text */
-const announce = (text) => (at('said').textContent = text);
+/** Says what became of a press, in the line below the field. @param {string} text */
+function announce(text) {
+  at('said').textContent = text;
+  at('hint').textContent = '';
+}
 
-function toSignIn() {
-  localStorage.removeItem(PERSON);
-  localStorage.removeItem(LIST);
+/** Says what is wrong, there too. @param {string} text */
+function complain(text) {
+  at('hint').textContent = text;
+  at('said').textContent = '';
+}
+
+/** Nobody is signed in: nothing of theirs stays readable here, but for what still waits to be sent. */
+async function toSignIn() {
+  forget();
+  // What could not be forgotten now is forgotten at the next time.
+  if (queue) await forgetDone(queue).catch(() => {});
   location.replace('/sign-in');
+}
+
+/** Whether the failure was that this page is not this person's any more; then another one comes. @param {unknown} error */
+function isOver(error) {
+  if (error instanceof api.SignedOut) void toSignIn();
+  if (error instanceof api.SomebodyElse) location.reload();
+  return error instanceof api.SignedOut || error instanceof api.SomebodyElse;
 }
 
 /** Which reading of the list is the latest: an answer that was overtaken is dropped. */
@@ -79,10 +104,9 @@ async function read() {
     q = wanted;
     isRead = true;
     isReached = true;
-    if (!q) localStorage.setItem(LIST, JSON.stringify({ name: localStorage.getItem(PERSON), bookmarks }));
+    if (!q) remember(person, bookmarks);
   } catch (error) {
-    if (error instanceof api.SignedOut) return toSignIn();
-    if (mine === reading) isReached = false;
+    if (!isOver(error) && mine === reading) isReached = false;
   }
 }
 
@@ -97,43 +121,53 @@ async function look() {
   if (document.visibilityState === 'visible') timer = setTimeout(look, isMoving(shown) ? SOON_MS : LATER_MS);
 }
 
-/** @param {import('./ichido/ichido.js').Queue} queue */
+/** @param {Queue} queue */
+async function changed(queue) {
+  entries = await queue.list();
+  draw();
+}
+
+/** @param {Queue} queue */
 function listen(queue) {
-  const changed = async () => {
-    entries = await queue.list();
-    draw();
-  };
-  queue.subscribe(({ entry }) => {
+  queue.subscribe(({ id, entry }) => {
     const became = entry && becameOf(entry);
     if (became && !q) bookmarks = withBookmark(bookmarks, became);
-    void changed();
-    if (entry?.state === 'done') void look();
+    void changed(queue);
+    if (entry?.state !== 'done' && entry?.state !== 'failed') return;
+    // 201 made it, and 200 found it: the person saved the page before.
+    if (entry.state === 'done' && pressed.delete(id)) announce(entry.answer?.status === 200 ? words().savedBefore : words().saved);
+    void look();
   });
-  at('add').addEventListener('submit', async (event) => {
+  at('add').addEventListener('submit', (event) => {
     event.preventDefault();
-    const address = addressOf(field.value);
-    at('hint').textContent = field.value.trim() === '' ? words().noAddress : address ? '' : words().badAddress;
-    field.setAttribute('aria-invalid', String(address === null));
-    if (address === null) return field.focus();
-    try {
-      await save(queue, address, 'page');
-      // Emptied only when it is kept: what cannot be kept is still there to be copied.
-      if (addressOf(field.value) === address) field.value = '';
-      await changed();
-      announce(isOnline() ? words().state.saving : words().savedLater);
-    } catch (error) {
-      at('hint').textContent = error instanceof Error ? error.message : String(error);
-    }
+    void add(queue);
   });
   list.addEventListener('click', (event) => {
     const button = event.target instanceof Element ? event.target.closest('[data-step]') : null;
     const row = button?.closest('.item');
-    if (button && row) void step(queue, row, /** @type {import('./state.js').Step} */ (button.getAttribute('data-step')));
+    if (button && row) void step(queue, row, /** @type {Step} */ (button.getAttribute('data-step')));
   });
-  return changed();
+  return changed(queue);
 }
 
-/** @param {import('./ichido/ichido.js').Queue} queue @param {Element} row @param {import('./state.js').Step} step */
+/** @param {Queue} queue */
+async function add(queue) {
+  const address = addressOf(field.value);
+  complain(field.value.trim() === '' ? words().noAddress : address ? '' : words().badAddress);
+  field.setAttribute('aria-invalid', String(address === null));
+  if (address === null) return field.focus();
+  try {
+    pressed.add((await save(queue, address, 'page')).id);
+    // Emptied only when it is kept: what cannot be kept is still there to be copied.
+    if (addressOf(field.value) === address) field.value = '';
+    await changed(queue);
+    announce(isOnline() ? words().state.saving : words().savedLater);
+  } catch (error) {
+    complain(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** @param {Queue} queue @param {Element} row @param {Step} step */
 async function step(queue, row, step) {
   const [from, id] = (row.getAttribute('data-key') ?? '').split(/-(.*)/s);
   if (id === undefined) return;
@@ -147,67 +181,53 @@ async function step(queue, row, step) {
     } else {
       if (!confirm(words().removeSure)) return;
       await api.remove(id);
-      [bookmarks, further] = [bookmarks, further].map((list) => list.filter((bookmark) => bookmark.id !== id));
+      bookmarks = bookmarks.filter((bookmark) => bookmark.id !== id);
+      further = further.filter((bookmark) => bookmark.id !== id);
       announce(words().removed);
     }
   } catch (error) {
-    if (error instanceof api.SignedOut) return toSignIn();
-    announce(step === 'remove' ? words().removeFailed : words().retryFailed);
-    at('hint').textContent = step === 'remove' ? words().removeFailed : words().retryFailed;
+    if (isOver(error)) return;
+    complain(step === 'remove' ? words().removeFailed : words().retryFailed);
   }
   void look();
 }
 
-function keys() {
-  document.addEventListener('keydown', (event) => {
-    const isTyping = event.target instanceof HTMLInputElement;
-    if (event.key === 'Escape' && isTyping) return event.target.blur();
-    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    const rows = /** @type {HTMLElement[]} */ ([...list.children]);
-    const here = rows.findIndex((row) => row.contains(document.activeElement));
-    const go = (/** @type {number} */ place) => rows[Math.max(0, Math.min(rows.length - 1, place))]?.focus();
-    /** @type {Record<string, () => void>} */
-    const does = {
-      '/': () => search.focus(),
-      n: () => field.focus(),
-      j: () => go(here + 1),
-      k: () => go(here - 1),
-      r: () => /** @type {HTMLElement | null} */ (rows[here]?.querySelector('[data-step="retry"]') ?? null)?.click(),
-    };
-    const act = does[event.key];
-    if (!act) return;
-    event.preventDefault();
-    act();
-  });
+async function signOut() {
+  const waiting = waitingCount(entries);
+  if (waiting > 0 && !confirm(words().signOutSure(waiting))) return;
+  try {
+    await api.signOut();
+    await toSignIn();
+  } catch {
+    complain(words().unreachable);
+  }
+}
+
+async function more() {
+  try {
+    const page = await api.list({ q, before: next ?? undefined });
+    further = [...further, ...page.bookmarks];
+    next = page.next;
+  } catch (error) {
+    if (!isOver(error)) isReached = false;
+  }
+  draw();
 }
 
 function wire() {
-  languageButton(at('language'), draw);
-  at('sign-out').addEventListener('click', async () => {
-    try {
-      await api.signOut();
-      toSignIn();
-    } catch {
-      announce(words().unreachable);
-      at('hint').textContent = words().unreachable;
-    }
+  languageButton(at('language'), () => {
+    announce('');
+    draw();
   });
+  at('sign-out').addEventListener('click', () => void signOut());
+  at('more').addEventListener('click', () => void more());
   search.addEventListener('input', () => void look());
   at('find').addEventListener('submit', (event) => event.preventDefault());
   list.addEventListener('click', (event) => {
     const text = event.target instanceof Element ? event.target.closest('.text') : null;
     text?.closest('.item')?.toggleAttribute('data-open');
   });
-  at('more').addEventListener('click', async () => {
-    try {
-      const page = await api.list({ q, before: next ?? undefined });
-      further = [...further, ...page.bookmarks];
-      next = page.next;
-    } catch {
-      isReached = false;
-    }
-    draw();
-  });
+  listenToKeys(list, field, search);
   for (const event of ['online', 'offline', 'focus']) addEventListener(event, () => void look());
   document.addEventListener('visibilitychange', () => void look());
   const open = `void(open(${JSON.stringify(`${location.origin}/save?from=bookmarklet&url=`)}+encodeURIComponent(location.href)+'&title='+encodeURIComponent(document.title),'_blank','popup,noopener,width=440,height=420'))`;
@@ -215,37 +235,18 @@ function wire() {
   at('bookmarklet').addEventListener('click', (event) => event.preventDefault());
 }
 
-/** Who is signed in; whoever was, where the server is not reached. @returns {Promise<string | null>} */
-async function person() {
-  try {
-    const name = await api.me();
-    localStorage.setItem(PERSON, name);
-    return name;
-  } catch (error) {
-    if (error instanceof api.SignedOut) return null;
-    isReached = false;
-    return localStorage.getItem(PERSON);
-  }
-}
-
-/** What somebody had when the list was last read here; it is a copy, and nobody else's to see. @param {string} name @returns {api.Bookmark[]} */
-function remembered(name) {
-  try {
-    const kept = JSON.parse(localStorage.getItem(LIST) ?? 'null');
-    return kept?.name === name && Array.isArray(kept.bookmarks) ? kept.bookmarks : [];
-  } catch {
-    return [];
-  }
-}
-
 async function start() {
   speak(document);
+  const here = await whoIsHere();
+  if (here.person === null) return toSignIn();
+  person = here.person;
+  isReached = here.isReached;
+  watchPerson(person, () => location.reload());
+  at('who').textContent = person.name;
+  bookmarks = remembered(person);
+  queue = await openQueue(person, () => location.reload());
   wire();
-  keys();
-  const name = await person();
-  if (name === null) return toSignIn();
-  bookmarks = remembered(name);
-  await listen(await openQueue(name));
+  await listen(queue);
   await look();
   document.documentElement.setAttribute('data-started', '');
   // Without it the page needs a network to be opened, and nothing else is amiss: the next visit tries again.

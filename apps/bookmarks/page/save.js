@@ -2,9 +2,11 @@
 // The small window of the bookmarklet, and what is shared to the app: it shows what it would save, and saves on a press. Opening it does
 // nothing by itself, so that no other site can save in somebody's name by opening it.
 
-import { me, SignedOut } from './api.js';
+import { forget, watchPerson, whoIsHere } from './person.js';
 import { addressOf, openQueue, save } from './saves.js';
 import { speak, words } from './words.js';
+
+/** @typedef {import('./api.js').Person} Person */
 
 /** @template {HTMLElement} T @param {string} id */
 const at = (id) => /** @type {T} */ (document.getElementById(id));
@@ -16,51 +18,59 @@ const address = addressOf(given.get('url') || inText || ' ');
 const hint = given.get('from') === 'bookmarklet' ? 'bookmarklet' : 'share';
 const go = /** @type {HTMLButtonElement} */ (at('go'));
 
-/** @returns {Promise<string | null>} */
-async function person() {
-  try {
-    return await me();
-  } catch (error) {
-    return error instanceof SignedOut ? null : localStorage.getItem('person');
-  }
+function toSignIn() {
+  forget();
+  sessionStorage.setItem('after-sign-in', location.pathname + location.search);
+  location.replace('/sign-in');
 }
 
-/** @param {string} name @param {string} url */
-async function keep(name, url) {
-  const queue = await openQueue(name);
+/** @param {Person} person @param {string} url */
+async function keep(person, url) {
+  const queue = await openQueue(person);
   const first = await save(queue, url, hint);
   const told = (/** @type {import('./ichido/ichido.js').Entry | null} */ entry) => {
-    if (entry?.state === 'done') at('said').textContent = words().saved;
-    if (entry?.state === 'failed') at('hint').textContent = entry.errorMessage ?? words().errors.refused;
+    if (entry?.state === 'done') at('said').textContent = entry.answer?.status === 200 ? words().savedBefore : words().saved;
+    if (entry?.state !== 'failed') return;
+    at('said').textContent = '';
+    at('hint').textContent = entry.errorMessage ?? words().errors.refused;
   };
   queue.subscribe((change) => change.id === first.id && told(change.entry));
-  at('said').textContent = words().savedLater;
+  at('said').textContent = navigator.onLine ? words().state.saving : words().savedLater;
   told(await queue.get(first.id));
+}
+
+/** @param {string} url */
+async function press(url) {
+  go.disabled = true;
+  try {
+    // Somebody else may have signed in since the window was opened: it is saved for whoever presses.
+    const { person } = await whoIsHere();
+    if (person === null) return toSignIn();
+    await keep(person, url);
+  } catch (error) {
+    at('hint').textContent = error instanceof Error ? error.message : String(error);
+    go.disabled = false;
+  }
 }
 
 async function start() {
   speak(document);
-  at('title').textContent = given.get('title') || address || '';
+  const title = given.get('title') ?? '';
+  at('title').textContent = title;
+  at('title').hidden = title === '';
   at('host').textContent = address ?? '';
   if (address === null) {
     at('hint').textContent = words().noAddressHere;
     go.disabled = true;
     return;
   }
-  const name = await person();
-  if (name === null) {
-    sessionStorage.setItem('after-sign-in', location.pathname + location.search);
-    return location.replace('/sign-in');
-  }
-  at('add').addEventListener('submit', async (event) => {
+  const { person } = await whoIsHere();
+  if (person === null) return toSignIn();
+  at('who').textContent = person.name;
+  watchPerson(person, () => location.reload());
+  at('add').addEventListener('submit', (event) => {
     event.preventDefault();
-    go.disabled = true;
-    try {
-      await keep(name, address);
-    } catch (error) {
-      at('hint').textContent = error instanceof Error ? error.message : String(error);
-      go.disabled = false;
-    }
+    void press(address);
   });
   go.focus();
   document.documentElement.setAttribute('data-started', '');

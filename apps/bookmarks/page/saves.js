@@ -2,7 +2,7 @@
 // Saving: every save goes through the queue of whoever is signed in, so that it is kept before it is sent, and sent once.
 
 import { Queue } from './ichido/ichido.js';
-import { me, SignedOut } from './api.js';
+import { inNameOf, me, SignedOut } from './api.js';
 import { intentOf } from './state.js';
 
 /** Where bookmarks are made. */
@@ -10,18 +10,25 @@ const PATH = '/v1/bookmarks';
 /** As long as the server keeps keys: 72 h (SPEC A2). */
 const KEYS_KEPT_MS = 72 * 60 * 60 * 1000;
 
-/** @param {string} person @returns {Promise<Queue>} */
-export function openQueue(person) {
+/**
+ * @param {import('./api.js').Person} person
+ * @param {() => void} [lost] called when it turns out that somebody else is signed in
+ * @returns {Promise<Queue>}
+ */
+export function openQueue(person, lost = () => {}) {
   return Queue.open({
-    identity: person,
+    identity: person.id,
     name: 'bookmarks',
     keepsKeysForMs: KEYS_KEPT_MS,
     // A network's login page answers 200 as well.
     isOurs: (answer) => typeof (/** @type {any} */ (answer.json())?.id) === 'string',
-    // The session is a cookie, which goes with every request: nothing is sent while it is somebody else's.
-    authorize: async (identity) => {
+    // The session is a cookie, which goes with every request: nothing is sent while it is somebody else's, and what was sent just as it
+    // became somebody else's is not done, because it says whose it is.
+    authorize: async () => {
       try {
-        return (await me()) === identity ? {} : null;
+        if ((await me()).id === person.id) return inNameOf(person);
+        lost();
+        return null;
       } catch (error) {
         if (error instanceof SignedOut) return null;
         throw error;
@@ -42,6 +49,11 @@ export function addressOf(text) {
   } catch {
     return null;
   }
+}
+
+/** Forgets what is over: the answers hold titles and summaries. What waits stays, and is sent when its person is back. @param {Queue} queue */
+export async function forgetDone(queue) {
+  for (const entry of await queue.list()) if (entry.state === 'done') await queue.discard(entry.id);
 }
 
 /** Keeps a page, and has it sent. @param {Queue} queue @param {string} url @param {'page' | 'bookmarklet' | 'share'} hint */

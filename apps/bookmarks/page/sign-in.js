@@ -1,16 +1,26 @@
 // @ts-check
-// Signing in: the token is typed, or comes in the fragment of the link that the server printed, which no server and no log sees.
+// Signing in: the token is typed, or comes in the fragment of the link that the server printed, which no server and no log sees. A link only
+// fills the field: signing in takes a press, so that no foreign page can sign somebody in as somebody else by opening it.
 
-import { signIn } from './api.js';
+import { me, signIn } from './api.js';
 import { languageButton, speak, words } from './words.js';
 
-const form = /** @type {HTMLFormElement} */ (document.getElementById('sign-in'));
-const field = /** @type {HTMLInputElement} */ (document.getElementById('token'));
-const hint = /** @type {HTMLElement} */ (document.getElementById('hint'));
+/** @template {HTMLElement} T @param {string} id */
+const at = (id) => /** @type {T} */ (document.getElementById(id));
+const form = /** @type {HTMLFormElement} */ (at('sign-in'));
+const field = /** @type {HTMLInputElement} */ (at('token'));
+const hint = at('hint');
 const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
 
 /** Where the person was going when it turned out that nobody is signed in; a path of this site. */
 const AFTER = 'after-sign-in';
+
+/** Whoever is signed in already. @type {string | null} */
+let here = null;
+
+function sayWho() {
+  at('who').textContent = here === null ? '' : words().signedInAs(here);
+}
 
 /** @param {string} token */
 async function enter(token) {
@@ -18,8 +28,12 @@ async function enter(token) {
   hint.textContent = '';
   try {
     const came = await signIn(token);
-    // To where the person was going, and to nowhere else than this site.
-    if (came === 'in') return location.replace(sessionStorage.getItem(AFTER) ?? '/');
+    if (came === 'in') {
+      // To where the person was going, once, and to nowhere else than this site.
+      const after = sessionStorage.getItem(AFTER) ?? '/';
+      sessionStorage.removeItem(AFTER);
+      return location.replace(after);
+    }
     hint.textContent = came === 'wrong' ? words().tokenWrong : words().tooOften;
   } catch {
     hint.textContent = words().unreachable;
@@ -32,7 +46,7 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   void enter(field.value.trim());
 });
-languageButton(/** @type {HTMLElement} */ (document.getElementById('language')), () => {});
+languageButton(at('language'), sayWho);
 speak(document);
 
 function takeGiven() {
@@ -40,9 +54,18 @@ function takeGiven() {
   if (!given) return;
   // Out of the address bar and the history, before anything else.
   history.replaceState(null, '', '/sign-in');
-  void enter(given);
+  field.value = given;
+  button.focus();
 }
 
 takeGiven();
 // A link that is opened where this page already is changes nothing but the fragment.
 addEventListener('hashchange', takeGiven);
+me().then(
+  (person) => {
+    here = person.name;
+    sayWho();
+  },
+  // Nobody, or nobody knows.
+  () => {},
+);

@@ -100,7 +100,7 @@ function textOf(text) {
   const errors = /** @type {Record<string, string>} */ (said.errors);
   switch (text.kind) {
     case 'summary':
-      return text.summary;
+      return text.summary || said.noText;
     case 'retryAt': {
       const why = text.code === null ? '' : `${errors[text.code] ?? errors.job_failed} `;
       return why + said.retryAt(new Date(text.at).toLocaleTimeString(language(), { hour: '2-digit', minute: '2-digit' }));

@@ -18,6 +18,9 @@ use crate::problem::Problem;
 use crate::settings::{Settings, limits};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// In whose name a page asks, by id. The cookie is the whole browser's and can become another person's at any moment; a page that was opened
+/// by the first must neither save nor read as the second.
+const PERSON: HeaderName = HeaderName::from_static("bookmarks-person");
 const A_MINUTE: Duration = Duration::from_mins(1);
 
 /// Who asks, and when: among the extensions of every request that is let in.
@@ -35,6 +38,7 @@ pub(crate) async fn let_in(
     next: Next,
 ) -> Result<Response, Problem> {
     let asker = asker(&app, request.method(), request.headers()).await?;
+    needs_person(request.headers(), &asker.person)?;
     needs_json(request.headers())?;
     request.extensions_mut().insert(asker);
     Ok(next.run(request).await)
@@ -117,6 +121,16 @@ pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
 pub(crate) fn foreign() -> Problem {
     let detail = "the request does not come from a page of this service; nothing was done";
     Problem::new(StatusCode::FORBIDDEN, "origin_foreign", detail)
+}
+
+/// Whoever a request names is the one who asks.
+fn needs_person(headers: &HeaderMap, person: &Person) -> Result<(), Problem> {
+    let is_theirs = |named: &HeaderValue| *named == person.id.to_string();
+    if headers.get_all(PERSON).iter().all(is_theirs) {
+        return Ok(());
+    }
+    let detail = "the request is of somebody else than who is signed in now; nothing was done";
+    Err(Problem::new(StatusCode::FORBIDDEN, "person_other", detail))
 }
 
 /// A body is JSON, and says so: no form of a foreign page can.

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use ichido::once::{BuildErrors, Keeper, NoIdentity, Once};
@@ -52,9 +52,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(metrics::ready))
         .route("/metrics", get(metrics::page))
-        .fallback(async || {
-            Problem::new(StatusCode::NOT_FOUND, "path_unknown", "there is nothing at this path")
-        })
+        .fallback(unknown)
         .method_not_allowed_fallback(async || {
             let detail = "this path does not take this method";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
@@ -95,7 +93,16 @@ async fn counted(request: Request, next: Next) -> Response {
 }
 
 async fn me(Extension(asker): Extension<Asker>) -> Response {
-    answer(StatusCode::OK, &json!({ "name": asker.person.name }))
+    answer(StatusCode::OK, &json!({ "id": asker.person.id, "name": asker.person.name }))
+}
+
+/// A person who has lost the way gets a page, and a program a problem.
+async fn unknown(headers: HeaderMap) -> Response {
+    let is_page = |accept: &HeaderValue| accept.to_str().is_ok_and(|accept| accept.contains("text/html"));
+    if headers.get(ACCEPT).is_some_and(is_page) {
+        return (StatusCode::NOT_FOUND, assets::not_found()).into_response();
+    }
+    Problem::new(StatusCode::NOT_FOUND, "path_unknown", "there is nothing at this path").into_response()
 }
 
 /// A page of ours runs our own scripts and nobody else's, and tells nobody where somebody was.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -25,6 +25,8 @@ const FILES: &[(&str, &[u8], &str)] = &[
     ("/sign-in", include_bytes!("../page/sign-in.html"), HTML),
     ("/api.js", include_bytes!("../page/api.js"), SCRIPT),
     ("/app.js", include_bytes!("../page/app.js"), SCRIPT),
+    ("/keys.js", include_bytes!("../page/keys.js"), SCRIPT),
+    ("/person.js", include_bytes!("../page/person.js"), SCRIPT),
     ("/save.js", include_bytes!("../page/save.js"), SCRIPT),
     ("/saves.js", include_bytes!("../page/saves.js"), SCRIPT),
     ("/sign-in.js", include_bytes!("../page/sign-in.js"), SCRIPT),
@@ -54,6 +56,11 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         let tag = format!("\"{}\"", Digest::of_bytes(bytes));
         routes.route(path, get(async move |headers: HeaderMap| file(&headers, bytes, media, &tag)))
     })
+}
+
+/// What is shown where there is nothing.
+pub(crate) fn not_found() -> Html<&'static str> {
+    Html(include_str!("../page/not-found.html"))
 }
 
 /// A browser asks each time, and is told that nothing has changed: a new release is there at once.

@@ -39,6 +39,10 @@ pub(super) async fn sign_in(
     let mut held = app.database.connect().await?;
     let person = people::by_token(&mut held.connection(), &token).await?.ok_or_else(wrong)?;
     app.guesses.was_right();
+    // Whoever was signed in here is not any more.
+    if let Some(before) = session(&headers, &app.settings) {
+        people::sign_out(&mut held.connection(), &before).await?;
+    }
     let session = people::sign_in(&mut held.connection(), &person, now).await?;
     Ok(with_cookie(&app, Some(&session)))
 }

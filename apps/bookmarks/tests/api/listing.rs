@@ -97,7 +97,10 @@ both_databases! {
             assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
             assert_eq!(answer.header("cross-origin-opener-policy"), Some("same-origin"), "{path}");
         }
-        assert_eq!(service.bare(Method::GET, "/nowhere").send().await.refusal(), (404, "path_unknown".to_owned()));
+        let nowhere = service.bare(Method::GET, "/nowhere");
+        assert_eq!(nowhere.clone().send().await.refusal(), (404, "path_unknown".to_owned()));
+        let page = nowhere.header("accept", "text/html,*/*;q=0.8").send().await;
+        assert_eq!((page.status.as_u16(), page.header("content-type")), (404, Some("text/html; charset=utf-8")));
         assert_eq!(service.ask(Method::PUT, "/v1/bookmarks").send().await.refusal().0, 405);
     }
 }

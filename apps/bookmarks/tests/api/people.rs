@@ -71,7 +71,46 @@ both_databases! {
                 assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
             }
         }
-        assert_eq!(service.get("/v1/me").send().await.json(), json!({ "name": "ann" }));
+        assert_eq!(service.get("/v1/me").send().await.json()["name"], "ann");
+    }
+
+    /// The cookie is the browser's: what a page of ann's sends after bob has signed in there is neither done nor shown as bob's.
+    #[test]
+    async fn what_is_asked_in_anothers_name_is_not_done(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let ann = service.get("/v1/me").send().await.text("/id");
+        let saved = service.saved("k0", "https://example.com/").await;
+        for (method, path) in [
+            (Method::GET, "/v1/bookmarks".to_owned()),
+            (Method::GET, format!("/v1/bookmarks/{saved}")),
+            (Method::POST, "/v1/bookmarks".to_owned()),
+            (Method::POST, format!("/v1/bookmarks/{saved}/reprocess")),
+            (Method::DELETE, format!("/v1/bookmarks/{saved}")),
+        ] {
+            let ask = service.bare(method, &path).header("bookmarks-person", &ann).header("idempotency-key", "k1");
+            let ask = if path == "/v1/bookmarks" { ask.json(&json!({ "url": "https://example.com/2" })) } else { ask };
+            let answer = ask.clone().bearing(&bob).send().await;
+            assert_eq!(answer.refusal(), (403, "person_other".to_owned()), "{path}");
+            assert!(ask.bearing(&service.token).send().await.status.is_success(), "{path}");
+        }
+        let bobs = service.bare(Method::GET, "/v1/bookmarks").bearing(&bob).send().await;
+        assert_eq!(bobs.json()["bookmarks"], json!([]));
+        let nobody = service.get("/v1/bookmarks").header("bookmarks-person", "");
+        assert_eq!(nobody.send().await.refusal().1, "person_other");
+    }
+
+    #[test]
+    async fn who_signs_in_where_another_is_ends_the_others_session(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let anns = service.cookie().await;
+        let wrong = service.bare(Method::POST, "/session").header("cookie", &anns).json(&json!({ "token": "bm_no" }));
+        assert_eq!(wrong.send().await.status, StatusCode::UNAUTHORIZED);
+        assert_eq!(service.status_with(&anns).await, StatusCode::OK, "a wrong token ends nothing");
+        let right = service.bare(Method::POST, "/session").header("cookie", &anns).json(&json!({ "token": bob }));
+        assert_eq!(right.send().await.status, StatusCode::NO_CONTENT);
+        assert_eq!(service.status_with(&anns).await, StatusCode::UNAUTHORIZED);
     }
 
     #[test]

@@ -1,0 +1,112 @@
+// Two people and one browser: the cookie is the browser's, and each page is one person's.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ready, rows, save, Stage, story, until, untilRows } from './stage.js';
+
+/** Ann and the first person, each with a token, in one browser. */
+async function two(t, wanted) {
+  const stage = await Stage.start(t, 'sqlite', wanted);
+  return { stage, ann: await stage.addPerson('ann') };
+}
+
+/** Signs somebody in as another site's script would have it, past every page that is open. */
+const signInUnseen = (stage, token) =>
+  stage.context.request.post(`${stage.url}/session`, { data: { token }, headers: { origin: stage.url } }).then((answer) => assert.equal(answer.status(), 204));
+
+test('what was asked for as somebody else signs in is not done in their name', async (t) => {
+  // A service worker would send it by itself, past what is put in the way here.
+  const { stage, ann } = await two(t, { serviceWorkers: 'block' });
+  const mine = await stage.signedIn();
+  // Between the answer to who is signed in and the save itself, the cookie becomes another's.
+  const asksWho = async (route) => {
+    const answer = await route.fetch();
+    await signInUnseen(stage, ann);
+    await route.fulfill({ response: answer });
+  };
+  await stage.context.route('**/v1/me', asksWho, { times: 1 });
+  await save(mine, stage.site.put('/mine', story('Mine')));
+  await until("it is ann's page now", async () => (await mine.textContent('#who')) === 'ann');
+  assert.deepEqual([await stage.bookmarks(ann), await stage.bookmarks()], [[], []]);
+  // It is still there for whom it is of, who is told and can send it again.
+  const back = await stage.signedIn();
+  await untilRows(back, 'it failed, and can be tried again', (found) => found[0]?.state === 'failed' && found[0].steps.includes('retry'));
+  await back.click('[data-step=retry]');
+  await untilRows(back, 'done', (found) => found[0]?.state === 'done');
+  assert.deepEqual([(await stage.bookmarks(ann)).length, (await stage.bookmarks()).length], [0, 1]);
+});
+
+test("a tab of one person never shows another's, nor saves as them", async (t) => {
+  const { stage, ann } = await two(t);
+  const mine = await stage.signedIn();
+  await save(mine, stage.site.put('/mine', story('Mine')));
+  await untilRows(mine, 'mine', (found) => found[0]?.state === 'done');
+  await signInUnseen(stage, ann);
+  const kept = stage.site.put('/kept', story('Kept'));
+  // The tab has not heard of it: what is saved there goes nowhere, and the page becomes that of whoever is signed in.
+  await save(mine, kept);
+  await until("it is ann's page now", async () => (await mine.textContent('#who')) === 'ann');
+  await ready(mine);
+  assert.deepEqual(await rows(mine), []);
+  assert.deepEqual(await stage.bookmarks(ann), []);
+  const list = await mine.evaluate(() => localStorage.getItem('list'));
+  assert.doesNotMatch(list ?? '', /Mine/, 'what the first had is not kept as hers');
+  // What was saved waits for its own person.
+  const back = await stage.signedIn();
+  await untilRows(back, 'both are mine', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
+  await until("ann's page is told", async () => (await mine.textContent('#who')) === 'me');
+});
+
+test('who signs out leaves nothing behind that can be read, but for what waits', async (t) => {
+  const { stage } = await two(t);
+  const page = await stage.signedIn();
+  const other = await stage.tab();
+  await save(page, stage.site.put('/fox', story('Secret fox')));
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  await stage.context.setOffline(true);
+  await save(page, stage.site.put('/dog', story('The dog')));
+  await untilRows(page, 'it waits', (found) => found.length === 2);
+  // Offline nobody can sign out; and the page says so.
+  const asked = [];
+  page.on('dialog', (dialog) => (asked.push(dialog.message()), dialog.accept()));
+  await page.click('#sign-out');
+  await until('it says why not', async () => /cannot be reached/.test(await page.textContent('#hint')));
+  assert.match(asked[0], /1 page still waits/);
+  await stage.context.setOffline(false);
+  await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
+  await page.click('#sign-out');
+  for (const tab of [page, other]) await tab.waitForURL(/sign-in/);
+  assert.equal(asked.length, 1, 'nothing waits any more');
+  const left = await page.evaluate(async () => {
+    const all = [JSON.stringify({ ...localStorage })];
+    for (const { name } of await indexedDB.databases()) {
+      const db = await new Promise((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onsuccess = () => resolve(opening.result);
+        opening.onerror = () => reject(opening.error);
+      });
+      for (const store of db.objectStoreNames) {
+        const rows = db.transaction(store).objectStore(store).getAll();
+        await new Promise((resolve) => (rows.onsuccess = resolve));
+        all.push(JSON.stringify(rows.result));
+      }
+      db.close();
+    }
+    return all.join('\n');
+  });
+  assert.doesNotMatch(left, /fox|dog/i);
+});
+
+test('a link to sign in takes a press, and says who is signed in already', async (t) => {
+  const { stage, ann } = await two(t);
+  await stage.signedIn();
+  const page = await stage.context.newPage();
+  await page.goto(`${stage.url}/sign-in#token=${ann}`);
+  await until('it says who is here', async () => /signed in as me\b/.test(await page.textContent('#who')));
+  const me = await page.evaluate(async () => (await fetch('/v1/me')).json());
+  assert.equal(me.name, 'me', 'the link alone does nothing');
+  await page.click('#sign-in button');
+  await page.waitForURL(`${stage.url}/`);
+  await ready(page);
+  assert.equal(await page.textContent('#who'), 'ann');
+});

@@ -1,0 +1,26 @@
+// @ts-check
+// The keyboard: one key for each thing that a person does often.
+
+/** @param {HTMLElement} list @param {HTMLInputElement} field @param {HTMLInputElement} search */
+export function listenToKeys(list, field, search) {
+  document.addEventListener('keydown', (event) => {
+    const isTyping = event.target instanceof HTMLInputElement;
+    if (event.key === 'Escape' && isTyping) return event.target.blur();
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    const rows = /** @type {HTMLElement[]} */ ([...list.children]);
+    const here = rows.findIndex((row) => row.contains(document.activeElement));
+    const go = (/** @type {number} */ place) => rows[Math.max(0, Math.min(rows.length - 1, place))]?.focus();
+    /** @type {Record<string, () => void>} */
+    const does = {
+      '/': () => search.focus(),
+      n: () => field.focus(),
+      j: () => go(here + 1),
+      k: () => go(here - 1),
+      r: () => /** @type {HTMLElement | null} */ (rows[here]?.querySelector('[data-step="retry"]') ?? null)?.click(),
+    };
+    const act = does[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
