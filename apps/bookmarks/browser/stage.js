@@ -66,7 +66,7 @@ async function freshDatabase() {
 
 export class Stage {
   /** @param {'sqlite' | 'postgres'} kind where the product keeps everything */
-  static async start(t, kind, { llm = false, ownBrowser = false, serviceWorkers = 'allow' } = {}) {
+  static async start(t, kind, { llm = false, ownBrowser = false, serviceWorkers = 'allow', screen = {} } = {}) {
     const stage = new Stage();
     stage.folder = await mkdtemp(join(tmpdir(), 'bookmarks-'));
     stage.programs = [];
@@ -82,7 +82,7 @@ export class Stage {
       await stage.startBrowser();
     } else {
       shared.browser ??= await openBrowser(shared.folder);
-      stage.context = await shared.browser.browser.newContext({ serviceWorkers });
+      stage.context = await shared.browser.browser.newContext({ serviceWorkers, ...screen });
     }
     return stage;
   }

@@ -67,6 +67,9 @@ export function withBookmark(list, bookmark) {
 /** Whether anything changes by itself, so that it is worth to look again soon. @param {Item[]} shown */
 export const isMoving = (shown) => shown.some((item) => item.state === 'processing' || item.state === 'saving');
 
+/** An address as people say it; a title where there is none. @param {string} url */
+const bare = (url) => url.replace(/^https?:\/\/(www\.)?/, '').replace(/\/$/, '');
+
 /** @param {Entry} entry @param {boolean} isOnline @returns {Item} */
 function ofEntry(entry, isOnline) {
   const url = urlOf(entry);
@@ -75,7 +78,7 @@ function ofEntry(entry, isOnline) {
     from: 'entry',
     id: String(entry.id),
     url,
-    title: url,
+    title: bare(url),
     state: entry.state,
     text: textOfEntry(entry, isOnline),
     steps: stepsOfEntry(entry),
@@ -120,7 +123,7 @@ function ofBookmark(bookmark) {
     from: 'bookmark',
     id: bookmark.id,
     url: bookmark.url,
-    title: bookmark.title || bookmark.url,
+    title: bookmark.title || bare(bookmark.url),
     state: bookmark.state,
     text: textOfBookmark(bookmark),
     steps: bookmark.canRetry ? ['retry', 'remove'] : ['remove'],

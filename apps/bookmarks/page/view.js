@@ -102,8 +102,8 @@ function textOf(text) {
     case 'summary':
       return text.summary || said.noText;
     case 'retryAt': {
-      const why = text.code === null ? '' : `${errors[text.code] ?? errors.job_failed} `;
-      return why + said.retryAt(new Date(text.at).toLocaleTimeString(language(), { hour: '2-digit', minute: '2-digit' }));
+      const why = text.code === null ? '' : (errors[text.code] ?? said.errors.job_failed);
+      return said.retryAt(why, new Date(text.at).toLocaleTimeString(language(), { hour: 'numeric', minute: '2-digit' }));
     }
     case 'error':
       // Words of ours where there are some, in the reader's language; the server's else.

@@ -16,7 +16,7 @@ const en = {
   signIn: 'Sign in',
   signOut: 'Sign out',
   token: 'Your token',
-  signedInAs: (/** @type {string} */ name) => `You are signed in as ${name}. Whoever signs in now takes that place.`,
+  signedInAs: (/** @type {string} */ name) => `You are signed in as ${name}. Signing in as somebody else ends that.`,
   signOutSure: (/** @type {number} */ count) =>
     `${count === 1 ? '1 page still waits' : `${count} pages still wait`} to be saved, on this device; that goes on when you sign in here again. Sign out?`,
   tokenHow: 'It was shown when the server first started. `bookmarks person add NAME` makes one for somebody else.',
@@ -29,8 +29,8 @@ const en = {
   phoneHow: 'Put this page on your home screen; then other apps can share pages to it.',
   toList: 'To your bookmarks',
   saved: 'Saved.',
-  savedBefore: 'You have saved this page before; it is in the list.',
-  savedLater: 'Kept here. It is sent when the network is back.',
+  savedBefore: 'You saved this before; it is in the list.',
+  savedLater: 'Kept on this device until the network is back.',
   nothing: 'Nothing saved yet',
   nothingHow: 'Paste an address above. It is summarised in the background.',
   notFound: 'Nothing found',
@@ -52,7 +52,7 @@ const en = {
   waiting: 'Waiting for the network. It is kept on this device and sent once.',
   sending: 'Being sent to the server.',
   reading: 'The page is being read.',
-  retryAt: (/** @type {string} */ time) => `The next try is at ${time}.`,
+  retryAt: (/** @type {string} */ why, /** @type {string} */ time) => `${why && `${why} `}The next try is at ${time}.`,
   offline: (/** @type {number} */ count) =>
     count === 0 ? 'You are offline.' : `You are offline. ${count === 1 ? '1 page waits' : `${count} pages wait`} to be saved.`,
   toSend: (/** @type {number} */ count) => (count === 1 ? '1 page waits to be saved.' : `${count} pages wait to be saved.`),
@@ -126,7 +126,7 @@ const ja = {
   waiting: '通信の回復を待っています。この端末に預かり、一度だけ送ります。',
   sending: 'サーバーに送っています。',
   reading: 'ページを読んでいます。',
-  retryAt: (time) => `次の試行は${time}です。`,
+  retryAt: (why, time) => `${why}次の試行は${time}です。`,
   offline: (count) => (count === 0 ? 'オフラインです。' : `オフラインです。${count}件が保存を待っています。`),
   toSend: (count) => `${count}件が保存を待っています。`,
   errors: {
