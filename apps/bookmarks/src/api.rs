@@ -41,7 +41,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
     let again = again.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
     let data = Router::new()
         .route("/v1/me", get(me))
-        .route("/v1/bookmarks", post(save::save).layer(save).layer(from_fn(counted)).get(list::list))
+        .route("/v1/bookmarks", post(save::save).layer(save).get(list::list))
         .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
         .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(again))
         .layer(from_fn_with_state(Arc::clone(app), wake))
@@ -81,14 +81,6 @@ async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Resp
     if !is_read {
         app.store.queue_wake(&jobs::extraction_queue());
     }
-    response
-}
-
-/// Counts a save, replayed or not.
-async fn counted(request: Request, next: Next) -> Response {
-    let headers = request.headers().clone();
-    let response = next.run(request).await;
-    metrics::saved(&headers, response.status());
     response
 }
 

@@ -1,4 +1,4 @@
-//! How the service is: ready, and measured (SPEC A14).
+//! How the service is: ready, and measured (SPEC A14). What is counted is the engine's.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -6,9 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, StatusCode};
 use ichido::worker::describe_metrics;
-use metrics::{counter, describe_counter};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -18,10 +17,6 @@ use crate::problem::Problem;
 use crate::settings::limits::READY_WITHIN;
 
 const FOLD_EVERY: Duration = Duration::from_secs(5);
-/// Saves, by result and by try.
-const SAVES: &str = "bookmarks_saves_total";
-/// The number of a client's try, and whether a person or the client itself began it.
-const TRY: HeaderName = HeaderName::from_static("ichido-try");
 
 /// What is measured is one for a program, as its counters are.
 static MEASURED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
@@ -31,7 +26,6 @@ pub(crate) fn begin() -> Result<(), String> {
     let begun = MEASURED.get_or_init(|| {
         let handle = PrometheusBuilder::new().install_recorder().map_err(|error| error.to_string())?;
         describe_metrics();
-        describe_counter!(SAVES, "Saves that were done or refused, by which try of its client each came");
         Ok(handle)
     });
     begun.as_ref().map(|_| ()).map_err(Clone::clone)
@@ -46,23 +40,6 @@ pub(crate) async fn tend() {
         if let Some(Ok(handle)) = MEASURED.get() {
             handle.run_upkeep();
         }
-    }
-}
-
-/// Counts a save by what came of it, and by which try of its client it came: the share of retries that succeed, and of those that people made
-/// by hand. The other numbers of SPEC A14 are the engine's.
-pub(crate) fn saved(headers: &HeaderMap, status: StatusCode) {
-    let result = if status == StatusCode::CREATED || status == StatusCode::OK { "done" } else { "refused" };
-    counter!(SAVES, "result" => result, "try" => try_of(headers)).increment(1);
-}
-
-/// A client that does not say is taken to try for the first time. (The client's crate has the form: `2; auto`.)
-fn try_of(headers: &HeaderMap) -> &'static str {
-    let said = headers.get(TRY).and_then(|value| value.to_str().ok()?.split_once(';'));
-    match said.map(|(number, cause)| (number.trim(), cause.trim())) {
-        Some((number, "auto")) if number != "1" => "auto",
-        Some((number, "manual")) if number != "1" => "manual",
-        _ => "first",
     }
 }
 

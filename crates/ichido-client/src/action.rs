@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Safety;
+use ichido_core::tries;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
-pub(crate) const TRY: HeaderName = HeaderName::from_static("ichido-try");
+pub(crate) const TRY: HeaderName = HeaderName::from_static(tries::FIELD);
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
 /// Header fields that are not the caller's to set: the key is one and the same everywhere, and the others belong to the connection.

@@ -112,6 +112,7 @@ pub mod pace;
 pub mod plan;
 pub mod retry;
 pub mod time;
+pub mod tries;
 pub mod verdict;
 
 /// Holds the program in the README to what the crate offers.

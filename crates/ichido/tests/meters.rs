@@ -80,8 +80,9 @@ async fn assert_counts(fixture: &Fixture, counts: &Counts) {
         once.key(KeyNeed::Optional)
     };
     let orders = fixture.serve(once(Mode::Opaque), handler.clone());
-    for _ in 0..3 {
-        keyed("k1").send(&orders).await;
+    keyed("k1").send(&orders).await;
+    for which in ["2; auto", "3; manual"] {
+        keyed("k1").field("ichido-try", which).send(&orders).await;
     }
     keyed("k1").body("other").send(&orders).await;
     for _ in 0..2 {
@@ -106,18 +107,20 @@ async fn assert_counts(fixture: &Fixture, counts: &Counts) {
     waits().send(&taken).await;
     fixture.close_store().await;
     keyed("k5").send(&orders).await;
-    let requests = |result: &str| format!("{REQUESTS}{result}}}");
+    let requests = |labels: &str| format!("{REQUESTS}{labels}}}");
     let all = [
-        // k1, k2, k3, k4 thrice.
-        (requests("first"), 6),
-        (requests("replayed"), 2),
-        (requests("mismatched"), 1),
-        (requests("unknown"), 1),
-        (requests("not_kept"), 1),
-        (requests("refused"), 1),
-        (requests("keyless"), 1),
-        (requests("in_flight"), 1),
-        (requests("unavailable"), 1),
+        // k1, k3, k4 thrice, and k2, which failed.
+        (requests("first,try=first,success=true"), 5),
+        (requests("first,try=first,success=false"), 1),
+        (requests("replayed,try=auto,success=true"), 1),
+        (requests("replayed,try=manual,success=true"), 1),
+        (requests("mismatched,try=first,success=false"), 1),
+        (requests("unknown,try=first,success=false"), 1),
+        (requests("not_kept,try=first,success=false"), 1),
+        (requests("refused,try=first,success=false"), 1),
+        (requests("keyless,try=first,success=true"), 1),
+        (requests("in_flight,try=first,success=false"), 1),
+        (requests("unavailable,try=first,success=false"), 1),
         ("ichido_once_waited_total{operation=orders.create}".to_owned(), 1),
         ("ichido_once_expired_total{operation=orders.create}".to_owned(), 1),
         ("ichido_once_held_total{operation=orders.create}".to_owned(), 1),

@@ -65,13 +65,13 @@ both_databases! {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let replayed = ["operation=\"bookmarks.create\"", "result=\"replayed\""];
         let keyless = ["operation=\"bookmarks.create\"", "result=\"refused\""];
-        let auto = ["result=\"done\"", "try=\"auto\""];
-        let manual = ["try=\"manual\""];
+        let auto = ["try=\"auto\"", "success=\"true\""];
+        let manual = ["try=\"manual\"", "success=\"true\""];
         let before = [
             service.measured(REQUESTS, &replayed).await,
             service.measured(REQUESTS, &keyless).await,
-            service.measured("bookmarks_saves_total", &auto).await,
-            service.measured("bookmarks_saves_total", &manual).await,
+            service.measured(REQUESTS, &auto).await,
+            service.measured(REQUESTS, &manual).await,
         ];
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.save("k1", "http://127.0.0.1/").header("ichido-try", "2; auto").send().await;
@@ -80,8 +80,8 @@ both_databases! {
         service.until(&id, "failed").await;
         service.until_measured(REQUESTS, &replayed, before[0] + 2.0).await;
         service.until_measured(REQUESTS, &keyless, before[1] + 1.0).await;
-        service.until_measured("bookmarks_saves_total", &auto, before[2] + 1.0).await;
-        service.until_measured("bookmarks_saves_total", &manual, before[3] + 1.0).await;
+        service.until_measured(REQUESTS, &auto, before[2] + 1.0).await;
+        service.until_measured(REQUESTS, &manual, before[3] + 1.0).await;
         service.until_measured("outbox_send_total", &["queue=\"extraction\"", "outcome=\"dead\""], 1.0).await;
         service.until_measured("outbox_messages", &["queue=\"extraction\"", "state=\"dead\""], 1.0).await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;

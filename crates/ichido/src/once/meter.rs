@@ -1,6 +1,8 @@
 //! What is counted, by operation. No label holds a key or an identity.
 
-use metrics::counter;
+use http::StatusCode;
+use ichido_core::tries::Try;
+use metrics::{SharedString, counter};
 
 /// What a request came to; each request counts once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +54,17 @@ impl Result {
     }
 }
 
-/// A request was answered.
-pub(crate) fn answered(operation: &str, result: Result) {
-    counter!("ichido_once_requests_total", "operation" => operation.to_owned(), "result" => result.as_str())
-        .increment(1);
+/// A request was answered: which try of its client it was, what it came to, and whether the answer is of work that was done.
+pub(crate) fn answered(operation: &str, which: Try, result: Result, status: Option<StatusCode>) {
+    let is_answer = matches!(result, Result::First | Result::Replayed | Result::Keyless);
+    let is_success = is_answer && status.is_some_and(|status| status.is_success() || status.is_redirection());
+    let labels = [
+        ("operation", operation.to_owned().into()),
+        ("result", result.as_str().into()),
+        ("try", which.as_str().into()),
+        ("success", SharedString::from(if is_success { "true" } else { "false" })),
+    ];
+    counter!("ichido_once_requests_total", &labels).increment(1);
 }
 
 /// A duplicate waited for the first one.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
+use ichido_core::tries::{self, Try};
 use ichido_store::ledger::KeyClaimed;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -117,18 +118,21 @@ where
 {
     let (parts, body) = request.into_parts();
     let operation = settings.operation.of(&parts);
+    let which = Try::read(parts.headers.get(tries::FIELD).map(|value| value.as_bytes()));
     let (Head { name, echo }, span) = match head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
             (head, span)
         }
         Ok(None) => {
-            meter::answered(&operation, meter::Result::Keyless);
-            return pass(inner, Request::from_parts(parts, body)).await;
+            let response = pass(inner, Request::from_parts(parts, body)).await;
+            let status = response.as_ref().ok().map(Response::status);
+            meter::answered(&operation, which, meter::Result::Keyless, status);
+            return response;
         }
         Err(problem) => {
             let span = tracing::info_span!("once", operation);
-            return span.in_scope(|| finished(&operation, None, refused(problem)));
+            return span.in_scope(|| finished(&operation, which, None, refused(problem)));
         }
     };
     let served = async {
@@ -141,7 +145,7 @@ where
     if let Some(is_repeated) = served.0.is_repeated() {
         settings.store().tally().request_arrived(&operation, is_repeated);
     }
-    span.in_scope(|| finished(&operation, echo, served))
+    span.in_scope(|| finished(&operation, which, echo, served))
 }
 
 fn refused<R: http_body::Body<Data = Bytes>, E>(problem: Problem) -> Served<R, E> {
@@ -152,10 +156,11 @@ fn refused<R: http_body::Body<Data = Bytes>, E>(problem: Problem) -> Served<R, E
 /// Counts the answer, and gives it what every answer has.
 fn finished<R: http_body::Body, E>(
     operation: &str,
+    which: Try,
     echo: Option<(HeaderName, HeaderValue)>,
     (result, mut response): Served<R, E>,
 ) -> Result<Response<Body<R>>, E> {
-    meter::answered(operation, result);
+    meter::answered(operation, which, result, response.as_ref().ok().map(Response::status));
     tracing::debug!(result = result.as_str(), "answered");
     if let Ok(response) = &mut response {
         fields::name_response(response.headers_mut());

@@ -1,0 +1,58 @@
+//! Which try of its client a request is, and who began it: the field `Ichido-Try`, such as `2; auto` (SPEC A14).
+
+/// The field's name.
+pub const FIELD: &str = "ichido-try";
+
+/// What a server counts of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Try {
+    /// The first, or of a client that does not say.
+    First,
+    /// A later one, which the client made by itself.
+    Auto,
+    /// A later one, which a person asked for.
+    Manual,
+}
+
+impl Try {
+    /// Reads the field's value. A client that says nothing, or nothing that can be read, is taken to try for the first time.
+    pub fn read(said: Option<&[u8]>) -> Self {
+        let said = said.and_then(|said| std::str::from_utf8(said).ok()?.split_once(';'));
+        match said.map(|(number, cause)| (number.trim(), cause.trim())) {
+            None | Some(("1", _)) => Self::First,
+            Some((_, "auto")) => Self::Auto,
+            Some((_, "manual")) => Self::Manual,
+            Some(_) => Self::First,
+        }
+    }
+
+    /// Its name in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Auto => "auto",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_try_is_known_by_its_number_and_who_began_it() {
+        for (said, known) in [
+            (None, Try::First),
+            (Some("1; manual"), Try::First),
+            (Some("2; auto"), Try::Auto),
+            (Some("4; manual"), Try::Manual),
+            (Some("4;manual"), Try::Manual),
+            (Some("nonsense"), Try::First),
+            (Some("2; somebody"), Try::First),
+        ] {
+            assert_eq!(Try::read(said.map(str::as_bytes)), known, "{said:?}");
+        }
+        assert_eq!(Try::read(Some(&[0xff, b';'])), Try::First);
+    }
+}
