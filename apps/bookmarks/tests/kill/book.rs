@@ -1,0 +1,168 @@
+//! What was saved and what was answered, and whether the service has it so.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
+
+use ichido_client::queue::{Event, What};
+use serde_json::Value;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// What clients did and heard, all of them together.
+#[derive(Default)]
+pub(crate) struct Book {
+    notes: Mutex<Notes>,
+    tally: watch::Sender<Tally>,
+}
+
+/// A link, under a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Save {
+    pub(crate) key: String,
+    pub(crate) url: String,
+}
+
+#[derive(Default)]
+struct Notes {
+    /// The number of the next URL.
+    next: usize,
+    /// The URLs by their keys, of all saves that were begun. A client that dies while it queues one does not know whether it is in the queue.
+    begun: BTreeMap<String, String>,
+    /// Those that are in the queue, or were.
+    acknowledged: BTreeSet<Save>,
+    /// Which bookmark a key was said to be.
+    answered: BTreeMap<String, BTreeSet<String>>,
+    /// The service is killed, and not started again.
+    is_away: bool,
+}
+
+/// How often something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// A save was answered.
+    pub(crate) answers: u32,
+    /// A save was queued while the service was away.
+    saved_away: u32,
+    /// A try was cut off, and may have arrived.
+    cut_off: u32,
+    /// A try found nobody.
+    pub(crate) offline: u32,
+    /// A key was blocked by a service that died with it, or by another client at work.
+    in_flight: u32,
+    /// The service answered that it failed.
+    unwell: u32,
+    /// An entry was given up, and a person had it tried again.
+    failed: u32,
+    /// A client died.
+    died: u32,
+    /// It was in the middle of a send.
+    died_sending: u32,
+}
+
+/// What the service has at the end.
+pub(crate) struct Stands {
+    /// URL and id of each.
+    pub(crate) bookmarks: Vec<(String, Uuid)>,
+    /// How many there are, of the kind that comes with a bookmark.
+    pub(crate) jobs: i64,
+    /// What was answered under each key that was done.
+    pub(crate) answers: Vec<(String, Vec<u8>)>,
+}
+
+impl Book {
+    /// Something new or something old, under one of two keys for each URL.
+    pub(crate) fn begin(&self) -> Save {
+        let mut notes = self.notes.lock().unwrap();
+        let number = if fastrand::usize(..3) == 0 {
+            fastrand::usize(..notes.next.max(1))
+        } else {
+            notes.next += 1;
+            notes.next - 1
+        };
+        // The private address is refused by the job at once, so that nothing is fetched.
+        let url = format!("http://127.0.0.1/{number}");
+        let save = Save { key: format!("save-{number}-{}", fastrand::usize(..2)), url };
+        notes.begun.insert(save.key.clone(), save.url.clone());
+        save
+    }
+
+    pub(crate) fn acknowledged(&self, save: Save) {
+        let mut notes = self.notes.lock().unwrap();
+        notes.acknowledged.insert(save);
+        self.tally.send_modify(|tally| tally.saved_away += u32::from(notes.is_away));
+    }
+
+    pub(crate) fn heard(&self, event: Event) {
+        if let What::Sent { answer } = &event.what {
+            let (key, id) = (event.key.as_str().to_owned(), id_in(&answer.body));
+            self.notes.lock().unwrap().answered.entry(key).or_default().insert(id);
+        }
+        self.tally.send_modify(|tally| match event.what {
+            What::Sent { .. } => tally.answers += 1,
+            What::Failed { refused: Some(answer), .. } => panic!("{:?}", answer.problem()),
+            What::Failed { refused: None, .. } | What::Held { .. } => tally.failed += 1,
+            What::Waits { reason, .. } if reason.code == "no_answer" => tally.cut_off += 1,
+            What::Waits { .. } => tally.unwell += 1,
+            What::InFlight { .. } => tally.in_flight += 1,
+            What::Offline { .. } => tally.offline += 1,
+        });
+    }
+
+    pub(crate) fn died(&self, is_sending: bool) {
+        self.tally.send_modify(|tally| {
+            tally.died += 1;
+            tally.died_sending += u32::from(is_sending);
+        });
+    }
+
+    pub(crate) fn note_away(&self, is_away: bool) {
+        self.notes.lock().unwrap().is_away = is_away;
+    }
+
+    /// Waits until something has happened so many times more.
+    pub(crate) async fn more(&self, what: fn(&Tally) -> u32, times: u32) {
+        let enough = what(&self.tally.borrow()) + times;
+        self.tally.subscribe().wait_for(|tally| enough <= what(tally)).await.unwrap();
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let notes = self.notes.lock().unwrap();
+        let urls: BTreeSet<&String> = notes.begun.values().collect();
+        format!("{} URLs, {} saves; {:?}", urls.len(), notes.acknowledged.len(), *self.tally.borrow())
+    }
+
+    /// Whether the kills met somebody at work, so that the case says something.
+    pub(crate) fn check_that_kills_hit(&self, kills: u32) {
+        let Tally { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
+        let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
+        assert!(kills / 4 <= seldom, "they missed");
+    }
+
+    /// Whether each URL is one bookmark with one job, every acknowledged save was done, and everything that was answered was that one.
+    pub(crate) fn judge(&self, stands: Stands) {
+        let notes = self.notes.lock().unwrap();
+        let count = stands.bookmarks.len();
+        let ids: HashMap<String, String> =
+            stands.bookmarks.into_iter().map(|(url, id)| (url, id.to_string())).collect();
+        assert_eq!(ids.len(), count, "a URL is there twice");
+        assert_eq!(i64::try_from(count).unwrap(), stands.jobs, "each bookmark has one job");
+        let begun: BTreeSet<&String> = notes.begun.values().collect();
+        assert!(ids.keys().all(|url| begun.contains(url)), "a URL that nobody saved");
+        let done: BTreeMap<String, String> =
+            stands.answers.into_iter().map(|(key, body)| (key, id_in(&body))).collect();
+        for Save { key, url } in &notes.acknowledged {
+            assert_eq!(done.get(key), ids.get(url), "{key} was acknowledged, and stands as what its URL is");
+            assert!(ids.contains_key(url), "{url} was acknowledged, and is lost");
+        }
+        for (key, said) in &notes.answered {
+            let id = &ids[&notes.begun[key]];
+            assert_eq!(said.iter().collect::<Vec<_>>(), [id], "{key} was answered as what its URL is");
+        }
+    }
+}
+
+/// The id of the bookmark that an answer shows.
+fn id_in(body: &[u8]) -> String {
+    let bookmark: Value = serde_json::from_slice(body).unwrap();
+    bookmark["id"].as_str().unwrap().to_owned()
+}
