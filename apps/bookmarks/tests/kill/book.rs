@@ -131,13 +131,6 @@ impl Book {
         format!("{} URLs, {} saves; {:?}", urls.len(), notes.acknowledged.len(), *self.tally.borrow())
     }
 
-    /// Whether the kills met somebody at work, so that the case says something.
-    pub(crate) fn check_that_kills_hit(&self, kills: u32) {
-        let Tally { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
-        let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
-        assert!(kills / 4 <= seldom, "they missed");
-    }
-
     /// Whether each URL is one bookmark with one job, every acknowledged save was done, and everything that was answered was that one.
     pub(crate) fn judge(&self, stands: Stands) {
         let notes = self.notes.lock().unwrap();
@@ -151,13 +144,20 @@ impl Book {
         let done: BTreeMap<String, String> =
             stands.answers.into_iter().map(|(key, body)| (key, id_in(&body))).collect();
         for Save { key, url } in &notes.acknowledged {
-            assert_eq!(done.get(key), ids.get(url), "{key} was acknowledged, and stands as what its URL is");
-            assert!(ids.contains_key(url), "{url} was acknowledged, and is lost");
+            assert!(ids.contains_key(url) && done.contains_key(key), "{key} was acknowledged, and is lost");
+            assert_eq!(done[key], ids[url], "{key} stands as what its URL is");
         }
         for (key, said) in &notes.answered {
             let id = &ids[&notes.begun[key]];
             assert_eq!(said.iter().collect::<Vec<_>>(), [id], "{key} was answered as what its URL is");
         }
+    }
+
+    /// Whether the kills met somebody at work, so that the case says something.
+    pub(crate) fn check_that_kills_hit(&self, kills: u32) {
+        let Tally { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
+        let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
+        assert!(kills / 4 <= seldom, "they missed");
     }
 }
 

@@ -45,11 +45,13 @@ async fn what_was_saved_is_there_once_however_often_it_is_killed_on_sqlite() {
     let answers = sqlx::query_as(
         "SELECT key, body FROM ichido_ledger WHERE operation = 'bookmarks.create' AND state = 'applied'",
     );
-    book.judge(Stands {
+    let stands = Stands {
         bookmarks: sqlx::query_as(BOOKMARKS).fetch_all(&mut connection).await.unwrap(),
         jobs: jobs.fetch_one(&mut connection).await.unwrap(),
         answers: answers.fetch_all(&mut connection).await.unwrap(),
-    });
+    };
+    book.judge(stands);
+    book.check_that_kills_hit(kills());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,11 +63,13 @@ async fn what_was_saved_is_there_once_however_often_it_is_killed_on_postgres() {
     let answers = sqlx::query_as(
         "SELECT key, body FROM ichido.ledger WHERE operation = 'bookmarks.create' AND state = 'applied'",
     );
-    book.judge(Stands {
+    let stands = Stands {
         bookmarks: sqlx::query_as(BOOKMARKS).fetch_all(&mut connection).await.unwrap(),
         jobs: jobs.fetch_one(&mut connection).await.unwrap(),
         answers: answers.fetch_all(&mut connection).await.unwrap(),
-    });
+    };
+    book.judge(stands);
+    book.check_that_kills_hit(kills());
 }
 
 const BOOKMARKS: &str = "SELECT url, id FROM bookmarks";
@@ -96,6 +100,5 @@ async fn save_and_kill(store: &str) -> Arc<Book> {
     clients.all_sent().await;
     service.killed().await;
     println!("{} kills; {}", kills(), book.summary());
-    book.check_that_kills_hit(kills());
     book
 }
