@@ -61,10 +61,10 @@ pub(crate) struct Tally {
 
 /// What the service has at the end.
 pub(crate) struct Stands {
-    /// URL and id of each.
-    pub(crate) bookmarks: Vec<(String, Uuid)>,
-    /// How many there are, of the kind that comes with a bookmark.
-    pub(crate) jobs: i64,
+    /// URL, id and job of each.
+    pub(crate) bookmarks: Vec<(String, Uuid, Uuid)>,
+    /// All there are of the kind that comes with a bookmark.
+    pub(crate) jobs: Vec<Uuid>,
     /// What was answered under each key that was done.
     pub(crate) answers: Vec<(String, Vec<u8>)>,
 }
@@ -134,11 +134,12 @@ impl Book {
     /// Whether each URL is one bookmark with one job, every acknowledged save was done, and everything that was answered was that one.
     pub(crate) fn judge(&self, stands: Stands) {
         let notes = self.notes.lock().unwrap();
-        let count = stands.bookmarks.len();
         let ids: HashMap<String, String> =
-            stands.bookmarks.into_iter().map(|(url, id)| (url, id.to_string())).collect();
-        assert_eq!(ids.len(), count, "a URL is there twice");
-        assert_eq!(i64::try_from(count).unwrap(), stands.jobs, "each bookmark has one job");
+            stands.bookmarks.iter().map(|(url, id, _)| (url.clone(), id.to_string())).collect();
+        assert_eq!(ids.len(), stands.bookmarks.len(), "a URL is there twice");
+        let jobs: BTreeSet<Uuid> = stands.bookmarks.iter().map(|(_, _, job)| *job).collect();
+        assert_eq!(jobs.len(), stands.bookmarks.len(), "each bookmark has a job of its own");
+        assert_eq!(jobs, stands.jobs.into_iter().collect(), "each job has its bookmark");
         let begun: BTreeSet<&String> = notes.begun.values().collect();
         assert!(ids.keys().all(|url| begun.contains(url)), "a URL that nobody saved");
         let done: BTreeMap<String, String> =

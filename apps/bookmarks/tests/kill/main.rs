@@ -41,13 +41,13 @@ async fn what_was_saved_is_there_once_however_often_it_is_killed_on_sqlite() {
     let file = sqlite::fresh_file();
     let book = killed_over_and_over(&file.url).await;
     let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
-    let jobs = sqlx::query_scalar("SELECT count(*) FROM ichido_messages WHERE queue = 'extraction'");
+    let jobs = sqlx::query_scalar("SELECT id FROM ichido_messages WHERE queue = 'extraction'");
     let answers = sqlx::query_as(
         "SELECT key, body FROM ichido_ledger WHERE operation = 'bookmarks.create' AND state = 'applied'",
     );
     let stands = Stands {
         bookmarks: sqlx::query_as(BOOKMARKS).fetch_all(&mut connection).await.unwrap(),
-        jobs: jobs.fetch_one(&mut connection).await.unwrap(),
+        jobs: jobs.fetch_all(&mut connection).await.unwrap(),
         answers: answers.fetch_all(&mut connection).await.unwrap(),
     };
     book.judge(stands);
@@ -59,20 +59,20 @@ async fn what_was_saved_is_there_once_however_often_it_is_killed_on_postgres() {
     let database = postgres::fresh_database().await;
     let book = killed_over_and_over(&database.url).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    let jobs = sqlx::query_scalar("SELECT count(*) FROM ichido.messages WHERE queue = 'extraction'");
+    let jobs = sqlx::query_scalar("SELECT id FROM ichido.messages WHERE queue = 'extraction'");
     let answers = sqlx::query_as(
         "SELECT key, body FROM ichido.ledger WHERE operation = 'bookmarks.create' AND state = 'applied'",
     );
     let stands = Stands {
         bookmarks: sqlx::query_as(BOOKMARKS).fetch_all(&mut connection).await.unwrap(),
-        jobs: jobs.fetch_one(&mut connection).await.unwrap(),
+        jobs: jobs.fetch_all(&mut connection).await.unwrap(),
         answers: answers.fetch_all(&mut connection).await.unwrap(),
     };
     book.judge(stands);
     book.check_that_kills_hit(kills());
 }
 
-const BOOKMARKS: &str = "SELECT url, id FROM bookmarks";
+const BOOKMARKS: &str = "SELECT url, id, job FROM bookmarks";
 
 /// Saves while the service is killed, and then until every queue is empty; tells what was saved and answered.
 async fn killed_over_and_over(store: &str) -> Arc<Book> {
