@@ -36,7 +36,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 14] = [
+const SMALL: [(&str, &str); 15] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -54,6 +54,8 @@ const SMALL: [(&str, &str); 14] = [
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch that is being sent.
     ("seal_entries.sql", "SCAN u"), // What no seal has yet, up to a limit.
     ("unsealed.sql", "SCAN u"),
+    // Not small, but rare: what is kept of keys, when a person has all of somebody's forgotten.
+    ("key_forget_of.sql", "SCAN l"),
 ];
 
 /// A connection of the test's own; what it loads need not survive.
@@ -121,7 +123,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 41] {
+fn statements() -> [Expected; 42] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -163,6 +165,11 @@ fn statements() -> [Expected; 41] {
         "retention_events" by ["ichido_events USING PRIMARY KEY (message_id=?)"];
         "retention_messages" by [MESSAGE_ID];
         "retention_unsealed" by ["ichido_unsealed USING PRIMARY KEY (message_id=?)"];
+        "forget_find" by [
+            "INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=?)",
+            "SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)",
+            "SEARCH l USING INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)",
+        ];
         // The audit.
         "seal_last" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid=?)"];
         "seal_page" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid>?)"];

@@ -32,6 +32,7 @@ fn of_keys(store: Store, claim: KeyClaim, settle: KeySettle, name: RecordName, p
         store.key_resolve(&name, Resolution::Applied, None, &policy).await?;
         store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
         store.key_sweep(1).await?;
+        store.key_forget_of("alice", 1).await?;
         Ok(())
     });
 }
@@ -69,6 +70,7 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.message_list(&filter, 1).await?;
         store.message_transitions(id).await?;
         store.message_forget(moment, 1).await?;
+        store.message_forget_of(None, &queue, "alice", 1).await?;
         store.queue_counts().await?;
         store.queue_counts_fold(1).await?;
         store.queue_pause(&queue, true, None).await?;

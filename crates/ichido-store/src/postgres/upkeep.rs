@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
 use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
 
@@ -55,19 +57,40 @@ impl Postgres {
         finished_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        let bound = last_id(finished_before);
+        let query = sqlx::query(include_str!("sql/retention.sql"))
+            .bind(last_id(finished_before))
+            .bind(Moment(finished_before))
+            .bind(i64::from(limit))
+            .bind(self.skew());
+        self.forget_by(key, query).await
+    }
+
+    /// Forgets what is over of an identity in a queue, in the same way.
+    pub(crate) async fn forget_of(
+        &self,
+        key: Option<&AuditKey>,
+        (queue, identity): (&QueueName, &str),
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let query = sqlx::query(include_str!("sql/forget_of.sql"))
+            .bind(queue.as_str())
+            .bind(identity)
+            .bind(i64::from(limit))
+            .bind(self.skew());
+        self.forget_by(key, query).await
+    }
+
+    async fn forget_by(
+        &self,
+        key: Option<&AuditKey>,
+        query: Query<'_, sqlx::Postgres, PgArguments>,
+    ) -> Result<u64, StoreError> {
         self.calls
             .talk(async |connection| {
                 let mut transaction = connection.begin().await?;
                 // Or an entry could be sealed that this has not seen sealed, and be missed for ever.
                 sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
-                let row = sqlx::query(include_str!("sql/retention.sql"))
-                    .bind(bound)
-                    .bind(Moment(finished_before))
-                    .bind(i64::from(limit))
-                    .bind(self.skew())
-                    .fetch_one(&mut *transaction)
-                    .await?;
+                let row = query.fetch_one(&mut *transaction).await?;
                 let (ids, entries): (Vec<Uuid>, Vec<i32>) =
                     (row.try_get("message_ids")?, row.try_get("entries")?);
                 if !ids.is_empty() {

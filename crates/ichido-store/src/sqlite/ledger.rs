@@ -241,6 +241,15 @@ impl Sqlite {
         writing.commit().await?;
         Ok(gone)
     }
+
+    /// Forgets what is settled of an identity.
+    pub(crate) async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
+        let mut writing = self.write().await?;
+        let query = sqlx::query(include_str!("sql/key_forget_of.sql")).bind(identity).bind(i64::from(limit));
+        let gone = query.execute(writing.connection()).await?.rows_affected();
+        writing.commit().await?;
+        Ok(gone)
+    }
 }
 
 /// Inserts the claims of names that are not there; answers how many those were.

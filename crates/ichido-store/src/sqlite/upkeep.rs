@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
+use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::Sqlite;
 use super::audit::note_forgotten;
 use super::json;
 use super::step::count_add;
+use super::{Sqlite, Writing};
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::{LetterState, QueueName};
@@ -82,31 +83,30 @@ impl Sqlite {
         limit: u32,
     ) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        let bound = last_id(finished_before);
         let rows = sqlx::query(include_str!("sql/retention_find.sql"))
-            .bind(bound)
+            .bind(last_id(finished_before))
             .bind(finished_before.as_micros())
             .bind(i64::from(limit))
             .fetch_all(writing.connection())
             .await?;
-        if rows.is_empty() {
-            return Ok(0);
-        }
-        let mut ids = Vec::with_capacity(rows.len());
-        let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
-        for row in &rows {
-            ids.push(json::id(row.uuid("id")?));
-            *counts.entry((row.text("queue")?, row.text("to_state")?)).or_default() -= 1;
-        }
-        let ids = json::text(ids);
-        note_forgotten(&mut writing, key, &ids).await?;
-        writing.run(include_str!("sql/retention_events.sql"), ids.clone()).await?;
-        writing.run(include_str!("sql/retention_unsealed.sql"), ids.clone()).await?;
-        let gone = writing.run(include_str!("sql/retention_messages.sql"), ids).await?;
-        count_add(&mut writing, counts.into_iter().map(|((queue, state), delta)| (queue, state, delta)))
+        forget_these(writing, key, &rows).await
+    }
+
+    /// Forgets what is over of an identity in a queue, in the same way.
+    pub(crate) async fn forget_of(
+        &self,
+        key: Option<&AuditKey>,
+        (queue, identity): (&QueueName, &str),
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let mut writing = self.write().await?;
+        let rows = sqlx::query(include_str!("sql/forget_find.sql"))
+            .bind(queue.as_str())
+            .bind(identity)
+            .bind(i64::from(limit))
+            .fetch_all(writing.connection())
             .await?;
-        writing.commit().await?;
-        Ok(gone)
+        forget_these(writing, key, &rows).await
     }
 
     /// Forgets contents whose window is over.
@@ -254,4 +254,30 @@ impl Sqlite {
         writing.commit().await?;
         Ok(row.is_some())
     }
+}
+
+/// Forgets messages with their entries and letters, in the transaction that found them.
+async fn forget_these(
+    mut writing: Writing,
+    key: Option<&AuditKey>,
+    rows: &[SqliteRow],
+) -> Result<u64, StoreError> {
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let mut ids = Vec::with_capacity(rows.len());
+    let mut counts: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for row in rows {
+        ids.push(json::id(row.uuid("id")?));
+        *counts.entry((row.text("queue")?, row.text("to_state")?)).or_default() -= 1;
+    }
+    let ids = json::text(ids);
+    note_forgotten(&mut writing, key, &ids).await?;
+    writing.run(include_str!("sql/letter_take.sql"), ids.clone()).await?;
+    writing.run(include_str!("sql/retention_events.sql"), ids.clone()).await?;
+    writing.run(include_str!("sql/retention_unsealed.sql"), ids.clone()).await?;
+    let gone = writing.run(include_str!("sql/retention_messages.sql"), ids).await?;
+    count_add(&mut writing, counts.into_iter().map(|((queue, state), delta)| (queue, state, delta))).await?;
+    writing.commit().await?;
+    Ok(gone)
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::bounded;
+use crate::check;
 use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
 use crate::ledger::{
@@ -155,6 +156,14 @@ impl Store {
     /// many were forgotten. Fewer than `limit` may still mean that there is more.
     pub async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
         on!(&*self.driver, driver => driver.key_sweep(limit).await)
+    }
+
+    /// Forgets at most `limit` settled keys of an identity with their answers, whatever their age, less those that a living message still
+    /// uses; answers how many. It is for whoever must leave nothing behind of somebody who has gone: a request that comes again under
+    /// a forgotten key is done again.
+    pub async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
+        check::no_nul("the identity", identity)?;
+        on!(&*self.driver, driver => driver.key_forget_of(identity, limit).await)
     }
 }
 

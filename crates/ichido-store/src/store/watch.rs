@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -102,6 +103,20 @@ impl Store {
     /// [`Store::message_forget_keyed`] that the audit believes.
     pub async fn message_forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         on!(&*self.driver, driver => driver.forget(None, finished_before, limit).await)
+    }
+
+    /// Forgets at most `limit` messages of an identity in a queue, with their history, whatever their age; answers how many. Only what is
+    /// over goes: what was sent or cancelled, and letters that a person has closed. It is for whoever must leave nothing behind of
+    /// somebody who has gone. `key` is the one that seals are made under, if any.
+    pub async fn message_forget_of(
+        &self,
+        key: Option<&AuditKey>,
+        queue: &QueueName,
+        identity: &str,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        check::no_nul("the identity", identity)?;
+        on!(&*self.driver, driver => driver.forget_of(key, (queue, identity), limit).await)
     }
 
     /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its

@@ -541,6 +541,24 @@ both_databases! {
     }
 
     #[test]
+    async fn settled_keys_of_an_identity_are_forgotten_less_those_that_a_message_uses(fixture: Fixture) {
+        let id = fixture.enqueue("m1").await;
+        for (key, outcome) in [("plain", keep(response(b"ok"))), ("used", keep_with(b"queued", id))] {
+            let fence = fixture.run(key, EffectMode::Opaque).await;
+            fixture.report(key, fence, outcome).await;
+        }
+        fixture.run("running", EffectMode::Opaque).await;
+        assert_eq!(fixture.store.key_forget_of("mallory", 10).await.unwrap(), 0);
+        assert_eq!(fixture.store.key_forget_of(name("plain").identity.as_str(), 10).await.unwrap(), 1);
+        assert!(fixture.store.key_look_up(&name("plain")).await.unwrap().is_none());
+        for kept in ["used", "running"] {
+            assert!(fixture.store.key_look_up(&name(kept)).await.unwrap().is_some(), "{kept}");
+        }
+        fixture.send(&fixture.claim_one().await).await;
+        assert_eq!(fixture.store.key_forget_of(name("used").identity.as_str(), 10).await.unwrap(), 1);
+    }
+
+    #[test]
     async fn a_key_that_nobody_used_is_not_there(fixture: Fixture) {
         assert!(fixture.store.key_look_up(&name("k1")).await.unwrap().is_none());
     }

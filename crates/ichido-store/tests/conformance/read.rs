@@ -393,6 +393,39 @@ both_databases! {
         assert_ne!(fixture.enqueue("k1").await, first);
     }
 
+    /// What is not over of an identity stays, and so does what is another's or in another queue.
+    #[test]
+    async fn what_is_over_of_an_identity_is_forgotten_whatever_its_age(fixture: Fixture) {
+        let sent = fixture.enqueue("sent").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let cancelled = fixture.enqueue("cancelled").await;
+        fixture.step(cancelled, Event::Cancelled).await;
+        let closed = fixture.dead("closed", Effect::NotDone).await;
+        fixture.step(closed, Event::Discarded).await;
+        let dead = fixture.dead("dead", Effect::NotDone).await;
+        let (parked, _) = fixture.parked("parked").await;
+        let bobs = new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..message("bobs") }).await);
+        fixture.step(bobs, Event::Cancelled).await;
+        let mail = new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..message("mail") }).await);
+        fixture.step(mail, Event::Cancelled).await;
+        let waiting = fixture.enqueue("waiting").await;
+        let mut forgotten = Vec::new();
+        for _ in 0..3 {
+            forgotten.push(fixture.store.message_forget_of(None, &queue(), "alice", 2).await.unwrap());
+        }
+        assert_eq!(forgotten, [2, 1, 0], "no more at a time than asked for");
+        for id in [sent, cancelled, closed] {
+            assert!(fixture.store.message_get(id).await.unwrap().is_none());
+            assert!(fixture.store.message_transitions(id).await.unwrap().is_empty());
+            assert!(fixture.store.letter_find(&[id]).await.unwrap().is_empty());
+        }
+        for id in [dead, parked, bobs, mail, waiting] {
+            assert!(fixture.store.message_get(id).await.unwrap().is_some());
+        }
+        let left = [("dead", 1), ("parked", 1), ("cancelled", 1), ("queued", 1)];
+        fixture.assert_counts(&left).await;
+    }
+
     #[test]
     async fn a_pace_is_written_over_the_version_that_was_read(fixture: Fixture) {
         let other = fixture.another_node().await;
