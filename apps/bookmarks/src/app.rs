@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use crate::access::Guesses;
 use crate::credential::Credential;
 use crate::database::Database;
-use crate::people::{self, NameError, Person};
+use crate::people::{self, NameError, Person, PersonError};
 use crate::settings::{Settings, limits};
-use crate::{api, jobs, metrics, server};
+use crate::{api, bookmarks, jobs, metrics, removal, server};
 
 /// The service on its database.
 pub struct App {
@@ -61,6 +61,23 @@ impl App {
     /// Adds somebody; the token that comes back is shown now and never again.
     pub async fn add_person(&self, name: &str) -> Result<Credential, NameError> {
         people::add(&self.database, &self.store, name).await
+    }
+
+    /// Gives somebody a new token, shown now and never again; the old one and every session are over.
+    pub async fn renew_person(&self, name: &str) -> Result<Credential, PersonError> {
+        people::renew(&self.database, name).await
+    }
+
+    /// How many bookmarks somebody has.
+    pub async fn bookmarks_of(&self, name: &str) -> Result<u64, PersonError> {
+        let person = people::by_name(&self.database, name).await?;
+        let mut held = self.database.connect().await?;
+        Ok(bookmarks::count(&mut held.connection(), person.id).await?)
+    }
+
+    /// Takes somebody away, with everything that is theirs.
+    pub async fn remove_person(&self, name: &str) -> Result<(), PersonError> {
+        removal::remove(&self.database, &self.store, name).await
     }
 
     /// Everybody, by name.

@@ -155,6 +155,23 @@ pub(crate) async fn delete(
     })
 }
 
+/// Takes all of a person's bookmarks away.
+pub(crate) async fn delete_all(connection: &mut Connection<'_>, person: Uuid) -> Result<(), sqlx::Error> {
+    const URLS: &str = "DELETE FROM saved_urls WHERE person_id = $1";
+    const BOOKMARKS: &str = "DELETE FROM bookmarks WHERE person_id = $1";
+    on!(connection, c => {
+        sqlx::query(URLS).bind(person).execute(&mut **c).await?;
+        sqlx::query(BOOKMARKS).bind(person).execute(&mut **c).await.map(drop)
+    })
+}
+
+/// How many a person has.
+pub(crate) async fn count(connection: &mut Connection<'_>, person: Uuid) -> Result<u64, sqlx::Error> {
+    const SQL: &str = "SELECT count(*) FROM bookmarks WHERE person_id = $1";
+    let count: i64 = on!(connection, c => sqlx::query_scalar(SQL).bind(person).fetch_one(&mut **c).await)?;
+    Ok(count.unsigned_abs())
+}
+
 /// What a page says.
 pub(crate) struct Page {
     pub(crate) title: Option<String>,

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::error::Error;
+use std::io::{BufRead as _, IsTerminal as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -49,12 +50,30 @@ enum What {
 #[derive(clap::Subcommand)]
 enum PersonCommand {
     /// Add somebody, and show the token, once
-    Add {
+    Add(Token),
+    /// Give somebody a new token, shown once; the old one and all sessions are over
+    Renew(Token),
+    /// Take somebody away, with all their bookmarks, for good
+    Remove {
         /// The name
         name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
     /// List everybody
     List,
+}
+
+/// Whom a token is for.
+#[derive(clap::Args)]
+struct Token {
+    /// The name
+    name: String,
+
+    /// How people reach the service, for the link by which to sign in
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
 }
 
 #[derive(Clone, clap::Args)]
@@ -91,12 +110,31 @@ impl Command {
 }
 
 async fn person(store: String, what: PersonCommand) -> Result<(), Failed> {
+    let public_origin = match &what {
+        PersonCommand::Add(token) | PersonCommand::Renew(token) => token.public_url.as_deref().map(origin),
+        PersonCommand::Remove { .. } | PersonCommand::List => None,
+    };
+    let here = public_origin.transpose()?.unwrap_or_else(|| format!("http://{LISTEN}"));
     let app = App::open(Settings::new(store, LISTEN.parse()?)).await?;
     match what {
-        PersonCommand::Add { name } => {
-            let token =
-                app.add_person(&name).await.map_err(|error| format!("{name:?} cannot be added: {error}"))?;
-            println!("{}", token.to_text());
+        PersonCommand::Add(Token { name, .. }) => {
+            let token = app.add_person(&name).await;
+            hand_over(&name, &token.map_err(|error| format!("{name:?} cannot be added: {error}"))?, &here);
+        }
+        PersonCommand::Renew(Token { name, .. }) => {
+            let token = app.renew_person(&name).await;
+            let token = token.map_err(|error| format!("the token of {name:?} cannot be renewed: {error}"))?;
+            eprintln!("bookmarks: the old token of {name:?} and all sessions are over");
+            hand_over(&name, &token, &here);
+        }
+        PersonCommand::Remove { name, yes } => {
+            let cannot = |error| format!("{name:?} cannot be removed: {error}");
+            let count = app.bookmarks_of(&name).await.map_err(cannot)?;
+            if !yes {
+                confirm(&name, count)?;
+            }
+            app.remove_person(&name).await.map_err(cannot)?;
+            eprintln!("bookmarks: {name:?} was removed, with {count} bookmarks");
         }
         PersonCommand::List => {
             for person in app.people().await? {
@@ -106,6 +144,31 @@ async fn person(store: String, what: PersonCommand) -> Result<(), Failed> {
     }
     app.close().await;
     Ok(())
+}
+
+/// The token alone for whoever reads it by a program, and beside it the link for whoever reads it with their eyes.
+fn hand_over(name: &str, token: &Credential, here: &str) {
+    println!("{}", token.to_text());
+    eprintln!("bookmarks: this is the token of {name:?}. It is not shown again. By this link it signs in:");
+    eprintln!("  {}", link(here, token));
+}
+
+fn link(here: &str, token: &Credential) -> String {
+    format!("{here}/sign-in#token={}", token.to_text())
+}
+
+/// Asks who sits before it; nobody does where standard input is no terminal, and then this says what to do.
+fn confirm(name: &str, count: u64) -> Result<(), Failed> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(
+            format!("{name:?} and {count} bookmarks would be removed for good; say so by --yes").into()
+        );
+    }
+    eprint!("{name:?} and {count} bookmarks will be removed for good; type the name to go on: ");
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    if answer.trim() == name { Ok(()) } else { Err("nothing was done".into()) }
 }
 
 async fn serve(store: String, args: Serve) -> Result<(), Failed> {
@@ -153,7 +216,7 @@ fn announce(settings: &Settings, address: SocketAddr, first: Option<&Credential>
         println!(
             "bookmarks: nobody was here yet, so {FIRST:?} was added. Sign in by this link; it is not shown again:"
         );
-        println!("  {here}/sign-in#token={}", token.to_text());
+        println!("  {}", link(&here, token));
     }
     println!("bookmarks: serving on {here}");
 }

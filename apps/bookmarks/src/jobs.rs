@@ -72,6 +72,11 @@ fn llm_processing_queue() -> QueueName {
     QueueName::parse(LLM_PROCESSING).expect("letters and _")
 }
 
+/// Both queues, in the order in which a bookmark goes through them.
+pub(crate) fn queues() -> [QueueName; 2] {
+    [extraction_queue(), llm_processing_queue()]
+}
+
 /// The message that has a page read: the `number`th of its bookmark.
 pub(crate) fn read_page(person: &Person, task: &Task, number: i64, retry: &Retry) -> NewMessage {
     message(

@@ -4,6 +4,7 @@ use std::fmt;
 
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
+use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 use crate::credential::Credential;
@@ -40,6 +41,54 @@ impl NameError {
     }
 }
 
+/// Why somebody's token cannot be renewed, or they cannot be removed.
+#[derive(Debug, thiserror::Error)]
+pub enum PersonError {
+    /// There is nobody of this name.
+    #[error("there is nobody of this name; {}", who(.there_are))]
+    Unknown {
+        /// Who there is.
+        there_are: Vec<String>,
+    },
+    /// Work for them does not come to an end.
+    #[error(
+        "nobody comes in by this name any more, and the bookmarks are gone; but a job that was under way has not ended, and what the engine keeps of \
+         it is still there: see that the service runs, and say it again"
+    )]
+    AtWork,
+    /// The database, or the system's randomness, failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl PersonError {
+    pub(crate) fn failed(error: &dyn fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<sqlx::Error> for PersonError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::failed(&error)
+    }
+}
+
+impl From<StoreError> for PersonError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.in_full())
+    }
+}
+
+/// Who there is, in words; the first of them where they are many.
+fn who(names: &[String]) -> String {
+    let shown = names.iter().take(limits::NAMES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "there is nobody at all".to_owned(),
+        count if limits::NAMES_SHOWN_MAX < count => format!("there are {shown} and more"),
+        _ => format!("there are: {shown}"),
+    }
+}
+
 /// Adds somebody; the token is shown now and never again.
 pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Result<Credential, NameError> {
     const SQL: &str = "INSERT INTO people (id, name, token_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING";
@@ -70,6 +119,59 @@ pub(crate) async fn list(database: &Database) -> Result<Vec<Person>, sqlx::Error
     Ok(rows.into_iter().map(|(id, name)| Person { id, name }).collect())
 }
 
+/// Who has this name.
+pub(crate) async fn by_name(database: &Database, name: &str) -> Result<Person, PersonError> {
+    const SQL: &str = "SELECT id FROM people WHERE name = $1";
+    let mut held = database.connect().await?;
+    let found: Option<Uuid> =
+        on!(held.connection(), c => sqlx::query_scalar(SQL).bind(name).fetch_optional(c).await)?;
+    drop(held);
+    let Some(id) = found else {
+        let there_are = list(database).await?.into_iter().map(|person| person.name).collect();
+        return Err(PersonError::Unknown { there_are });
+    };
+    Ok(Person { id, name: name.to_owned() })
+}
+
+/// Gives somebody a new token, shown now and never again. The old one, and every session that it began, are over.
+pub(crate) async fn renew(database: &Database, name: &str) -> Result<Credential, PersonError> {
+    let person = by_name(database, name).await?;
+    let mut open = database.begin().await?;
+    let token = replace_token(&mut open.connection(), &person).await?;
+    open.commit().await?;
+    Ok(token)
+}
+
+/// Draws a new token for somebody, and ends every session.
+pub(crate) async fn replace_token(
+    connection: &mut Connection<'_>,
+    person: &Person,
+) -> Result<Credential, PersonError> {
+    const TOKEN: &str = "UPDATE people SET token_hash = $1 WHERE id = $2";
+    const SESSIONS: &str = "DELETE FROM sessions WHERE person_id = $1";
+    let token = Credential::draw(person.id).map_err(|error| PersonError::failed(&error))?;
+    token_hash_held(connection, person.id).await?;
+    on!(connection, c => {
+        sqlx::query(TOKEN).bind(token.hash().to_vec()).bind(person.id).execute(&mut **c).await?;
+        sqlx::query(SESSIONS).bind(person.id).execute(&mut **c).await?;
+    });
+    Ok(token)
+}
+
+/// What is kept of somebody's token, which stays what it is until the transaction ends; nor does anything come to refer to them before.
+/// A transaction that writes is alone on SQLite, and there is nothing to hold.
+pub(crate) async fn token_hash_held(
+    connection: &mut Connection<'_>,
+    person: Uuid,
+) -> Result<Option<Vec<u8>>, sqlx::Error> {
+    const POSTGRES: &str = "SELECT token_hash FROM people WHERE id = $1 FOR UPDATE";
+    const SQLITE: &str = "SELECT token_hash FROM people WHERE id = $1";
+    match connection {
+        Connection::Postgres(c) => sqlx::query_scalar(POSTGRES).bind(person).fetch_optional(&mut **c).await,
+        Connection::Sqlite(c) => sqlx::query_scalar(SQLITE).bind(person).fetch_optional(&mut **c).await,
+    }
+}
+
 /// Whose token this is.
 pub(crate) async fn by_token(
     connection: &mut Connection<'_>,
@@ -98,22 +200,30 @@ pub(crate) async fn by_session(
     Ok(found.map(|(id, name, _)| Person { id, name }))
 }
 
-/// Signs somebody in, and forgets the sessions that are over.
+/// Signs somebody in by a token, and forgets the sessions that are over; `None` when it is nobody's token, or not any more.
 pub(crate) async fn sign_in(
-    connection: &mut Connection<'_>,
-    person: &Person,
+    database: &Database,
+    token: &Credential,
     now: Timestamp,
-) -> Result<Credential, Problem> {
+) -> Result<Option<Credential>, Problem> {
     const OVER: &str = "DELETE FROM sessions WHERE expires_at <= $1";
     const SQL: &str = "INSERT INTO sessions (id, person_id, hash, expires_at) VALUES ($1, $2, $3, $4)";
     let session = Credential::draw(Uuid::now_v7())?;
     let until = now.plus(limits::SESSION_FOR);
+    let mut open = database.begin().await?;
+    let mut connection = open.connection();
+    // Held, so that a token that is renewed at this moment leaves no session behind.
+    let hash = token_hash_held(&mut connection, token.id()).await?;
+    if !hash.is_some_and(|hash| token.fits(&hash)) {
+        return Ok(None);
+    }
     on!(connection, c => {
-        sqlx::query(OVER).bind(now.as_micros()).execute(&mut **c).await?;
-        let insert = sqlx::query(SQL).bind(session.id()).bind(person.id).bind(session.hash().to_vec());
-        insert.bind(until.as_micros()).execute(&mut **c).await?;
+        sqlx::query(OVER).bind(now.as_micros()).execute(&mut *c).await?;
+        let insert = sqlx::query(SQL).bind(session.id()).bind(token.id()).bind(session.hash().to_vec());
+        insert.bind(until.as_micros()).execute(&mut *c).await?;
     });
-    Ok(session)
+    open.commit().await?;
+    Ok(Some(session))
 }
 
 /// Ends a session.

@@ -25,6 +25,10 @@ pub mod limits {
     pub const WRONG_TOKENS_A_MINUTE_MAX: u32 = 30;
     /// The longest name of a person, in bytes.
     pub const NAME_BYTES_MAX: usize = 64;
+    /// How many names are shown to who asks for one that there is not.
+    pub const NAMES_SHOWN_MAX: usize = 20;
+    /// How long is waited, when somebody is removed, for their jobs that are under way: longer than a claim on one holds.
+    pub const REMOVE_WITHIN: Duration = Duration::from_mins(3);
     /// The largest request body.
     pub const BODY_BYTES_MAX: usize = 16 * 1024;
     /// The longest URL, before and after it is brought into canonical form.

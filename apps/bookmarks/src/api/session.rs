@@ -37,14 +37,16 @@ pub(super) async fn sign_in(
     let token = Credential::parse(&shown.token).ok_or_else(wrong)?;
     let now = app.store.now().await?;
     let mut held = app.database.connect().await?;
-    let person = people::by_token(&mut held.connection(), &token).await?.ok_or_else(wrong)?;
+    people::by_token(&mut held.connection(), &token).await?.ok_or_else(wrong)?;
+    drop(held);
     app.guesses.was_right();
+    let made = people::sign_in(&app.database, &token, now).await?.ok_or_else(wrong)?;
     // Whoever was signed in here is not any more.
     if let Some(before) = session(&headers, &app.settings) {
+        let mut held = app.database.connect().await?;
         people::sign_out(&mut held.connection(), &before).await?;
     }
-    let session = people::sign_in(&mut held.connection(), &person, now).await?;
-    Ok(with_cookie(&app, Some(&session)))
+    Ok(with_cookie(&app, Some(&made)))
 }
 
 pub(super) async fn sign_out(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {

@@ -14,7 +14,7 @@ use ichido_store::Store;
 use ichido_store::message::QueueName;
 use ichido_store::testing::{postgres, sqlite};
 use serde_json::{Value, json};
-use sqlx::{Connection as _, PgConnection, Row as _, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnection};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -185,6 +185,33 @@ impl Service {
             let row = sqlx::query(sql).fetch_one(&mut connection).await.unwrap();
             (0..row.len()).map(|column| row.get(column)).collect()
         }
+    }
+
+    /// All that the database holds, table by table, as text; bytes are in hexadecimal.
+    pub(crate) async fn everything(&self) -> String {
+        let mut all = Vec::new();
+        if self.store().is_sqlite() {
+            let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
+            let columns = "SELECT m.name, group_concat('quote(\"' || c.name || '\")', ' || '' '' || ') \
+                           FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' GROUP BY m.name";
+            let tables: Vec<(String, String)> =
+                sqlx::query_as(columns).fetch_all(&mut connection).await.unwrap();
+            for (table, columns) in tables {
+                let rows = AssertSqlSafe(format!("SELECT {columns} FROM \"{table}\""));
+                let rows: Vec<String> = sqlx::query_scalar(rows).fetch_all(&mut connection).await.unwrap();
+                all.push(format!("{table}: {}", rows.join("\n")));
+            }
+        } else {
+            let mut connection = PgConnection::connect(&self.url).await.unwrap();
+            let tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname IN ('public', 'ichido')";
+            let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut connection).await.unwrap();
+            for table in tables {
+                let rows = AssertSqlSafe(format!("SELECT t::text FROM {table} t"));
+                let rows: Vec<String> = sqlx::query_scalar(rows).fetch_all(&mut connection).await.unwrap();
+                all.push(format!("{table}: {}", rows.join("\n")));
+            }
+        }
+        all.join("\n").to_lowercase()
     }
 
     /// Changes the database behind the service's back; each has its own words.

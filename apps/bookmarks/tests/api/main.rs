@@ -11,6 +11,7 @@ mod models;
 mod pages;
 mod people;
 mod program;
+mod removal;
 mod same_url;
 mod saving;
 mod signs;

@@ -201,4 +201,45 @@ both_databases! {
         let names: Vec<String> = service.app.people().await.unwrap().into_iter().map(|person| person.name).collect();
         assert_eq!(names, ["ann"]);
     }
+
+    #[test]
+    async fn a_renewed_token_ends_the_old_one_and_every_session(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let id = service.saved("k1", "https://example.com/").await;
+        let cookie = service.cookie().await;
+        let renewed = service.app.renew_person("ann").await.unwrap().to_text();
+        assert_eq!(service.get("/v1/me").send().await.refusal(), (401, "signed_out".to_owned()));
+        assert_eq!(service.sign_in(&service.token).await.refusal(), (401, "token_wrong".to_owned()));
+        assert_eq!(service.status_with(&cookie).await, StatusCode::UNAUTHORIZED);
+        let mine = service.get(&format!("/v1/bookmarks/{id}")).bearing(&renewed).send().await;
+        assert_eq!(mine.status, StatusCode::OK, "the bookmarks stay");
+        assert_eq!(service.sign_in(&renewed).await.status, StatusCode::NO_CONTENT);
+        assert_eq!(service.get("/v1/me").bearing(&bob).send().await.status, StatusCode::OK, "another's token stays");
+        let unknown = service.app.renew_person("carol").await.unwrap_err().to_string();
+        assert_eq!(unknown, "there is nobody of this name; there are: ann, bob");
+    }
+
+    /// Sign-ins beside a renewal: whichever comes first, no session of the old token is left.
+    #[test]
+    async fn no_session_of_an_old_token_outlives_its_renewal(fixture: Fixture) {
+        let service = fixture.start().await;
+        let old = service.token.clone();
+        for _ in 0..8 {
+            let signing: Vec<_> = (0..4)
+                .map(|_| {
+                    let ask = service.bare(Method::POST, "/session").json(&json!({ "token": old }));
+                    tokio::spawn(ask.send())
+                })
+                .collect();
+            service.app.renew_person("ann").await.unwrap();
+            for signing in signing {
+                let answer = signing.await.unwrap();
+                let cookie = answer.header("set-cookie").map(|set| set.split(';').next().unwrap().to_owned());
+                if let Some(cookie) = cookie {
+                    assert_eq!(service.status_with(&cookie).await, StatusCode::UNAUTHORIZED);
+                }
+            }
+        }
+    }
 }

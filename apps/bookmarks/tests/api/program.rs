@@ -12,7 +12,9 @@ use crate::fixture::{Ask, in_time};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 
 async fn run(store: &str, arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).args(arguments).args(["--store", store]).output().await.unwrap()
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).args(["--store", store]).stdin(Stdio::null());
+    command.output().await.unwrap()
 }
 
 /// Starts it, as it is without a word of what to do; answers what it said until it served.
@@ -59,15 +61,44 @@ async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
     .await;
 }
 
+/// The token is alone on standard output, for a program; the link is beside it, for a person.
 #[tokio::test]
-async fn people_are_added_and_listed() {
+async fn people_are_added_renewed_removed_and_listed() {
     let file = sqlite::fresh_file();
     let added = run(&file.url, &["person", "add", "ann"]).await;
-    assert!(added.status.success() && added.stdout.starts_with(b"bm_"), "{added:?}");
+    let token = String::from_utf8(added.stdout).unwrap();
+    let said = String::from_utf8(added.stderr).unwrap();
+    assert!(added.status.success() && token.starts_with("bm_") && token.lines().count() == 1, "{token}");
+    assert!(said.contains(&format!("  http://127.0.0.1:4190/sign-in#token={token}")), "{said}");
     let again = run(&file.url, &["person", "add", "ann"]).await;
     let why = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && why.contains("there is somebody of this name"), "{why}");
-    assert_eq!(run(&file.url, &["person", "list"]).await.stdout, b"ann\n");
+
+    let renewed = run(&file.url, &["person", "renew", "ann", "--public-url", "https://b.example"]).await;
+    let next = String::from_utf8(renewed.stdout).unwrap();
+    let said = String::from_utf8(renewed.stderr).unwrap();
+    assert!(renewed.status.success() && next.starts_with("bm_") && next != token, "{next}");
+    assert!(said.contains(&format!("  https://b.example/sign-in#token={next}")), "{said}");
+
+    assert!(run(&file.url, &["person", "add", "bob"]).await.status.success());
+    for (arguments, why) in [
+        (
+            ["person", "renew", "carol"],
+            "the token of \"carol\" cannot be renewed: there is nobody of this name; there are: ann, bob",
+        ),
+        (
+            ["person", "remove", "carol"],
+            "\"carol\" cannot be removed: there is nobody of this name; there are: ann, bob",
+        ),
+        (["person", "remove", "ann"], "\"ann\" and 0 bookmarks would be removed for good; say so by --yes"),
+    ] {
+        let refused = run(&file.url, &arguments).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(why), "{said}");
+    }
+    assert_eq!(run(&file.url, &["person", "list"]).await.stdout, b"ann\nbob\n");
+    assert!(run(&file.url, &["person", "remove", "ann", "--yes"]).await.status.success());
+    assert_eq!(run(&file.url, &["person", "list"]).await.stdout, b"bob\n");
 }
 
 #[tokio::test]

@@ -1,0 +1,91 @@
+//! Somebody is taken away, with everything that is theirs.
+//!
+//! Guarantee: when it is done, no table has anything of theirs, neither the app's nor the engine's: no bookmark, no message, no dead
+//! letter, no answer under a key. What is interrupted is said again, because the name goes last; and nobody comes in by it meanwhile.
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::{Decision, Event, Stage};
+use ichido_store::Store;
+use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::{MessageFilter, Note, QueueName};
+use tokio::time::{sleep, timeout};
+
+use crate::database::{Database, on};
+use crate::people::{self, Person, PersonError};
+use crate::settings::limits;
+use crate::{bookmarks, jobs};
+
+/// How often is looked whether a job has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub(crate) async fn remove(database: &Database, store: &Store, name: &str) -> Result<(), PersonError> {
+    let person = people::by_name(database, name).await?;
+    let removing = async {
+        loop {
+            empty(database, &person).await?;
+            forget_work(store, &person).await?;
+            // A request that was let in before may have saved one more. There are no new ones, so that this ends.
+            if take_away(database, &person).await? {
+                return Ok(());
+            }
+        }
+    };
+    timeout(limits::REMOVE_WITHIN, removing).await.unwrap_or(Err(PersonError::AtWork))
+}
+
+/// Lets nobody in any more, and takes the bookmarks away. A job under way finds none, and does nothing.
+async fn empty(database: &Database, person: &Person) -> Result<(), PersonError> {
+    let mut open = database.begin().await?;
+    // Nobody has ever seen the new one.
+    people::replace_token(&mut open.connection(), person).await?;
+    bookmarks::delete_all(&mut open.connection(), person.id).await?;
+    open.commit().await?;
+    Ok(())
+}
+
+/// Has the engine forget the jobs, when they are over, and then the answers under keys: those are kept while a job is not.
+async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> {
+    let identity = person.id.to_string();
+    for queue in jobs::queues() {
+        while !is_forgotten(store, &queue, &identity).await? {
+            sleep(LOOK_EVERY).await;
+        }
+    }
+    while 0 < store.key_forget_of(&identity, PAGE_MAX).await? {}
+    Ok(())
+}
+
+/// Ends what waits, and forgets what is over; answers whether that was all.
+async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, PersonError> {
+    while 0 < store.message_forget_of(None, queue, identity, PAGE_MAX).await? {}
+    let (queue, identity) = (Some(queue.clone()), Some(identity.to_owned()));
+    let left = MessageFilter { queue, identity, ..MessageFilter::default() };
+    let left = store.message_list(&left, PAGE_MAX).await?;
+    for message in &left {
+        let event = match message.status {
+            Stage::Queued | Stage::Failed => Event::Cancelled,
+            Stage::Parked => Event::Decided(Decision::GiveUp),
+            Stage::Dead => Event::Discarded,
+            // It ends by itself; or it has by now.
+            Stage::Sending | Stage::Sent | Stage::Cancelled => continue,
+        };
+        // One that has gone on meanwhile is looked at again.
+        store.message_step(message.id, |_| event, &Note::default()).await?;
+    }
+    Ok(left.is_empty())
+}
+
+/// Takes the name away, if nothing refers to it.
+async fn take_away(database: &Database, person: &Person) -> Result<bool, PersonError> {
+    const SQL: &str = "DELETE FROM people WHERE id = $1";
+    let mut open = database.begin().await?;
+    let mut connection = open.connection();
+    people::token_hash_held(&mut connection, person.id).await?;
+    if 0 < bookmarks::count(&mut connection, person.id).await? {
+        return Ok(false);
+    }
+    on!(connection, c => sqlx::query(SQL).bind(person.id).execute(c).await.map(drop))?;
+    open.commit().await?;
+    Ok(true)
+}
