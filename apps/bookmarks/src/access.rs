@@ -148,30 +148,27 @@ pub(crate) fn needs_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type_unsupported", detail))
 }
 
-/// How many wrong tokens there were in this minute. The secret is too long to be guessed; this bounds what guessing costs us.
+/// How many wrong tokens there were in this minute, by whomever.
+///
+/// Each token is looked at before it is counted, so that nobody can lock out who has the right one. That is cheap enough: what is no
+/// token costs nothing, and any other one read by the primary key and one hash, less than the connection it came over, of which there are
+/// [`limits::CLIENTS_MAX`]. And the secret is too long to be guessed at any pace. What is left to bound is who tries on: from the limit on
+/// they are told to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Guesses(Mutex<Option<(Instant, u32)>>);
 
 impl Guesses {
-    /// Counts a sign-in before its token is looked at, or refuses to look. One that was right is taken back.
-    pub(crate) fn begin(&self) -> Result<(), Problem> {
+    /// Counts a wrong token; answers what is said to it.
+    pub(crate) fn wrong(&self) -> Problem {
         let now = Instant::now();
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, count) = window.filter(|(since, _)| now < *since + A_MINUTE).unwrap_or((now, 0));
-        if limits::WRONG_TOKENS_A_MINUTE_MAX <= count {
-            let wait = (since + A_MINUTE).saturating_duration_since(now).as_secs() + 1;
-            let detail = "too many wrong tokens were tried; wait, and try again";
-            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "sign_in_busy", detail);
-            return Err(problem.after_secs(wait));
+        *window = Some((since, count.saturating_add(1)));
+        if count < limits::WRONG_TOKENS_A_MINUTE_MAX {
+            return Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", "this is nobody's token");
         }
-        *window = Some((since, count + 1));
-        Ok(())
-    }
-
-    pub(crate) fn was_right(&self) {
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, count)) = &mut *window {
-            *count = count.saturating_sub(1);
-        }
+        let wait = (since + A_MINUTE).saturating_duration_since(now).as_secs() + 1;
+        let detail = "this is nobody's token, and too many wrong ones were tried; wait, and try again";
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "sign_in_busy", detail).after_secs(wait)
     }
 }

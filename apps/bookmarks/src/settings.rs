@@ -21,7 +21,7 @@ pub mod limits {
     pub const SAME_URL_FOR: Duration = Duration::from_hours(72);
     /// How long somebody stays signed in.
     pub const SESSION_FOR: Duration = Duration::from_hours(90 * 24);
-    /// The most sign-ins with a wrong token in a minute, of all together; more are not looked at.
+    /// The most sign-ins with a wrong token in a minute, of all together, that are just refused; more are told to wait.
     pub const WRONG_TOKENS_A_MINUTE_MAX: u32 = 30;
     /// The longest name of a person, in bytes.
     pub const NAME_BYTES_MAX: usize = 64;

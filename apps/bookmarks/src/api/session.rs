@@ -32,14 +32,12 @@ pub(super) async fn sign_in(
     needs_json(&headers)?;
     let shown: Shown = serde_json::from_slice(&body)
         .map_err(|_| Problem::bad("body_invalid", r#"the body is not {"token": "bm_…"}"#))?;
-    app.guesses.begin()?;
-    let wrong = || Problem::new(StatusCode::UNAUTHORIZED, "token_wrong", "this is nobody's token");
+    let wrong = || app.guesses.wrong();
     let token = Credential::parse(&shown.token).ok_or_else(wrong)?;
-    let now = app.store.now().await?;
     let mut held = app.database.connect().await?;
     people::by_token(&mut held.connection(), &token).await?.ok_or_else(wrong)?;
     drop(held);
-    app.guesses.was_right();
+    let now = app.store.now().await?;
     let made = people::sign_in(&app.database, &token, now).await?.ok_or_else(wrong)?;
     // Whoever was signed in here is not any more.
     if let Some(before) = session(&headers, &app.settings) {
