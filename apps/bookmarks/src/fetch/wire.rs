@@ -63,7 +63,8 @@ impl Fetcher {
             Some(Host::Ipv6(address)) => ServerName::from(IpAddr::V6(address)),
             None => return Err(unreachable("there is no host")),
         };
-        let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(unreachable)?;
+        let no_tls = |error| unreachable(format!("no TLS connection came about: {error}"));
+        let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(no_tls)?;
         exchange(stream, url).await
     }
 

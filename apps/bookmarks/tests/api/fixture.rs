@@ -247,6 +247,10 @@ impl Ask {
             .header("host", &address.to_string())
     }
 
+    pub(crate) fn method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(before, _)| before != name);
         self.headers.push((name.to_owned(), value.to_owned()));

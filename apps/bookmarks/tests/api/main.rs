@@ -15,3 +15,4 @@ mod removal;
 mod same_url;
 mod saving;
 mod signs;
+mod tls;

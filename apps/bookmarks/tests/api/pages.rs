@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// What is answered to the nth request (from 1) of a path; nothing is silence.
 type Script = dyn Fn(&str, usize) -> Vec<u8> + Send + Sync;
@@ -17,6 +18,7 @@ pub(crate) const SILENCE: Vec<u8> = Vec::new();
 /// A server that runs until this is dropped.
 pub(crate) struct Pages {
     pub(crate) address: SocketAddr,
+    scheme: &'static str,
     asked: Arc<Mutex<HashMap<String, usize>>>,
     task: JoinHandle<()>,
 }
@@ -29,22 +31,49 @@ impl Drop for Pages {
 
 impl Pages {
     pub(crate) async fn start(script: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::start_as(None, script).await
+    }
+
+    /// The same, by TLS.
+    pub(crate) async fn start_tls(
+        acceptor: TlsAcceptor,
+        script: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_as(Some(acceptor), script).await
+    }
+
+    async fn start_as(
+        tls: Option<TlsAcceptor>,
+        script: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let (asked, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<Script>) =
             (Arc::default(), Arc::new(script));
         let counted = Arc::clone(&asked);
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(answer(stream, Arc::clone(&counted), Arc::clone(&script)));
+                let (tls, counted, script) = (tls.clone(), Arc::clone(&counted), Arc::clone(&script));
+                tokio::spawn(async move {
+                    match tls {
+                        None => answer(stream, counted, script).await,
+                        // Who does not trust us hangs up.
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                answer(stream, counted, script).await;
+                            }
+                        }
+                    }
+                });
             }
         });
-        Self { address, asked, task }
+        Self { address, scheme, asked, task }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// How often a path was asked for.
@@ -53,7 +82,11 @@ impl Pages {
     }
 }
 
-async fn answer(mut stream: TcpStream, asked: Arc<Mutex<HashMap<String, usize>>>, script: Arc<Script>) {
+async fn answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    asked: Arc<Mutex<HashMap<String, usize>>>,
+    script: Arc<Script>,
+) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -75,6 +108,7 @@ async fn answer(mut stream: TcpStream, asked: Arc<Mutex<HashMap<String, usize>>>
     }
     // Who hangs up early has seen enough.
     drop(stream.write_all(&answer).await);
+    drop(stream.shutdown().await);
 }
 
 /// An answer with a status, more header lines and a body.

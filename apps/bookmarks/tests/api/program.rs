@@ -1,5 +1,6 @@
 //! The program itself: how it is started, who may come in, and how it stops.
 
+use std::net::SocketAddr;
 use std::process::{Output, Stdio};
 
 use http::StatusCode;
@@ -19,9 +20,17 @@ async fn run(store: &str, arguments: &[&str]) -> Output {
 
 /// Starts it, as it is without a word of what to do; answers what it said until it served.
 async fn start(store: &str) -> (Child, Vec<String>) {
+    start_as(store, |command| command).await
+}
+
+/// The same, told more.
+pub(crate) async fn start_as(
+    store: &str,
+    tell: impl FnOnce(&mut Command) -> &mut Command,
+) -> (Child, Vec<String>) {
     let mut command = Command::new(PROGRAM);
     command.args(["--listen", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().unwrap();
+    let mut child = tell(&mut command).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut said = Vec::new();
     while let Some(line) = lines.next_line().await.unwrap() {
@@ -34,8 +43,16 @@ async fn start(store: &str) -> (Child, Vec<String>) {
     panic!("it did not start: {said:?}");
 }
 
+/// Where it is, and the token of who was added by the first start.
+pub(crate) fn way_in(said: &[String]) -> (SocketAddr, String) {
+    let address = said.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
+    let link = said.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
+    let token = link.strip_prefix(&format!("{address}/sign-in#token=")).unwrap();
+    (address.parse().unwrap(), token.to_owned())
+}
+
 /// Asks it to stop, and waits until it has.
-async fn stop(mut child: Child) {
+pub(crate) async fn stop(mut child: Child) {
     let id = child.id().unwrap().to_string();
     assert!(Command::new("kill").arg(id).status().await.unwrap().success());
     assert!(child.wait().await.unwrap().success());
@@ -46,11 +63,8 @@ async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
     in_time(async {
         let file = sqlite::fresh_file();
         let (child, said) = start(&file.url).await;
-        let address = said.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
-        let link = said.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
-        let token = link.strip_prefix(&format!("{address}/sign-in#token=")).unwrap();
-        let me =
-            Ask::to(address.parse().unwrap(), "/v1/me").header("authorization", &format!("Bearer {token}"));
+        let (address, token) = way_in(&said);
+        let me = Ask::to(address, "/v1/me").header("authorization", &format!("Bearer {token}"));
         let answer = me.send().await;
         assert_eq!((answer.status, answer.text("/name").as_str()), (StatusCode::OK, "me"));
         stop(child).await;
