@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use ichido::worker::describe_metrics;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use ichido::prometheus;
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::access::is_bearer;
@@ -24,8 +24,7 @@ static MEASURED: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
 /// Begins to measure, once in a program.
 pub(crate) fn begin() -> Result<(), String> {
     let begun = MEASURED.get_or_init(|| {
-        let handle = PrometheusBuilder::new().install_recorder().map_err(|error| error.to_string())?;
-        describe_metrics();
+        let handle = prometheus::begin().map_err(|error| error.to_string())?;
         Ok(handle)
     });
     begun.as_ref().map(|_| ()).map_err(Clone::clone)
@@ -61,7 +60,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Res
         return Err(Problem::signed_out());
     }
     let text = match MEASURED.get() {
-        Some(Ok(handle)) => handle.render(),
+        Some(Ok(handle)) => prometheus::page(handle),
         Some(Err(_)) | None => String::new(),
     };
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())

@@ -6,7 +6,7 @@
 //!
 //! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers what the outbox holds
 //! (feature `worker`). What it could not deliver is a person's: `letters`. `llm` asks
-//! language models, and `judge` many questions at a time (feature `llm`).
+//! language models, and `judge` many questions at a time (feature `llm`). `prometheus` is the page of what is measured (feature `prometheus`).
 
 #[cfg(feature = "worker")]
 pub mod destination;
@@ -18,5 +18,7 @@ pub mod letters;
 pub mod llm;
 #[cfg(feature = "once")]
 pub mod once;
+#[cfg(feature = "prometheus")]
+pub mod prometheus;
 #[cfg(feature = "worker")]
 pub mod worker;

@@ -88,6 +88,22 @@ both_databases! {
         service.until_measured("outbox_letter_resolve_seconds_count", &["queue=\"extraction\""], 1.0).await;
     }
 
+    /// The same names and buckets as those of the engine's own programs, so that rules and dashboards hold for both.
+    #[test]
+    async fn what_the_engine_measures_is_whole_on_our_page(fixture: Fixture) {
+        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
+        let id = service.saved("k1", "http://127.0.0.1/").await;
+        service.until(&id, "failed").await;
+        let extraction = ["queue=\"extraction\""];
+        service.until_measured("outbox_retry_count_count{", &extraction, 1.0).await;
+        service.until_measured("outbox_retry_count_bucket{", &["queue=\"extraction\"", "le=\"0\""], 1.0).await;
+        service.until_measured("outbox_lag_seconds_bucket{", &["queue=\"extraction\"", "le=\"+Inf\""], 1.0).await;
+        let page = service.bare(Method::GET, "/metrics").send().await;
+        let page = String::from_utf8(page.body.to_vec()).unwrap();
+        assert!(page.contains("# TYPE outbox_retry_count histogram\n"), "{page}");
+        assert!(!page.contains("\noutbox_retry_count{"), "a count is not under the name of the whole");
+    }
+
     /// SPEC A15: more than 10 dead letters an hour.
     #[test]
     async fn many_dead_letters_open_an_alert(fixture: Fixture) {

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, StatusCode, Uri};
+use ichido::prometheus::page;
 use ichido_store::Store;
 use serde_json::json as value;
 use tokio::time::timeout;
@@ -18,7 +19,6 @@ use super::limits::READY_WITHIN;
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::show::{Check, ProblemDetails, Ready};
-use crate::worker::metrics::page;
 
 const INDEX: &str = include_str!("index.html");
 

@@ -15,9 +15,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use ichido::worker::describe_metrics;
+use ichido::prometheus::page;
 use ichido_store::Store;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -36,35 +36,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often what was measured is folded, so that it takes no room while nobody asks.
 pub(crate) const FOLD_EVERY: Duration = Duration::from_secs(5);
 
-/// From a pickup on an idle queue to a whole horizon of retries (SPEC D5), in seconds.
-const LAG_BUCKETS: [f64; 15] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3_600.0, 86_400.0];
-/// From a minute's work to three months, in seconds: a person takes longer than a machine.
-const RESOLVE_BUCKETS: [f64; 10] =
-    [60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0, 7_776_000.0];
-const RETRIES: &str = "outbox_retry_count";
-/// Each of the retries of SPEC D5, and what goes beyond.
-const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 12.0, 20.0, 50.0];
-
 /// Begins to measure, once in a program.
 pub(crate) fn measure() -> Result<PrometheusHandle, Exit> {
-    let built = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)
-        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS))
-        .and_then(|builder| {
-            let resolve = Matcher::Full("outbox_letter_resolve_seconds".to_owned());
-            builder.set_buckets_for_metric(resolve, &RESOLVE_BUCKETS)
-        })
-        .and_then(PrometheusBuilder::install_recorder);
-    let handle = built.map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
-    describe_metrics();
+    let handle = ichido::prometheus::begin()
+        .map_err(|error| Exit::Failed(format!("metrics cannot be measured: {error}")))?;
     ichido::judge::describe_metrics();
     Ok(handle)
-}
-
-/// The page as it stands now.
-pub(crate) fn page(handle: &PrometheusHandle) -> String {
-    whole(&handle.render())
 }
 
 /// What is asked for the health of a worker.
@@ -144,22 +121,6 @@ async fn serve_connection(stream: TcpStream, handle: PrometheusHandle, health: H
     }
 }
 
-/// The exporter takes a name that ends in `_count` for the count of a histogram, and leaves the suffix out that it needs.
-fn whole(rendered: &str) -> String {
-    let mut text = String::with_capacity(rendered.len());
-    for line in rendered.split_inclusive('\n') {
-        match line.strip_prefix(RETRIES) {
-            Some(rest) if rest.starts_with(['{', ' ']) => {
-                text.push_str(RETRIES);
-                text.push_str("_count");
-                text.push_str(rest);
-            }
-            _ => text.push_str(line),
-        }
-    }
-    text
-}
-
 async fn answer(method: &Method, uri: &Uri, handle: &PrometheusHandle, health: &Health) -> Response<Body> {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     let (status, text) = match uri.path() {
@@ -179,27 +140,4 @@ async fn answer(method: &Method, uri: &Uri, handle: &PrometheusHandle, health: &
     let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, form);
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_histogram_of_retries_has_its_count_under_its_name() {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS)
-            .unwrap()
-            .build_recorder();
-        metrics::with_local_recorder(&recorder, || {
-            metrics::histogram!(RETRIES, "queue" => "orders").record(1.0);
-        });
-        let text = whole(&recorder.handle().render());
-        for part in
-            ["_bucket{queue=\"orders\",le=\"1\"} 1", "_sum{queue=\"orders\"} 1", "_count{queue=\"orders\"} 1"]
-        {
-            assert!(text.contains(&format!("{RETRIES}{part}")), "no {part} in {text}");
-        }
-        assert!(!text.contains(&format!("{RETRIES}{{")), "{text}");
-    }
 }
