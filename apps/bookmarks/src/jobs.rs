@@ -13,6 +13,7 @@ use std::time::Duration;
 use ichido::destination::Handler;
 use ichido::letters::{Resolution, tell_resolved};
 use ichido::worker::{Alerts, BuildErrors, Queue, Running, Target, Worker};
+use ichido_core::alert::{Rule, RuleChange};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Retry;
@@ -145,8 +146,16 @@ pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
         .queue(queue(EXTRACTION, page_within, &app.settings.retry))
         .destination(Target::new(LLM_PROCESSING, llm_processing.repeatable().time_out(model_within)))
         .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
-        .alerts(Alerts::default())
+        .alerts(alerts())
         .start()
+}
+
+/// One page that is not there, or may not be read, is no incident: it is as it should be, and who saved it sees it. Many in an hour are one
+/// (SPEC A15); and one that could not be summarised is, because that is ours to mend. Each is logged all the same (SPEC E5).
+fn alerts() -> Alerts {
+    let mut alerts = Alerts::default();
+    alerts.rules.change_for(Rule::DeadLetter, EXTRACTION, RuleChange::Off);
+    alerts
 }
 
 /// Its dead letters may be sent again by an operator (SPEC D17): the work is repeatable.

@@ -8,6 +8,7 @@ use fake_llm::action::{Action, Fault, Shape};
 use fake_llm::script::{Rule, Script};
 use fake_llm::{Fake, start};
 use ichido::llm::{OpenAiSettings, ServiceSettings};
+use ichido_core::alert::About;
 use serde_json::{Value, json};
 
 use crate::both_databases;
@@ -96,6 +97,7 @@ both_databases! {
         let failed = service.until(&id, "failed").await;
         assert_eq!((&failed["errorCode"], &failed["canRetry"], &failed["attempt"]), (&json!("model_refused"), &json!(true), &json!(1)));
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE job_type = 'llm_processing' AND can_retry").await, 1);
+        service.until_firing(ichido_core::alert::Rule::DeadLetter, &About::Queue("llm_processing".to_owned())).await;
         let again = service.ask(http::Method::POST, &format!("/v1/bookmarks/{id}/reprocess")).send().await;
         assert_eq!(again.status, http::StatusCode::ACCEPTED);
         assert_eq!(service.until(&id, "done").await["summary"], "A fox.");
