@@ -13,6 +13,7 @@ pub(crate) enum Trouble {
     PageBusy,
     PageNotFound,
     PageRefused,
+    PageUntrusted,
     PageTooLarge,
     PageNotText,
     AddressRefused,
@@ -25,13 +26,14 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::PageUnreachable,
         Self::PageTooSlow,
         Self::PageFailing,
         Self::PageBusy,
         Self::PageNotFound,
         Self::PageRefused,
+        Self::PageUntrusted,
         Self::PageTooLarge,
         Self::PageNotText,
         Self::AddressRefused,
@@ -51,6 +53,7 @@ impl Trouble {
             Self::PageBusy => "page_busy",
             Self::PageNotFound => "page_not_found",
             Self::PageRefused => "page_refused",
+            Self::PageUntrusted => "page_untrusted",
             Self::PageTooLarge => "page_too_large",
             Self::PageNotText => "page_not_text",
             Self::AddressRefused => "address_refused",
@@ -71,6 +74,7 @@ impl Trouble {
             Self::PageBusy => "The page's server has too much to do",
             Self::PageNotFound => "There is no such page",
             Self::PageRefused => "The page may not be read without signing in there",
+            Self::PageUntrusted => "The page's certificate cannot be trusted",
             Self::PageTooLarge => "The page is too large",
             Self::PageNotText => "This is not a page of text",
             Self::AddressRefused => "Pages at this address are not fetched",
@@ -95,6 +99,7 @@ impl Trouble {
             | Self::JobFailed => true,
             Self::PageNotFound
             | Self::PageRefused
+            | Self::PageUntrusted
             | Self::PageTooLarge
             | Self::PageNotText
             | Self::AddressRefused
@@ -102,10 +107,10 @@ impl Trouble {
         }
     }
 
-    /// Whether a person's retry could help: a wrong key to the model is mended by who runs this service, and then it does. The view
-    /// `failed_jobs` says the same.
+    /// Whether a person's retry could help: a wrong key to the model is mended by who runs this service, a page's certificate by who runs the
+    /// page, and then it does. The view `failed_jobs` says the same.
     pub(crate) const fn can_retry(self) -> bool {
-        self.is_passing() || matches!(self, Self::ModelRefused)
+        self.is_passing() || matches!(self, Self::ModelRefused | Self::PageUntrusted)
     }
 
     /// How it stands in the engine's rows: the code, then the detail.

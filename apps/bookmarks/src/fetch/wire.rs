@@ -42,6 +42,14 @@ pub(super) fn trusting_the_system() -> Option<Arc<ClientConfig>> {
     Some(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
+/// A certificate that nobody vouches for is there at the next try too.
+fn no_tls(error: &std::io::Error) -> Fault {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    let is_untrusted = matches!(cause, Some(rustls::Error::InvalidCertificate(_)));
+    let trouble = if is_untrusted { Trouble::PageUntrusted } else { Trouble::PageUnreachable };
+    Fault::new(trouble, format!("no TLS connection came about: {error}"))
+}
+
 fn unreachable(why: impl std::fmt::Display) -> Fault {
     Fault::new(Trouble::PageUnreachable, why.to_string())
 }
@@ -63,8 +71,7 @@ impl Fetcher {
             Some(Host::Ipv6(address)) => ServerName::from(IpAddr::V6(address)),
             None => return Err(unreachable("there is no host")),
         };
-        let no_tls = |error| unreachable(format!("no TLS connection came about: {error}"));
-        let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(no_tls)?;
+        let stream = TlsConnector::from(tls).connect(name, stream).await.map_err(|error| no_tls(&error))?;
         exchange(stream, url).await
     }
 

@@ -112,7 +112,11 @@ async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_e
             ),
         ] {
             let refused = person.save(&pages.url("/")).await;
-            assert_eq!(refused["errorCode"], "page_unreachable", "{refused}");
+            assert_eq!(
+                (&refused["errorCode"], &refused["state"], &refused["canRetry"]),
+                (&json!("page_untrusted"), &json!("failed"), &json!(true)),
+                "{refused}"
+            );
             assert_eq!(
                 (&refused["title"], pages.asked("/")),
                 (&Value::Null, 0),
