@@ -1,4 +1,6 @@
 //! Which try of its client a request is, and who began it: the field `Ichido-Try`, such as `2; auto` (SPEC A14).
+//!
+//! Guarantee: whatever a client says is one of three, so that nobody can make a metric grow without bound.
 
 /// The field's name.
 pub const FIELD: &str = "ichido-try";

@@ -1,6 +1,6 @@
 //! What arrives, counted by what it was (SPEC A14): how much of it has a key, how much had come before, and whose retries those are.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use ichido_core::tries::{self, Try};
 use uuid::Uuid;
 
@@ -27,6 +27,6 @@ pub(super) fn count(queue: &str, headers: &HeaderMap, ended: Result<&(Uuid, bool
             _ => "refused",
         },
     };
-    let which = Try::read(headers.get(tries::FIELD).map(|value| value.as_bytes())).as_str();
+    let which = Try::read(headers.get(tries::FIELD).map(HeaderValue::as_bytes)).as_str();
     metrics::counter!(ARRIVALS, "queue" => queue.to_owned(), "result" => was, "try" => which).increment(1);
 }

@@ -118,7 +118,7 @@ where
 {
     let (parts, body) = request.into_parts();
     let operation = settings.operation.of(&parts);
-    let which = Try::read(parts.headers.get(tries::FIELD).map(|value| value.as_bytes()));
+    let which = Try::read(parts.headers.get(tries::FIELD).map(HeaderValue::as_bytes));
     let (Head { name, echo }, span) = match head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
