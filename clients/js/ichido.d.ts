@@ -206,6 +206,11 @@ export class Queue {
   private constructor();
   /** Opens the queue and sends what waits in it. */
   static open(settings: QueueSettings): Promise<Queue>;
+  /**
+   * Forgets what is known of entries that are done, their answers too, in every queue of this name, whoever's it is: for when somebody signs
+   * out. What is not done stays. Browsers that do not list their databases (Firefox before 126) forget nothing here.
+   */
+  static forgetDone(settings?: { name?: string }): Promise<void>;
   /** Whether the browser promised not to evict what is stored; `null` until it was asked, at the first `enqueue`. */
   readonly isPersistent: boolean | null;
   /** Makes the key and stores it with the body; when this resolves, it is on the disk. It is sent as soon as it can be. */

@@ -39,6 +39,8 @@ const KEEPALIVE_BYTES_EACH = 2 * 1024;
 const ENTRIES_MAX = 100_000;
 /** By which Background Sync knows us. */
 export const SYNC_TAG = 'ichido';
+/** What queues are called that nobody named. */
+const NAME = 'ichido';
 
 /** Bytes of this page's requests that are out now and may outlive it. */
 let keepaliveBytes = 0;
@@ -89,6 +91,17 @@ export class Queue {
     await queue.#store.hurry(resolved.outside.now());
     queue.#kick();
     return queue;
+  }
+
+  /** @param {{ name?: string }} [settings] */
+  static async forgetDone({ name = NAME } = {}) {
+    const ours = `ichido [${JSON.stringify(name)},`;
+    // Where a browser does not list them, there is nothing to go by.
+    for (const { name: found } of (await globalThis.indexedDB?.databases?.()) ?? []) {
+      if (!found?.startsWith(ours)) continue;
+      const store = await Store.open(found);
+      await store.forgetDone().finally(() => store.close());
+    }
   }
 
   /**
@@ -461,7 +474,7 @@ function settingsOf(settings) {
   const tries = within(problems, 'tries', settings.tries, CLIENT_RETRY.tries, [1, TRIES_MAX]);
   const resolved = {
     identity: settings.identity,
-    name: settings.name ?? 'ichido',
+    name: settings.name ?? NAME,
     authorize: settings.authorize ?? (() => ({})),
     baseUrl: settings.baseUrl,
     isOurs: settings.isOurs ?? (() => true),

@@ -49,6 +49,11 @@ export class Store {
     this.database.close();
   }
 
+  /** Forgets what is left of entries that are done. */
+  forgetDone() {
+    return this.#write([DONE], (done) => result(done.clear()));
+  }
+
   /**
    * Puts an entry in, unless one with the same intent is open: then that one is the action, and is sent again if it had failed.
    *

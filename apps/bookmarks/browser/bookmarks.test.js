@@ -211,6 +211,42 @@ test('what is searched for is found, and what is deleted is gone', async (t) => 
   assert.equal((await stage.bookmarks()).length, 1);
 });
 
+test('a keyboard suffices: the next row, its whole summary, and away with it', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  for (const name of ['fox', 'dog']) await save(page, stage.site.put(`/${name}`, story(`The ${name}`)));
+  await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.getAttribute('#list > li:first-child', 'data-open'), '');
+  const asked = [];
+  page.on('dialog', (dialog) => (asked.push(dialog.message()), dialog.accept()));
+  await page.keyboard.press('d');
+  await untilRows(page, 'one', (found) => found.length === 1 && found[0].title === 'The fox');
+  assert.deepEqual(asked, ['Delete “The dog”?']);
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('data-state')), 'done', 'and on at the next row');
+});
+
+test('what waits can be taken back, and what is tried again later can be tried at once', async (t) => {
+  const stage = await Stage.start(t, 'sqlite');
+  const page = await stage.signedIn();
+  let isUp = false;
+  await save(page, stage.site.put('/fox', (response) => response.writeHead(isUp ? 200 : 503, { 'content-type': 'text/html' }).end(story('The fox'))));
+  const [waits] = await untilRows(page, 'it is tried again', (found) => found[0]?.state === 'retrying');
+  assert.deepEqual(waits.steps, ['retry', 'remove']);
+  isUp = true;
+  await page.click('[data-step=retry]');
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done' && found[0].title === 'The fox');
+  await stage.context.setOffline(true);
+  await save(page, 'https://offline.example/');
+  await untilRows(page, 'it waits', (found) => found.length === 2 && found[0].state === 'saving' && found[0].steps.includes('discard'));
+  await page.click('[data-step=discard]');
+  await untilRows(page, 'it is gone', (found) => found.length === 1);
+  await stage.context.setOffline(false);
+  assert.equal((await stage.bookmarks()).length, 1);
+});
+
 test('nothing moves when a summary arrives', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();

@@ -14,6 +14,26 @@ async function two(t, wanted) {
 const signInUnseen = (stage, token) =>
   stage.context.request.post(`${stage.url}/session`, { data: { token }, headers: { origin: stage.url } }).then((answer) => assert.equal(answer.status(), 204));
 
+/** All that a script of our origin could still read. */
+const readable = (page) =>
+  page.evaluate(async () => {
+    const all = [JSON.stringify({ ...localStorage }), await (await fetch('/v1/bookmarks?', { cache: 'force-cache' })).text()];
+    for (const { name } of await indexedDB.databases()) {
+      const db = await new Promise((resolve, reject) => {
+        const opening = indexedDB.open(name);
+        opening.onsuccess = () => resolve(opening.result);
+        opening.onerror = () => reject(opening.error);
+      });
+      for (const store of db.objectStoreNames) {
+        const rows = db.transaction(store).objectStore(store).getAll();
+        await new Promise((resolve) => (rows.onsuccess = resolve));
+        all.push(JSON.stringify(rows.result));
+      }
+      db.close();
+    }
+    return all.join('\n');
+  });
+
 test('what was asked for as somebody else signs in is not done in their name', async (t) => {
   // A service worker would send it by itself, past what is put in the way here.
   const { stage, ann } = await two(t, { serviceWorkers: 'block' });
@@ -28,10 +48,8 @@ test('what was asked for as somebody else signs in is not done in their name', a
   await save(mine, stage.site.put('/mine', story('Mine')));
   await until("it is ann's page now", async () => (await mine.textContent('#who')) === 'ann');
   assert.deepEqual([await stage.bookmarks(ann), await stage.bookmarks()], [[], []]);
-  // It is still there for whom it is of, who is told and can send it again.
+  // It is still there for whom it is of, and goes on when they are back.
   const back = await stage.signedIn();
-  await untilRows(back, 'it failed, and can be tried again', (found) => found[0]?.state === 'failed' && found[0].steps.includes('retry'));
-  await back.click('[data-step=retry]');
   await untilRows(back, 'done', (found) => found[0]?.state === 'done');
   assert.deepEqual([(await stage.bookmarks(ann)).length, (await stage.bookmarks()).length], [0, 1]);
 });
@@ -71,30 +89,51 @@ test('who signs out leaves nothing behind that can be read, but for what waits',
   page.on('dialog', (dialog) => (asked.push(dialog.message()), dialog.accept()));
   await page.click('#sign-out');
   await until('it says why not', async () => /cannot be reached/.test(await page.textContent('#hint')));
-  assert.match(asked[0], /1 page still waits/);
+  assert.match(asked[0], /1 page is not saved yet/);
   await stage.context.setOffline(false);
   await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
   await page.click('#sign-out');
   for (const tab of [page, other]) await tab.waitForURL(/sign-in/);
   assert.equal(asked.length, 1, 'nothing waits any more');
-  const left = await page.evaluate(async () => {
-    const all = [JSON.stringify({ ...localStorage })];
-    for (const { name } of await indexedDB.databases()) {
-      const db = await new Promise((resolve, reject) => {
-        const opening = indexedDB.open(name);
-        opening.onsuccess = () => resolve(opening.result);
-        opening.onerror = () => reject(opening.error);
-      });
-      for (const store of db.objectStoreNames) {
-        const rows = db.transaction(store).objectStore(store).getAll();
-        await new Promise((resolve) => (rows.onsuccess = resolve));
-        all.push(JSON.stringify(rows.result));
-      }
-      db.close();
-    }
-    return all.join('\n');
-  });
-  assert.doesNotMatch(left, /fox|dog/i);
+  assert.doesNotMatch(await readable(page), /fox|dog/i);
+});
+
+test('who is shown out leaves nothing behind either', async (t) => {
+  const { stage, ann } = await two(t);
+  const page = await stage.signedIn();
+  await save(page, stage.site.put('/fox', story('Secret fox')));
+  await untilRows(page, 'done', (found) => found[0]?.state === 'done');
+  assert.match(await readable(page), /Secret fox/, 'it is there to be forgotten');
+  await stage.renew('me');
+  await page.reload();
+  await page.waitForURL(/sign-in/);
+  await until('nothing is left', async () => !/fox/i.test(await readable(page)));
+  // And when somebody else signs in over them.
+  const hers = await stage.signedIn(ann);
+  await save(hers, stage.site.put('/dog', story('Secret dog')));
+  await untilRows(hers, 'done', (found) => found[0]?.state === 'done');
+  stage.token = await stage.renew('me');
+  const mine = await stage.signedIn();
+  assert.doesNotMatch(await readable(mine), /dog/i);
+});
+
+test('a key that is held presses no button, and a press that is meant does', async (t) => {
+  const { stage, ann } = await two(t);
+  const page = await stage.signedIn();
+  const url = stage.site.put('/fox', story('The fox'));
+  for (const [path, button] of [[`/save?url=${encodeURIComponent(url)}`, '#go'], [`/sign-in#token=${ann}`, '#sign-in button']]) {
+    await page.keyboard.down('Enter');
+    await page.goto(stage.url + path);
+    await page.waitForSelector(`${button}:enabled`);
+    for (let times = 0; times < 20; times++) await page.keyboard.down('Enter');
+    await page.keyboard.up('Enter');
+  }
+  const me = await page.evaluate(async () => (await fetch('/v1/me')).json());
+  assert.deepEqual([me.name, await stage.bookmarks()], ['me', []]);
+  await page.goto(`${stage.url}/save?url=${encodeURIComponent(url)}`);
+  await page.waitForSelector('#go:focus');
+  await page.keyboard.press('Enter');
+  await until('it is saved', async () => (await stage.bookmarks()).length === 1);
 });
 
 test('a link to sign in takes a press, and says who is signed in already', async (t) => {

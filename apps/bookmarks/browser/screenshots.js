@@ -23,7 +23,7 @@ const LINKS = [
     summary: 'What a request means, whatever version of HTTP carries it: methods, status codes and fields. A method is idempotent when sending it several times is meant to do the same as sending it once.',
   }),
   bookmark('3', 19, {
-    url: 'https://status.example.com/incidents/7', title: 'Elevated error rates', state: 'retrying', errorCode: 'page_busy', errorMessage: 'The site has too much to do.',
+    url: 'https://status.example.com/incidents/7', title: 'Elevated error rates', state: 'retrying', errorCode: 'page_busy', canRetry: true, errorMessage: 'The site has too much to do.',
     retryAt: new Date(Date.now() + 8 * 60_000).toISOString(),
   }),
   bookmark('4', 95, {
@@ -31,7 +31,7 @@ const LINKS = [
     summary: '駅から歩いて一時間、山の中腹に一軒の喫茶店がある。三代目の店主は毎朝四時に起き、湧き水を汲みに行く。',
   }),
   bookmark('5', 60 * 5, {
-    url: 'https://intranet.example.com/wiki/runbook', title: 'intranet.example.com/wiki/runbook', state: 'failed', errorCode: 'page_refused', canRetry: true,
+    url: 'https://intranet.example.com/wiki/runbook', title: 'intranet.example.com/wiki/runbook', state: 'failed', errorCode: 'page_refused',
     errorMessage: 'The page cannot be read without signing in there.',
   }),
   bookmark('6', 60 * 50, {

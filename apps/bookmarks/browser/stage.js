@@ -131,6 +131,12 @@ export class Stage {
     return found;
   }
 
+  /** A new token for somebody; the old one and every session are over. */
+  async renew(name) {
+    const { found } = await started(built('bookmarks'), ['person', 'renew', name, '--store', this.store], this.folder, /^(bm_\S+)/);
+    return found;
+  }
+
   /** A tab of somebody who has signed in by their token. */
   async signedIn(token = this.token, context = this.context) {
     const page = await this.#tab(context);

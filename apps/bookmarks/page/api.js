@@ -12,11 +12,13 @@
  * @property {string | null} errorCode
  * @property {string | null} errorMessage
  * @property {boolean} canRetry
+ * @property {string | null} jobType
  * @property {string | null} retryAt
  * @property {string} createdAt
  */
 
 /** @typedef {{ id: string, name: string }} Person */
+/** @typedef {{ bookmarks: Bookmark[], next: string | null }} Listed */
 
 /** Thrown where the server does not know who asks. */
 export class SignedOut extends Error {}
@@ -58,16 +60,26 @@ export async function me() {
 }
 
 /**
- * A page of the list; the browser's own cache answers where nothing changed.
+ * A page of the list. The first one is asked for over and over, and mostly has not changed: then it is not sent again. It is kept here, and not
+ * by the browser, where it would still be when the person has signed out.
  * @param {{ q: string, before?: string | undefined }} what
- * @returns {Promise<{ bookmarks: Bookmark[], next: string | null }>}
+ * @returns {Promise<Listed>}
  */
 export async function list({ q, before }) {
   const query = new URLSearchParams();
   if (q) query.set('q', q);
   if (before) query.set('before', before);
-  return good(await ask(`/v1/bookmarks?${query}`)).json();
+  const path = `/v1/bookmarks?${query}`;
+  const known = latest?.path === path ? latest : null;
+  const answer = await ask(path, { headers: { ...named, ...(known && { 'if-none-match': known.tag }) }, cache: 'no-store' });
+  if (known && answer.status === 304) return known.page;
+  const page = await good(answer).json();
+  latest = { path, tag: answer.headers.get('etag') ?? '', page };
+  return page;
 }
+
+/** The page of the list that came last. @type {{ path: string, tag: string, page: Listed } | null} */
+let latest = null;
 
 /** @param {string} id */
 export async function reprocess(id) {

@@ -4,7 +4,7 @@
 import * as api from './api.js';
 import { listenToKeys } from './keys.js';
 import { forget, remember, remembered, watchPerson, whoIsHere } from './person.js';
-import { addressOf, forgetDone, openQueue, save } from './saves.js';
+import { addressOf, openQueue, save } from './saves.js';
 import { becameOf, isMoving, items, waitingCount, withBookmark } from './state.js';
 import { show } from './view.js';
 import { languageButton, speak, words } from './words.js';
@@ -25,8 +25,6 @@ const search = /** @type {HTMLInputElement} */ (at('q'));
 
 /** Whose page this is, from its opening to its end. @type {api.Person} */
 let person;
-/** @type {Queue | null} */
-let queue = null;
 /** The first page of the list, and what was loaded below it. @type {api.Bookmark[]} */
 let bookmarks = [];
 /** @type {api.Bookmark[]} */
@@ -55,7 +53,9 @@ function draw() {
   at('nothing-how').textContent = q ? words().notFoundHow : words().nothingHow;
   at('more').hidden = next === null;
   const waiting = waitingCount(entries);
-  const bar = isOnline() ? (waiting > 1 ? words().toSend(waiting) : '') : words().offline(waiting);
+  const lack = isOnline() ? '' : navigator.onLine ? words().unreachable : words().offline;
+  const rest = waiting > (isOnline() ? 1 : 0) ? words().toSend(waiting) : '';
+  const bar = [lack, rest].filter(Boolean).join(words().gap);
   at('bar').hidden = bar === '';
   if (at('bar').textContent !== bar) at('bar').textContent = bar;
   return shown;
@@ -73,11 +73,9 @@ function complain(text) {
   at('said').textContent = '';
 }
 
-/** Nobody is signed in: nothing of theirs stays readable here, but for what still waits to be sent. */
+/** Nobody is signed in. */
 async function toSignIn() {
-  forget();
-  // What could not be forgotten now is forgotten at the next time.
-  if (queue) await forgetDone(queue).catch(() => {});
+  await forget();
   location.replace('/sign-in');
 }
 
@@ -134,8 +132,7 @@ function listen(queue) {
     if (became && !q) bookmarks = withBookmark(bookmarks, became);
     void changed(queue);
     if (entry?.state !== 'done' && entry?.state !== 'failed') return;
-    // 201 made it, and 200 found it: the person saved the page before.
-    if (entry.state === 'done' && pressed.delete(id)) announce(entry.answer?.status === 200 ? words().savedBefore : words().saved);
+    if (entry.state === 'done' && pressed.delete(id)) told(entry, became?.id);
     void look();
   });
   at('add').addEventListener('submit', (event) => {
@@ -148,6 +145,13 @@ function listen(queue) {
     if (button && row) void step(queue, row, /** @type {Step} */ (button.getAttribute('data-step')));
   });
   return changed(queue);
+}
+
+/** 201 made it, and 200 found it: the person saved the page before, and is shown where. @param {Entry} entry @param {string | undefined} id */
+function told(entry, id) {
+  const isOld = entry.answer?.status === 200;
+  announce(isOld ? words().savedBefore : words().saved);
+  if (isOld) list.querySelector(`[data-key="bookmark-${CSS.escape(id ?? '')}"]`)?.scrollIntoView({ block: 'nearest' });
 }
 
 /** @param {Queue} queue */
@@ -179,8 +183,11 @@ async function step(queue, row, step) {
     } else if (step === 'retry') {
       await api.reprocess(id);
     } else {
-      if (!confirm(words().removeSure)) return;
+      if (!confirm(words().removeSure(row.querySelector('.link')?.textContent ?? ''))) return;
       await api.remove(id);
+      // Whoever goes on by keyboard goes on at the next row.
+      const nearest = /** @type {HTMLElement | null} */ (row.nextElementSibling ?? row.previousElementSibling);
+      (nearest ?? field).focus();
       bookmarks = bookmarks.filter((bookmark) => bookmark.id !== id);
       further = further.filter((bookmark) => bookmark.id !== id);
       announce(words().removed);
@@ -192,9 +199,16 @@ async function step(queue, row, step) {
   void look();
 }
 
+/** What was refused because its person was not signed in just then is sent again when they are. @param {Queue} queue */
+async function sendAgain(queue) {
+  for (const { id, canRetry, answer } of entries) {
+    if (canRetry && (answer?.status === 401 || answer?.status === 403)) await queue.retry(id);
+  }
+}
+
 async function signOut() {
-  const waiting = waitingCount(entries);
-  if (waiting > 0 && !confirm(words().signOutSure(waiting))) return;
+  const unsaved = entries.filter(({ state }) => state !== 'done').length;
+  if (unsaved > 0 && !confirm(words().signOutSure(unsaved))) return;
   try {
     await api.signOut();
     await toSignIn();
@@ -217,11 +231,13 @@ async function more() {
 function wire() {
   languageButton(at('language'), () => {
     announce('');
+    field.removeAttribute('aria-invalid');
     draw();
   });
   at('sign-out').addEventListener('click', () => void signOut());
   at('more').addEventListener('click', () => void more());
-  search.addEventListener('input', () => void look());
+  // The second is of browsers that empty the field on Escape.
+  for (const event of ['input', 'search']) search.addEventListener(event, () => void look());
   at('find').addEventListener('submit', (event) => event.preventDefault());
   list.addEventListener('click', (event) => {
     const text = event.target instanceof Element ? event.target.closest('.text') : null;
@@ -244,9 +260,10 @@ async function start() {
   watchPerson(person, () => location.reload());
   at('who').textContent = person.name;
   bookmarks = remembered(person);
-  queue = await openQueue(person, () => location.reload());
+  const queue = await openQueue(person, () => location.reload());
   wire();
   await listen(queue);
+  await sendAgain(queue);
   await look();
   document.documentElement.setAttribute('data-started', '');
   // Without it the page needs a network to be opened, and nothing else is amiss: the next visit tries again.

@@ -1,7 +1,9 @@
 // @ts-check
 // Who is signed in in this browser, and what is remembered of them here: so that the page opens without a network, as theirs.
 
+import { Queue } from './ichido/ichido.js';
 import { actAs, me, SignedOut } from './api.js';
+import { QUEUE } from './saves.js';
 
 /** @typedef {import('./api.js').Bookmark} Bookmark */
 /** @typedef {import('./api.js').Person} Person */
@@ -25,6 +27,8 @@ function kept(name) {
 export async function whoIsHere() {
   try {
     const person = await me();
+    // Somebody else was here, and may not have signed out.
+    if (kept(PERSON)?.id !== person.id) await forget();
     localStorage.setItem(PERSON, JSON.stringify(person));
     actAs(person);
     return { person, isReached: true };
@@ -53,6 +57,8 @@ export function remembered(person) {
 
 /** @param {Person} person @param {Bookmark[]} bookmarks */
 export function remember(person, bookmarks) {
+  // An answer may come when they have signed out.
+  if (kept(PERSON)?.id !== person.id) return;
   try {
     localStorage.setItem(LIST, JSON.stringify({ id: person.id, bookmarks }));
   } catch {
@@ -61,8 +67,10 @@ export function remember(person, bookmarks) {
   }
 }
 
-/** Nobody is signed in here any more. */
-export function forget() {
+/** Whoever was signed in here is not any more: nothing of theirs stays readable, but for what is not saved yet. */
+export async function forget() {
   localStorage.removeItem(PERSON);
   localStorage.removeItem(LIST);
+  // What cannot be forgotten now is forgotten at the next time.
+  await Queue.forgetDone({ name: QUEUE }).catch(() => {});
 }

@@ -4,6 +4,7 @@
 
 import { forget, watchPerson, whoIsHere } from './person.js';
 import { addressOf, openQueue, save } from './saves.js';
+import { heedPresses } from './press.js';
 import { speak, words } from './words.js';
 
 /** @typedef {import('./api.js').Person} Person */
@@ -17,9 +18,10 @@ const inText = /https?:\/\/\S+/.exec(given.get('text') ?? '')?.[0] ?? '';
 const address = addressOf(given.get('url') || inText || ' ');
 const hint = given.get('from') === 'bookmarklet' ? 'bookmarklet' : 'share';
 const go = /** @type {HTMLButtonElement} */ (at('go'));
+let unheed = () => {};
 
-function toSignIn() {
-  forget();
+async function toSignIn() {
+  await forget();
   sessionStorage.setItem('after-sign-in', location.pathname + location.search);
   location.replace('/sign-in');
 }
@@ -29,7 +31,10 @@ async function keep(person, url) {
   const queue = await openQueue(person);
   const first = await save(queue, url, hint);
   const told = (/** @type {import('./ichido/ichido.js').Entry | null} */ entry) => {
-    if (entry?.state === 'done') at('said').textContent = entry.answer?.status === 200 ? words().savedBefore : words().saved;
+    if (entry?.state === 'done') {
+      at('said').textContent = entry.answer?.status === 200 ? words().savedBefore : words().saved;
+      go.hidden = true;
+    }
     if (entry?.state !== 'failed') return;
     at('said').textContent = '';
     at('hint').textContent = entry.errorMessage ?? words().errors.refused;
@@ -41,6 +46,7 @@ async function keep(person, url) {
 
 /** @param {string} url */
 async function press(url) {
+  unheed();
   go.disabled = true;
   try {
     // Somebody else may have signed in since the window was opened: it is saved for whoever presses.
@@ -61,6 +67,7 @@ async function start() {
   at('host').textContent = address ?? '';
   if (address === null) {
     at('hint').textContent = words().noAddressHere;
+    at('what').hidden = true;
     go.disabled = true;
     return;
   }
@@ -72,7 +79,7 @@ async function start() {
     event.preventDefault();
     void press(address);
   });
-  go.focus();
+  unheed = heedPresses(go, () => go.focus());
   document.documentElement.setAttribute('data-started', '');
 }
 

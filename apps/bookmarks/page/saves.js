@@ -5,6 +5,8 @@ import { Queue } from './ichido/ichido.js';
 import { inNameOf, me, SignedOut } from './api.js';
 import { intentOf } from './state.js';
 
+/** What the queues of this page are called, whoever's they are. */
+export const QUEUE = 'bookmarks';
 /** Where bookmarks are made. */
 const PATH = '/v1/bookmarks';
 /** As long as the server keeps keys: 72 h (SPEC A2). */
@@ -12,13 +14,13 @@ const KEYS_KEPT_MS = 72 * 60 * 60 * 1000;
 
 /**
  * @param {import('./api.js').Person} person
- * @param {() => void} [lost] called when it turns out that somebody else is signed in
+ * @param {() => void} [lost] called when it turns out that this person is not signed in any more
  * @returns {Promise<Queue>}
  */
 export function openQueue(person, lost = () => {}) {
   return Queue.open({
     identity: person.id,
-    name: 'bookmarks',
+    name: QUEUE,
     keepsKeysForMs: KEYS_KEPT_MS,
     // A network's login page answers 200 as well.
     isOurs: (answer) => typeof (/** @type {any} */ (answer.json())?.id) === 'string',
@@ -30,8 +32,9 @@ export function openQueue(person, lost = () => {}) {
         lost();
         return null;
       } catch (error) {
-        if (error instanceof SignedOut) return null;
-        throw error;
+        if (!(error instanceof SignedOut)) throw error;
+        lost();
+        return null;
       }
     },
   });
@@ -49,11 +52,6 @@ export function addressOf(text) {
   } catch {
     return null;
   }
-}
-
-/** Forgets what is over: the answers hold titles and summaries. What waits stays, and is sent when its person is back. @param {Queue} queue */
-export async function forgetDone(queue) {
-  for (const entry of await queue.list()) if (entry.state === 'done') await queue.discard(entry.id);
 }
 
 /** Keeps a page, and has it sent. @param {Queue} queue @param {string} url @param {'page' | 'bookmarklet' | 'share'} hint */

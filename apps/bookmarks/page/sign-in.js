@@ -1,8 +1,10 @@
 // @ts-check
 // Signing in: the token is typed, or comes in the fragment of the link that the server printed, which no server and no log sees. A link only
-// fills the field: signing in takes a press, so that no foreign page can sign somebody in as somebody else by opening it.
+// fills the field: signing in takes a press that is meant, so that no foreign page can sign somebody in as somebody else by opening it.
 
-import { me, signIn } from './api.js';
+import { me, signIn, SignedOut } from './api.js';
+import { forget } from './person.js';
+import { heedPresses } from './press.js';
 import { languageButton, speak, words } from './words.js';
 
 /** @template {HTMLElement} T @param {string} id */
@@ -46,6 +48,7 @@ form.addEventListener('submit', (event) => {
   event.preventDefault();
   void enter(field.value.trim());
 });
+heedPresses(button);
 languageButton(at('language'), sayWho);
 speak(document);
 
@@ -55,7 +58,6 @@ function takeGiven() {
   // Out of the address bar and the history, before anything else.
   history.replaceState(null, '', '/sign-in');
   field.value = given;
-  button.focus();
 }
 
 takeGiven();
@@ -66,6 +68,8 @@ me().then(
     here = person.name;
     sayWho();
   },
-  // Nobody, or nobody knows.
-  () => {},
+  // Whoever was here may not have signed out, but been shown out.
+  async (error) => {
+    if (error instanceof SignedOut) await forget();
+  },
 );

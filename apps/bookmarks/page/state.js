@@ -14,7 +14,7 @@
  * @property {string} title
  * @property {'saving' | 'processing' | 'retrying' | 'done' | 'failed'} state
  * @property {{ kind: 'summary', summary: string, by: 'model' | 'extract' | null }
- *   | { kind: 'waiting' | 'sending' | 'reading' }
+ *   | { kind: 'waiting' | 'sending' | 'reading' | 'summarising' }
  *   | { kind: 'retryAt', at: number, code: string | null }
  *   | { kind: 'error', code: string, message: string | null }} text
  * @property {Step[]} steps
@@ -112,6 +112,8 @@ function detailOf(entry) {
 /** @param {Entry} entry @returns {Step[]} */
 function stepsOfEntry(entry) {
   if (entry.isHeld) return ['release', 'discard'];
+  // What waits can be taken back.
+  if (entry.state === 'saving' || entry.state === 'retrying') return ['discard'];
   if (entry.state !== 'failed') return [];
   return entry.canRetry ? ['retry', 'discard'] : ['discard'];
 }
@@ -140,10 +142,13 @@ function textOfBookmark(bookmark) {
     case 'retrying':
       return bookmark.retryAt
         ? { kind: 'retryAt', at: Date.parse(bookmark.retryAt), code: bookmark.errorCode }
-        : { kind: 'reading' };
+        : going(bookmark);
     case 'done':
       return { kind: 'summary', summary: bookmark.summary ?? '', by: bookmark.summaryBy };
     default:
-      return { kind: 'reading' };
+      return going(bookmark);
   }
 }
+
+/** What is under way. @param {Bookmark} bookmark @returns {Item['text']} */
+const going = (bookmark) => ({ kind: bookmark.jobType === 'llm_processing' ? 'summarising' : 'reading' });

@@ -10,7 +10,7 @@ const worker = self;
 const CACHE = 'shell';
 /** All that the page is made of; no data of anybody's. */
 const SHELL = [
-  '/', '/save', '/sign-in', '/app.css', '/app.js', '/save.js', '/sign-in.js', '/api.js', '/keys.js', '/person.js', '/saves.js', '/state.js', '/view.js', '/words.js',
+  '/', '/save', '/sign-in', '/app.css', '/app.js', '/save.js', '/sign-in.js', '/api.js', '/keys.js', '/person.js', '/press.js', '/saves.js', '/state.js', '/view.js', '/words.js',
   '/icon.svg', '/manifest.webmanifest',
   ...['client', 'entry', 'ichido', 'key', 'next', 'outside', 'queue', 'store', 'sw', 'wire'].map((name) => `/ichido/${name}.js`),
 ];

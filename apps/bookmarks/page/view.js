@@ -9,13 +9,14 @@ import { language, words } from './words.js';
 /** Brings the rows of `list` up to date, and touches only what changed. @param {HTMLElement} list @param {Item[]} items @param {number} now */
 export function show(list, items, now) {
   const before = new Map([...list.children].map((row) => [row.getAttribute('data-key'), /** @type {HTMLElement} */ (row)]));
+  const wanted = new Set(items.map((item) => item.key));
+  // First what goes: a row that is moved loses the focus.
+  for (const [key, row] of before) if (!wanted.has(key ?? '')) row.remove();
   items.forEach((item, place) => {
     const row = before.get(item.key) ?? newRow(item);
-    before.delete(item.key);
     fill(row, item, now);
     if (list.children[place] !== row) list.insertBefore(row, list.children[place] ?? null);
   });
-  for (const row of before.values()) row.remove();
 }
 
 /** @template {keyof HTMLElementTagNameMap} T @param {T} tag @param {string} name */

@@ -21,6 +21,7 @@ use ichido::once::{BuildErrors, Keeper, NoIdentity, Once};
 use serde::Serialize;
 use serde_json::json;
 
+use self::reprocess::Replaced;
 use crate::access::{self, Asker};
 use crate::app::App;
 use crate::problem::Problem;
@@ -74,10 +75,14 @@ fn protected(once: Once, app: &App) -> Once {
         })
 }
 
-/// The layer commits when the handler has answered; so it is here that the worker is woken.
+/// The layer commits when the handler has answered; so it is here that what was replaced is taken back, and the worker woken.
 async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_read = request.method().is_safe();
+    let asker = request.extensions().get::<Asker>().cloned();
     let response = next.run(request).await;
+    if let (Some(replaced), Some(asker)) = (response.extensions().get::<Replaced>(), asker) {
+        replaced.take_back(&app.store, &asker.person).await;
+    }
     if !is_read {
         app.store.queue_wake(&jobs::extraction_queue());
     }
@@ -108,7 +113,7 @@ async fn with_policies(request: Request, next: Next) -> Response {
     response
 }
 
-/// An answer of JSON that nobody but the person keeps.
+/// An answer of JSON that no browser keeps: it would still be there when the person has signed out.
 fn answer(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(body) => (status, as_json(), body).into_response(),
@@ -123,6 +128,6 @@ fn answer(status: StatusCode, value: &impl Serialize) -> Response {
 fn as_json() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers
 }

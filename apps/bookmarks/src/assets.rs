@@ -27,6 +27,7 @@ const FILES: &[(&str, &[u8], &str)] = &[
     ("/app.js", include_bytes!("../page/app.js"), SCRIPT),
     ("/keys.js", include_bytes!("../page/keys.js"), SCRIPT),
     ("/person.js", include_bytes!("../page/person.js"), SCRIPT),
+    ("/press.js", include_bytes!("../page/press.js"), SCRIPT),
     ("/save.js", include_bytes!("../page/save.js"), SCRIPT),
     ("/saves.js", include_bytes!("../page/saves.js"), SCRIPT),
     ("/sign-in.js", include_bytes!("../page/sign-in.js"), SCRIPT),

@@ -46,11 +46,6 @@ impl State {
             Some(Stage::Dead | Stage::Parked | Stage::Cancelled) => Self::Failed,
         }
     }
-
-    /// Whether a job is still to come to an end by itself.
-    pub(crate) const fn is_open(self) -> bool {
-        matches!(self, Self::Processing | Self::Retrying)
-    }
 }
 
 /// A bookmark as JSON.
@@ -102,7 +97,11 @@ impl From<Row> for Bookmark {
             state,
             error_code: told.map(|(code, _)| code),
             error_message: told.map(|(_, words)| words),
-            can_retry: state == State::Failed && (message != Some(Stage::Dead) || trouble.can_retry()),
+            // What is tried again by itself can be tried at once.
+            can_retry: match message {
+                Some(Stage::Dead) => trouble.can_retry(),
+                _ => matches!(state, State::Failed | State::Retrying),
+            },
             job_type,
             attempt,
             max_attempts,

@@ -70,7 +70,7 @@ pub(crate) async fn find(
 /// Which bookmarks to list, newest first.
 pub(crate) struct Filter {
     pub(crate) person: Uuid,
-    /// Words that URL, title or summary have.
+    /// Words that URL, title or summary have, all of them.
     pub(crate) search: Option<String>,
     /// Older than this one.
     pub(crate) before: Option<Uuid>,
@@ -81,15 +81,27 @@ pub(crate) async fn list(
     connection: &mut Connection<'_>,
     filter: &Filter,
 ) -> Result<Vec<Bookmark>, sqlx::Error> {
-    const SQL: &str = r"
+    const POSTGRES: &str = r"
         SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
                job_type, status, tries, tries_allowed, retry_at, error
-        FROM bookmark_now WHERE person_id = $1 AND id < $2 AND search LIKE $3 ESCAPE '\'
+        FROM bookmark_now WHERE person_id = $1 AND id < $2
+            AND NOT EXISTS (SELECT 1 FROM json_array_elements_text($3::json) w (pattern) WHERE search NOT LIKE w.pattern ESCAPE '\')
         ORDER BY id DESC LIMIT $4";
-    let pattern = format!("%{}%", escaped(filter.search.as_deref().unwrap_or_default()));
+    const SQLITE: &str = r"
+        SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
+               job_type, status, tries, tries_allowed, retry_at, error
+        FROM bookmark_now WHERE person_id = $1 AND id < $2
+            AND NOT EXISTS (SELECT 1 FROM json_each($3) w WHERE search NOT LIKE w.value ESCAPE '\')
+        ORDER BY id DESC LIMIT $4";
+    let words = filter.search.as_deref().unwrap_or_default().split_whitespace();
+    let patterns: serde_json::Value = words.map(|word| format!("%{}%", escaped(word))).collect();
+    let sql = match connection {
+        Connection::Postgres(_) => POSTGRES,
+        Connection::Sqlite(_) => SQLITE,
+    };
     let before = filter.before.unwrap_or(Uuid::max());
     on!(connection, c => {
-        let listed = sqlx::query_as::<_, Row>(SQL).bind(filter.person).bind(before).bind(pattern);
+        let listed = sqlx::query_as::<_, Row>(sql).bind(filter.person).bind(before).bind(patterns.to_string());
         let listed = listed.bind(i64::from(filter.limit)).fetch_all(&mut **c).await;
         listed.map(|rows| rows.into_iter().map(Bookmark::from).collect())
     })
@@ -107,8 +119,9 @@ pub(crate) struct Again {
     /// How many times it was, with this one.
     pub(crate) jobs: i64,
     pub(crate) state: State,
-    /// The job that failed for good, whose place the next one takes.
-    pub(crate) dead: Option<Uuid>,
+    /// The job that stands for it, and whether that failed for good, so that the next one takes its place.
+    pub(crate) job: Uuid,
+    pub(crate) is_dead: bool,
 }
 
 /// Counts a job, and holds the bookmark until the transaction ends, so that no second one is given out at once.
@@ -127,8 +140,8 @@ pub(crate) async fn count_job(
         let Some((url, idempotency_key, jobs)) = counted else { return Ok(None) };
         let (status, job): (Option<String>, Uuid) = sqlx::query_as(STATUS).bind(id).fetch_one(&mut **c).await?;
         let message = status.as_deref().and_then(Stage::parse);
-        let dead = Some(job).filter(|_| message == Some(Stage::Dead));
-        Ok(Some(Again { url, idempotency_key, jobs, state: State::of(message), dead }))
+        let (state, is_dead) = (State::of(message), message == Some(Stage::Dead));
+        Ok(Some(Again { url, idempotency_key, jobs, state, job, is_dead }))
     })
 }
 

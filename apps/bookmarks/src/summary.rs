@@ -14,6 +14,10 @@ const LEAST_CHARS_DENSE: usize = 12;
 pub(crate) fn extract(text: &str) -> Option<String> {
     let mut summary = String::new();
     for sentence in text.lines().flat_map(sentences).filter(|sentence| says_something(sentence)) {
+        // What stands on a page twice says no more.
+        if summary.contains(sentence) {
+            continue;
+        }
         let gap = if summary.is_empty() || is_dense(sentence) { "" } else { " " };
         if SUMMARY_CHARS_MAX < summary.chars().count() + gap.len() + sentence.chars().count() {
             break;
@@ -80,6 +84,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_stands_there_twice_is_said_once() {
+        let text = "The same sentence stands on this page twice. The same sentence stands on this page twice. And then there is another one.";
+        let said = "The same sentence stands on this page twice. And then there is another one.";
+        assert_eq!(extract(text).as_deref(), Some(said));
+    }
 
     #[test]
     fn the_first_sentences_that_say_something_are_taken() {

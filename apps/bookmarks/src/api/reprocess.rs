@@ -5,12 +5,15 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
+use ichido_core::lifecycle::Event;
+use ichido_store::Store;
+use ichido_store::message::Note;
 use uuid::Uuid;
 
 use super::{answer, one};
 use crate::access::Asker;
 use crate::app::App;
-use crate::bookmark::Bookmark;
+use crate::bookmark::{self, Bookmark};
 use crate::bookmarks;
 use crate::database::{Connection, lent};
 use crate::jobs::{self, Task};
@@ -26,32 +29,55 @@ pub(super) async fn reprocess(
     let id = one::parsed(&id)?;
     let (parts, _) = request.into_parts();
     let asker = parts.extensions.get::<Asker>().ok_or_else(Problem::signed_out)?;
-    let bookmark = if let Some(transaction) = lent(&parts) {
+    let (bookmark, replaced) = if let Some(transaction) = lent(&parts) {
         let mut guard = transaction.lock().await?;
         again(&app, &mut guard.connection(), &asker.person, id).await?
     } else {
         let mut open = app.database.begin().await?;
-        let bookmark = again(&app, &mut open.connection(), &asker.person, id).await?;
+        let again = again(&app, &mut open.connection(), &asker.person, id).await?;
         open.commit().await?;
-        bookmark
+        again
     };
-    Ok(answer(StatusCode::ACCEPTED, &bookmark))
+    let mut response = answer(StatusCode::ACCEPTED, &bookmark);
+    if let Some(replaced) = replaced {
+        response.extensions_mut().insert(replaced);
+    }
+    Ok(response)
 }
 
-/// Begins again at the page; where a job is open already, that one is it.
+/// A job that waited for its time, and whose place a new one has taken. It is told to whoever sees the answer after the transaction has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Replaced(Uuid);
+
+impl Replaced {
+    /// Takes it back. Where that fails it comes at its time, finds another job in its place, and does nothing.
+    pub(super) async fn take_back(self, store: &Store, person: &Person) {
+        let note = Note { actor: Some(person.name.clone()), ..Note::default() };
+        if let Err(error) = store.message_step(self.0, |_| Event::Cancelled, &note).await {
+            tracing::warn!(
+                error = error.in_full(),
+                "a job that was replaced was not cancelled; it will do nothing"
+            );
+        }
+    }
+}
+
+/// Begins again at the page; where a job is on its way already, that one is it. One that waits for its time need not any longer.
 async fn again(
     app: &App,
     connection: &mut Connection<'_>,
     person: &Person,
     id: Uuid,
-) -> Result<Bookmark, Problem> {
+) -> Result<(Bookmark, Option<Replaced>), Problem> {
     let again = bookmarks::count_job(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
-    if !again.state.is_open() {
+    if again.state != bookmark::State::Processing {
         let task = Task::first(id, &again.url, &again.idempotency_key, &app.settings.retry);
-        let task = Task { replaces: again.dead, ..task };
+        let task = Task { replaces: Some(again.job).filter(|_| again.is_dead), ..task };
         let message = jobs::read_page(person, &task, again.jobs, &app.settings.retry);
         let job = jobs::put_in(connection, &app.store, message).await?;
         bookmarks::set_job(connection, id, job).await?;
     }
-    bookmarks::find(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)
+    let replaced = (again.state == bookmark::State::Retrying).then_some(Replaced(again.job));
+    let bookmark = bookmarks::find(connection, person.id, id).await?.ok_or_else(Problem::no_bookmark)?;
+    Ok((bookmark, replaced))
 }

@@ -113,6 +113,31 @@ both_databases! {
         assert_eq!(service.jobs().await, 2);
     }
 
+    /// SPEC A12: what waits for its next try is tried at once when a person asks for it, by one job in the other's place.
+    #[test]
+    async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: Fixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|_, count| if count == 1 { said("500 Oh", "", b"") } else { story() }).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        service.until(&id, "retrying").await;
+        let presses: Vec<_> = (0..8).map(|press| {
+            let reprocess = service.reprocess(&id);
+            // In the layer's transaction and in its own.
+            let reprocess = if press % 2 == 0 { reprocess } else { reprocess.header("idempotency-key", "again") };
+            tokio::spawn(reprocess.send())
+        }).collect();
+        for press in presses {
+            assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
+        }
+        assert_eq!(service.until(&id, "done").await["title"], "The fox");
+        assert_eq!(pages.asked("/"), 2);
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let reading = messages.iter().filter(|message| message.queue.as_str() == "extraction");
+        let mut stages: Vec<Stage> = reading.map(|message| message.status).collect();
+        stages.sort_by_key(|stage| *stage == Stage::Sent);
+        assert_eq!(stages, [Stage::Cancelled, Stage::Sent]);
+    }
+
     #[test]
     async fn a_deleted_bookmark_takes_its_waiting_job_with_it(fixture: Fixture) {
         let service = fixture.start().await;

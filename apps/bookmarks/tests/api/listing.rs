@@ -65,6 +65,9 @@ both_databases! {
             ("?q=%5C", vec![]),
             ("?q=f%25s", vec![]),
             ("?q=nothing", vec![]),
+            ("?q=foxes+example.com", vec!["https://example.com/Foxes"]),
+            ("?q=foxes+other", vec![]),
+            ("?q=+%E3%80%80fox%E3%80%80", vec!["https://example.com/Foxes"]),
             ("?q='", vec![]),
         ] {
             assert_eq!(service.listed(query).await.0, expected, "{query}");

@@ -62,6 +62,23 @@ test("one person's entries are never sent while another is signed in, and no cre
   assert.deepEqual(await filesWith(profile, 'secret-of-'), []);
 });
 
+test('what is done is forgotten for everybody when somebody signs out, and what is not stays', async (t) => {
+  const stage = await Stage.start(t);
+  const tab = await stage.tab();
+  await tab.evaluate(async () => {
+    window.bob = await window.open_({ identity: 'bob' });
+    window.other = await window.open_({ identity: 'bob', name: 'other' });
+    window.buy = (queue, qty) => queue.enqueue({ url: '/v1/queues/orders/messages', body: { qty } });
+    for (const queue of [window.queue, window.bob, window.other]) await window.buy(queue, 1);
+  });
+  const states = () => tab.evaluate(() => Promise.all([window.queue, window.bob, window.other].map(async (queue) => (await queue.list()).map(({ state }) => state))));
+  await until('all are done', async () => (await states()).flat().every((state) => state === 'done'));
+  await stage.context.setOffline(true);
+  await tab.evaluate(() => window.buy(window.bob, 2));
+  await tab.evaluate(async () => (await import('/ichido.js')).Queue.forgetDone());
+  assert.deepEqual(await states(), [[], ['saving'], ['done']]);
+});
+
 /** Databases of the profile that hold a text. */
 async function filesWith(folder, text) {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.includes('IndexedDB') && /\.(log|ldb)$/.test(name));
