@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -31,17 +32,25 @@ pub(crate) struct Asker {
     pub(crate) now: Timestamp,
 }
 
-/// Lets in who is known, and nobody else.
+/// Lets in who is known, and nobody else. The whole request is there before it is asked who sends it: else one that comes slowly would still be let
+/// in by a token that is over, or for somebody who is gone.
 pub(crate) async fn let_in(
     State(app): State<Arc<App>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    let mut request = whole(request).await?;
     let asker = asker(&app, request.method(), request.headers()).await?;
     needs_person(request.headers(), &asker.person)?;
     needs_json(request.headers())?;
     request.extensions_mut().insert(asker);
     Ok(next.run(request).await)
+}
+
+async fn whole(request: Request) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, limits::BODY_BYTES_MAX).await.map_err(|_| Problem::too_large())?;
+    Ok(Request::from_parts(parts, Body::from(body)))
 }
 
 async fn asker(app: &App, method: &Method, headers: &HeaderMap) -> Result<Asker, Problem> {
@@ -77,7 +86,8 @@ fn bearer(headers: &HeaderMap) -> Option<Credential> {
 pub(crate) fn session(headers: &HeaderMap, settings: &Settings) -> Option<Credential> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == cookie_name(settings)).and_then(|(_, value)| Credential::parse(value))
+    // Another service of this host may have set one of the same name, which is none.
+    pairs.find_map(|(name, value)| (name == cookie_name(settings)).then(|| Credential::parse(value))?)
 }
 
 /// With its prefix a browser takes it from this host alone, and by TLS alone.

@@ -168,13 +168,13 @@ pub(crate) async fn delete(
     })
 }
 
-/// Takes all of a person's bookmarks away.
+/// Takes all of a person's bookmarks away; in the order in which [`delete`] takes one, so that the two wait for each other and not in a circle.
 pub(crate) async fn delete_all(connection: &mut Connection<'_>, person: Uuid) -> Result<(), sqlx::Error> {
-    const URLS: &str = "DELETE FROM saved_urls WHERE person_id = $1";
     const BOOKMARKS: &str = "DELETE FROM bookmarks WHERE person_id = $1";
+    const URLS: &str = "DELETE FROM saved_urls WHERE person_id = $1";
     on!(connection, c => {
-        sqlx::query(URLS).bind(person).execute(&mut **c).await?;
-        sqlx::query(BOOKMARKS).bind(person).execute(&mut **c).await.map(drop)
+        sqlx::query(BOOKMARKS).bind(person).execute(&mut **c).await?;
+        sqlx::query(URLS).bind(person).execute(&mut **c).await.map(drop)
     })
 }
 

@@ -101,7 +101,7 @@ fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), 
 /// Its media type and encoding, if it is text.
 fn media(headers: &HeaderMap) -> Result<(String, Option<String>), Fault> {
     let not_text = |what: String| Fault::new(Trouble::PageNotText, what);
-    if let Some(coding) = text(headers, &CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+    if let Some(coding) = headers.get_all(&CONTENT_ENCODING).iter().find(|coding| *coding != "identity") {
         return Err(not_text(format!("it is in the coding {coding:?}, which was not asked for")));
     }
     // What does not say is mostly a page.

@@ -7,6 +7,8 @@ use ichido::once::{RunAgain, TxError};
 use ichido_store::error::StoreError;
 use serde_json::json;
 
+use crate::settings::limits;
+
 /// One refusal.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -39,6 +41,12 @@ impl Problem {
     /// There is none, or it is another's: nobody can tell which (SPEC C3).
     pub(crate) fn no_bookmark() -> Self {
         Self::new(StatusCode::NOT_FOUND, "bookmark_unknown", "you have no bookmark with this id")
+    }
+
+    pub(crate) fn too_large() -> Self {
+        let detail =
+            format!("the body is longer than {} bytes, or did not come whole", limits::BODY_BYTES_MAX);
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     }
 
     fn unavailable(error: &dyn std::fmt::Display) -> Self {

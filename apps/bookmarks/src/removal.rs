@@ -23,22 +23,32 @@ pub(crate) async fn remove(database: &Database, store: &Store, name: &str) -> Re
     let person = people::by_name(database, name).await?;
     let removing = async {
         loop {
+            shut_out(database, &person).await?;
             empty(database, &person).await?;
             forget_work(store, &person).await?;
             // A request that was let in before may have saved one more. There are no new ones, so that this ends.
             if take_away(database, &person).await? {
-                return Ok(());
+                // Nothing can be done in their name any more; what was being refused just now is forgotten too.
+                return forget_keys(store, &person).await;
             }
         }
     };
     timeout(limits::REMOVE_WITHIN, removing).await.unwrap_or(Err(PersonError::AtWork))
 }
 
-/// Lets nobody in any more, and takes the bookmarks away. A job under way finds none, and does nothing.
-async fn empty(database: &Database, person: &Person) -> Result<(), PersonError> {
+/// Lets nobody in any more. By itself, so that it stands whatever becomes of the rest, and so that nothing waits for the person's row that this
+/// waits for in turn.
+async fn shut_out(database: &Database, person: &Person) -> Result<(), PersonError> {
     let mut open = database.begin().await?;
     // Nobody has ever seen the new one.
     people::replace_token(&mut open.connection(), person).await?;
+    open.commit().await?;
+    Ok(())
+}
+
+/// Takes the bookmarks away. A job under way finds none, and does nothing.
+async fn empty(database: &Database, person: &Person) -> Result<(), PersonError> {
+    let mut open = database.begin().await?;
     bookmarks::delete_all(&mut open.connection(), person.id).await?;
     open.commit().await?;
     Ok(())
@@ -52,7 +62,11 @@ async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> 
             sleep(LOOK_EVERY).await;
         }
     }
-    while 0 < store.key_forget_of(&identity, PAGE_MAX).await? {}
+    forget_keys(store, person).await
+}
+
+async fn forget_keys(store: &Store, person: &Person) -> Result<(), PersonError> {
+    while 0 < store.key_forget_of(&person.id.to_string(), PAGE_MAX).await? {}
     Ok(())
 }
 

@@ -77,7 +77,7 @@ pub mod limits {
     /// The most tokens of a model's summary.
     pub const SUMMARY_TOKENS_MAX: u32 = 400;
     /// How many pages are read at once, and how many summaries asked for.
-    pub const PARALLEL: u32 = 4;
+    pub const PARALLEL: u32 = 16;
 }
 
 /// What somebody decides. [`Settings::new`] has the rest as it is mostly wanted.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Extension;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -19,9 +20,9 @@ use crate::{bookmarks, jobs};
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
-    let id = parsed(&id)?;
+    let id = parsed(id)?;
     let mut held = app.database.connect().await?;
     let found = bookmarks::find(&mut held.connection(), asker.person.id, id).await?;
     Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?))
@@ -31,9 +32,9 @@ pub(super) async fn show(
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Extension(asker): Extension<Asker>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let id = parsed(&id)?;
+    let id = parsed(id)?;
     let mut open = app.database.begin().await?;
     let job = bookmarks::delete(&mut open.connection(), asker.person.id, id).await?;
     let job = job.ok_or_else(Problem::no_bookmark)?;
@@ -51,6 +52,6 @@ pub(super) async fn delete(
 }
 
 /// What is no id is nobody's bookmark.
-pub(super) fn parsed(id: &str) -> Result<Uuid, Problem> {
-    Uuid::parse_str(id).map_err(|_| Problem::no_bookmark())
+pub(super) fn parsed(id: Result<Path<String>, PathRejection>) -> Result<Uuid, Problem> {
+    id.ok().and_then(|Path(id)| Uuid::parse_str(&id).ok()).ok_or_else(Problem::no_bookmark)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
@@ -23,10 +24,10 @@ use crate::problem::Problem;
 /// With a key it runs in the layer's transaction, and the same key gets the same answer; without one in its own.
 pub(super) async fn reprocess(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let id = one::parsed(&id)?;
+    let id = one::parsed(id)?;
     let (parts, _) = request.into_parts();
     let asker = parts.extensions.get::<Asker>().ok_or_else(Problem::signed_out)?;
     let (bookmark, replaced) = if let Some(transaction) = lent(&parts) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::header::SET_COOKIE;
@@ -23,8 +24,9 @@ struct Shown {
 pub(super) async fn sign_in(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
+    let body = body.map_err(|_| Problem::too_large())?;
     // A foreign page could sign somebody in as somebody else.
     if comes_from(&headers, &app.settings) == Origin::Foreign {
         return Err(foreign());

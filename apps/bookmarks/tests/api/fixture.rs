@@ -257,6 +257,10 @@ impl Ask {
         self
     }
 
+    pub(crate) fn path(self, path: &str) -> Self {
+        Self { path: path.to_owned(), ..self }
+    }
+
     pub(crate) fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json").body(body.to_string())
     }

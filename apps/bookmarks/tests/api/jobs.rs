@@ -134,7 +134,7 @@ both_databases! {
         ] {
             let id = service.saved(path, &pages.url(path)).await;
             let bookmark = service.until(&id, "retrying").await;
-            assert_eq!(told(&bookmark), (code.to_owned(), false), "{path}");
+            assert_eq!(told(&bookmark), (code.to_owned(), true), "{path}");
             let due = ichido_core::time::Timestamp::parse(bookmark["retryAt"].as_str().unwrap()).unwrap();
             let left = due.since(service.store().now().await.unwrap());
             assert_eq!(Duration::from_mins(20) < left, path == "/busy", "{path}: {left:?}");

@@ -1,7 +1,7 @@
 //! What failed for good, and a person's retry (SPEC A11, A12, E4).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::both_databases;
 use crate::fixture::{Ask, Fixture, Service, look_again};
-use crate::pages::{Pages, said, story};
+use crate::pages::{Gate, Pages, said, story};
 
 impl Service {
     fn reprocess(&self, id: &str) -> Ask {
@@ -162,11 +162,9 @@ both_databases! {
     #[test]
     async fn a_job_under_way_whose_bookmark_is_deleted_does_nothing(fixture: Fixture) {
         let service = fixture.work().await;
-        let (deleted, until_deleted) = mpsc::channel();
-        let until_deleted = Mutex::new(until_deleted);
+        let (deleted, gate) = Gate::shut();
         let pages = Pages::start(move |_, _| {
-            // A thread of the runtime that simply stood still would hold up what is queued behind it.
-            tokio::task::block_in_place(|| until_deleted.lock().unwrap().recv()).unwrap();
+            gate.pass();
             story()
         })
         .await;

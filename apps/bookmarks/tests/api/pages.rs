@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -109,6 +109,21 @@ async fn answer(
     // Who hangs up early has seen enough.
     drop(stream.write_all(&answer).await);
     drop(stream.shutdown().await);
+}
+
+/// Where pages wait until a case lets them go, one by one.
+pub(crate) struct Gate(Mutex<mpsc::Receiver<()>>);
+
+impl Gate {
+    pub(crate) fn shut() -> (mpsc::Sender<()>, Self) {
+        let (open, opened) = mpsc::channel();
+        (open, Self(Mutex::new(opened)))
+    }
+
+    /// A thread of the runtime that simply stood still would hold up what is queued behind it.
+    pub(crate) fn pass(&self) {
+        tokio::task::block_in_place(|| self.0.lock().unwrap().recv()).unwrap();
+    }
 }
 
 /// An answer with a status, more header lines and a body.

@@ -1,7 +1,6 @@
 //! Somebody is taken away: nothing of theirs is left, and nothing of anybody else's is touched.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bookmarks::PersonError;
 use http::{Method, StatusCode};
@@ -9,7 +8,7 @@ use serde_json::json;
 
 use crate::both_databases;
 use crate::fixture::{Ask, Fixture, Service, look_again};
-use crate::pages::{Pages, said, story};
+use crate::pages::{Gate, Pages, said, story};
 
 const NAME: &str = "zebulon";
 
@@ -114,12 +113,9 @@ both_databases! {
     #[test]
     async fn a_job_under_way_is_waited_for_when_its_person_is_removed(fixture: Fixture) {
         let service = fixture.work().await;
-        let let_go = Arc::new(AtomicBool::new(false));
-        let is_let_go = Arc::clone(&let_go);
+        let (let_go, gate) = Gate::shut();
         let pages = Pages::start(move |_, _| {
-            while !is_let_go.load(Ordering::SeqCst) {
-                std::thread::yield_now();
-            }
+            gate.pass();
             story()
         })
         .await;
@@ -134,8 +130,37 @@ both_databases! {
             look_again().await;
         }
         assert!(!removing.is_finished(), "the job has not ended");
-        let_go.store(true, Ordering::SeqCst);
+        let_go.send(()).unwrap();
         removing.await.unwrap().unwrap();
+        other.assert_gone().await;
+    }
+
+    /// Neither waits for the other in a circle, so that nobody can hold it off.
+    #[test]
+    async fn who_saves_and_deletes_all_the_while_is_removed(fixture: Fixture) {
+        let service = fixture.start().await;
+        let other = Other::come(&service).await;
+        let busy: Vec<_> = (0..6).map(|number| {
+            let (save, url) = (other.ask(Method::POST, "/v1/bookmarks"), format!("https://example.com/of-{NAME}/{number}"));
+            let delete = other.ask(Method::DELETE, "");
+            tokio::spawn(async move {
+                for round in 0.. {
+                    let save = save.clone().header("idempotency-key", &format!("k{number}-{round}"));
+                    let saved = save.json(&json!({ "url": url })).send().await;
+                    if !saved.status.is_success() {
+                        break;
+                    }
+                    delete.clone().path(&format!("/v1/bookmarks/{}", saved.text("/id"))).send().await;
+                }
+            })
+        }).collect();
+        while service.number("SELECT count(*) FROM bookmarks").await == 0 {
+            look_again().await;
+        }
+        service.app.remove_person(NAME).await.unwrap();
+        for busy in busy {
+            busy.await.unwrap();
+        }
         other.assert_gone().await;
     }
 

@@ -390,9 +390,12 @@ impl Postgres {
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
-    /// Forgets what is settled of an identity.
+    /// Forgets what is over of an identity.
     pub(crate) async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
-        let query = sqlx::query(include_str!("sql/key_forget_of.sql")).bind(identity).bind(i64::from(limit));
+        let query = sqlx::query(include_str!("sql/key_forget_of.sql"))
+            .bind(identity)
+            .bind(i64::from(limit))
+            .bind(self.skew());
         Ok(self.calls.all(query).await?.len() as u64)
     }
 

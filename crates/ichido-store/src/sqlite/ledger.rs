@@ -242,10 +242,14 @@ impl Sqlite {
         Ok(gone)
     }
 
-    /// Forgets what is settled of an identity.
+    /// Forgets what is over of an identity.
     pub(crate) async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        let query = sqlx::query(include_str!("sql/key_forget_of.sql")).bind(identity).bind(i64::from(limit));
+        let now = writing.now.as_micros();
+        let query = sqlx::query(include_str!("sql/key_forget_of.sql"))
+            .bind(identity)
+            .bind(i64::from(limit))
+            .bind(now);
         let gone = query.execute(writing.connection()).await?.rows_affected();
         writing.commit().await?;
         Ok(gone)

@@ -158,8 +158,8 @@ impl Store {
         on!(&*self.driver, driver => driver.key_sweep(limit).await)
     }
 
-    /// Forgets at most `limit` settled keys of an identity with their answers, whatever their age, less those that a living message still
-    /// uses; answers how many. It is for whoever must leave nothing behind of somebody who has gone: a request that comes again under
+    /// Forgets at most `limit` keys of an identity with their answers, whatever their age, those of unknown outcome too, less those that are
+    /// being worked on and those that a living message still uses; answers how many. It is for whoever must leave nothing behind of somebody who has gone: a request that comes again under
     /// a forgotten key is done again.
     pub async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;

@@ -541,7 +541,7 @@ both_databases! {
     }
 
     #[test]
-    async fn settled_keys_of_an_identity_are_forgotten_less_those_that_a_message_uses(fixture: Fixture) {
+    async fn keys_of_an_identity_are_forgotten_less_those_that_somebody_or_a_message_uses(fixture: Fixture) {
         let id = fixture.enqueue("m1").await;
         for (key, outcome) in [("plain", keep(response(b"ok"))), ("used", keep_with(b"queued", id))] {
             let fence = fixture.run(key, EffectMode::Opaque).await;
@@ -556,6 +556,8 @@ both_databases! {
         }
         fixture.send(&fixture.claim_one().await).await;
         assert_eq!(fixture.store.key_forget_of(name("used").identity.as_str(), 10).await.unwrap(), 1);
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.store.key_forget_of(name("running").identity.as_str(), 10).await.unwrap(), 1, "its owner is gone");
     }
 
     #[test]

@@ -1,8 +1,8 @@
--- Forgets what is settled of one identity, a bounded number at a time, less what a living message still uses. Nobody asks for keys by
+-- Forgets keys of one identity, a bounded number at a time, less what is being worked on, and less what a living message still uses. Nobody asks for keys by
 -- whose they are but here, so there is no index for it: it walks what is kept, which expires.
 DELETE FROM ichido_ledger WHERE name IN (
     SELECT l.name FROM ichido_ledger l
-    WHERE l.expires_at > 0 AND l.identity = ?1
+    WHERE l.identity = ?1 AND (l.lease_until IS NULL OR l.lease_until <= ?3)
       AND NOT (l.message_id IS NOT NULL
                AND EXISTS (SELECT 1 FROM ichido_messages m WHERE m.id = l.message_id)
                AND NOT EXISTS (SELECT 1 FROM ichido_events e WHERE e.message_id = l.message_id AND e.to_state IN ('sent', 'cancelled')))
