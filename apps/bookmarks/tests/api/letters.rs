@@ -117,7 +117,15 @@ both_databases! {
     #[test]
     async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: Fixture) {
         let service = fixture.work().await;
-        let pages = Pages::start(|_, count| if count == 1 { said("500 Oh", "", b"") } else { story() }).await;
+        let (pressed, gate) = Gate::shut();
+        let pages = Pages::start(move |_, count| {
+            if count == 1 {
+                return said("500 Oh", "", b"");
+            }
+            gate.pass();
+            story()
+        })
+        .await;
         let id = service.saved("k1", &pages.url("/")).await;
         service.until(&id, "retrying").await;
         let presses: Vec<_> = (0..8).map(|press| {
@@ -129,6 +137,7 @@ both_databases! {
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
         }
+        pressed.send(()).unwrap();
         assert_eq!(service.until(&id, "done").await["title"], "The fox");
         assert_eq!(pages.asked("/"), 2);
         let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();

@@ -140,7 +140,7 @@ both_databases! {
     async fn who_saves_and_deletes_all_the_while_is_removed(fixture: Fixture) {
         let service = fixture.start().await;
         let other = Other::come(&service).await;
-        let busy: Vec<_> = (0..6).map(|number| {
+        let busy: Vec<_> = (0..24).map(|number| {
             let (save, url) = (other.ask(Method::POST, "/v1/bookmarks"), format!("https://example.com/of-{NAME}/{number}"));
             let delete = other.ask(Method::DELETE, "");
             tokio::spawn(async move {
