@@ -122,6 +122,8 @@ test('a key that is held presses no button, and a press that is meant does', asy
   const page = await stage.signedIn();
   const url = stage.site.put('/fox', story('The fox'));
   for (const [path, button] of [[`/save?url=${encodeURIComponent(url)}`, '#go'], [`/sign-in#token=${ann}`, '#sign-in button']]) {
+    // As a foreign page would have it: the key goes down there.
+    await page.goto('about:blank');
     await page.keyboard.down('Enter');
     await page.goto(stage.url + path);
     await page.waitForSelector(`${button}:enabled`);
