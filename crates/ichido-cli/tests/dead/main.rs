@@ -2,6 +2,7 @@
 
 mod bulk;
 mod closed;
+mod guide;
 mod missing;
 mod one;
 mod place;
