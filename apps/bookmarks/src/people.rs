@@ -97,7 +97,7 @@ pub(crate) async fn add(database: &Database, store: &Store, name: &str) -> Resul
         return Err(NameError::NotAName);
     }
     let token = Credential::draw(Uuid::now_v7()).map_err(|error| NameError::failed(&error))?;
-    let now = store.now().await.map_err(|error| NameError::failed(&error))?;
+    let now = store.now().await.map_err(|error| NameError::Failed(error.in_full()))?;
     let mut held = database.connect().await.map_err(|error| NameError::failed(&error))?;
     let added = on!(held.connection(), c => {
         let insert = sqlx::query(SQL).bind(token.id()).bind(name).bind(token.hash().to_vec());

@@ -105,9 +105,27 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error and its causes on one line, for a log.
+    /// The error and its causes on one line, each said once, for a log.
     pub fn in_full(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
-        causes.fold(self.to_string(), |told, cause| format!("{told}: {cause}"))
+        causes.fold(self.to_string(), |told, cause| {
+            let cause = cause.to_string();
+            // An error of sqlx ends with the words of its own cause.
+            if told.ends_with(&cause) { told } else { format!("{told}: {cause}") }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let told = StoreError::Unavailable(sqlx::Error::Io(refused)).in_full();
+        assert_eq!(told.matches("connection refused").count(), 1, "{told}");
+        assert!(told.starts_with("the database could not be reached"), "{told}");
+        assert_eq!(StoreError::Busy.in_full(), StoreError::Busy.to_string());
     }
 }

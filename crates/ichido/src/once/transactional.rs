@@ -26,7 +26,7 @@ where
     for run in 1..=limits::RUNS_MAX {
         let fresh = inner.clone();
         let Ok(lent) = Lent::begin(pool).await.inspect_err(|error| {
-            tracing::error!(%error, "a handler's transaction could not be begun");
+            tracing::error!(error = error.in_full(), "a handler's transaction could not be begun");
         }) else {
             let problem = Problem::unavailable().into_response();
             return owner.finish(KeyOutcome::Release, Ok(problem), answer).await;
@@ -113,7 +113,7 @@ async fn end(owner: &Owner, lent: Lent, outcome: KeyOutcome, run_again: bool) ->
         Committed::Met => End::Again,
         Committed::Refused(error) => failed(&error),
         Committed::InDoubt(error) => {
-            tracing::warn!(%error, "the fate of a commit is not known; it is read back");
+            tracing::warn!(error = error.in_full(), "the fate of a commit is not known; it is read back");
             End::InDoubt
         }
     }
@@ -125,7 +125,10 @@ fn failed(error: &StoreError) -> End {
         StoreError::Busy => End::Again,
         StoreError::Unavailable(_) | StoreError::Unknown(_) => End::Failed(Problem::unavailable()),
         _ => {
-            tracing::error!(%error, "a handler answered, and its transaction could not be committed");
+            tracing::error!(
+                error = error.in_full(),
+                "a handler answered, and its transaction could not be committed"
+            );
             let detail =
                 "the service answered, but its transaction had failed or was refused, so nothing was done";
             End::Failed(Problem::failed(Code::TransactionFailed, detail))
