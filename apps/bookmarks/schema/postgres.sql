@@ -66,7 +66,7 @@ SELECT m.id,
        m.queue AS job_type,
        m.last_error_text AS error,
        convert_from(m.request, 'UTF8') AS payload,
-       (extract(epoch FROM l.since) * 1000000)::bigint AS failed_at,
+       l.since AS failed_at,
        coalesce(split_part(m.last_error_text, ':', 1), '')
            NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS can_retry
 FROM ichido.letters l

@@ -59,14 +59,15 @@ SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint
 FROM bookmarks b
 LEFT JOIN ichido_message m ON m.id = b.job;
 
--- The dead letters of this app (SPEC A11). A letter begins with the code of what was wrong.
+-- The dead letters of this app (SPEC A11), for people: ids and times are text here. A letter begins with the code of what was wrong.
 CREATE VIEW failed_jobs AS
-SELECT m.id,
+SELECT lower(substr(hex(m.id), 1, 8) || '-' || substr(hex(m.id), 9, 4) || '-' || substr(hex(m.id), 13, 4) || '-' ||
+             substr(hex(m.id), 17, 4) || '-' || substr(hex(m.id), 21)) AS id,
        json_extract(CAST(m.request AS TEXT), '$.bookmark_id') AS bookmark_id,
        m.queue AS job_type,
        m.last_error_text AS error,
        CAST(m.request AS TEXT) AS payload,
-       l.since AS failed_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.since / 1000000.0, 'unixepoch') AS failed_at,
        coalesce(substr(m.last_error_text, 1, instr(m.last_error_text, ':') - 1), '')
            NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS can_retry
 FROM ichido_letters l

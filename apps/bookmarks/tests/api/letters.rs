@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use ichido_core::lifecycle::Stage;
+use ichido_core::time::Timestamp;
 use ichido_store::message::{LetterState, MessageFilter};
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ both_databases! {
         let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { said("502 Oh", "", b"") }).await;
         let gone = service.saved("k1", &pages.url("/gone")).await;
         service.until(&gone, "failed").await;
-        let columns = "SELECT CAST(bookmark_id AS text), job_type, error, CAST(can_retry AS text), payload, CAST(failed_at AS text) FROM failed_jobs";
+        let columns = "SELECT CAST(bookmark_id AS text), job_type, error, CAST(can_retry AS text), payload, CAST(failed_at AS text), CAST(id AS text) FROM failed_jobs";
         let row = service.row(columns).await;
         let text = |column: usize| row[column].clone().unwrap();
         assert_eq!((text(0), text(1)), (gone, "extraction".to_owned()));
@@ -53,7 +54,10 @@ both_databases! {
         assert!(["0", "false"].contains(&text(3).as_str()), "{row:?}");
         let payload: Value = serde_json::from_str(&text(4)).unwrap();
         assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
-        assert!(1_700_000_000_000_000 < text(5).parse::<i64>().unwrap(), "a moment in microseconds");
+        let letter = service.store().letter_list(LetterState::Dead, None, None, 1).await.unwrap().remove(0);
+        assert_eq!(text(6), letter.message.id.to_string(), "as the engine's own tools show it");
+        let failed_at = Timestamp::parse(&text(5).replace(' ', "T").replace("+00", "Z")).unwrap();
+        assert!(failed_at.as_micros().abs_diff(letter.since.as_micros()) <= 1_000, "{row:?}, {letter:?}");
 
         let failing = service.saved("k2", &pages.url("/failing")).await;
         assert_eq!(service.until_failed(&failing).await["canRetry"], true);
