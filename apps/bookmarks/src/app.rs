@@ -13,6 +13,7 @@ use crate::access::Guesses;
 use crate::credential::Credential;
 use crate::database::Database;
 use crate::people::{self, NameError, Person, PersonError};
+use crate::place::Place;
 use crate::settings::{Settings, limits};
 use crate::{api, bookmarks, jobs, metrics, removal, server};
 
@@ -31,8 +32,14 @@ pub struct App {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database.
-    #[error("the store cannot be opened: {}", .0.in_full())]
-    Store(#[from] StoreError),
+    #[error("the store cannot be opened: {place}: {}", .error.in_full())]
+    Store {
+        /// Which one.
+        place: Place,
+        /// Why.
+        #[source]
+        error: StoreError,
+    },
     /// The protected operations.
     #[error("the endpoints cannot be protected: {0}")]
     Once(#[from] once::BuildErrors),
@@ -47,8 +54,10 @@ pub enum StartError {
 impl App {
     /// Opens the database, and makes its tables where there are none.
     pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
-        let store = Store::open(&settings.store, limits::CONNECTIONS_MAX).await?;
-        let database = Database::open(&settings.store).await?;
+        let place = Place::of(&settings.store);
+        let cannot = |error| StartError::Store { place: place.clone(), error };
+        let store = Store::open(&settings.store, limits::CONNECTIONS_MAX).await.map_err(cannot)?;
+        let database = Database::open(&settings.store).await.map_err(cannot)?;
         let worker_lives = watch::Sender::new(false);
         Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))
     }

@@ -17,6 +17,7 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool, Transaction};
 
+use crate::place::Place;
 use crate::settings::limits;
 
 /// How long a write waits for another's on SQLite.
@@ -55,10 +56,9 @@ type Guard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
 impl Database {
     /// Opens the database of an address that the store has opened before, and makes the app's tables.
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        let database = if let Some(path) = url.strip_prefix("sqlite:") {
-            // The path as it is written, as the store takes it.
+        let database = if let Some(file) = Place::of(url).file() {
             let options =
-                SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_WAIT).foreign_keys(true);
+                SqliteConnectOptions::new().filename(file).busy_timeout(BUSY_WAIT).foreign_keys(true);
             let pool = SqlitePoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
             Self::Sqlite(pool.connect_with(options).await?)
         } else {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::{Output, Stdio};
 
 use http::StatusCode;
-use ichido_store::testing::sqlite;
+use ichido_store::testing::{postgres, sqlite};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -116,12 +116,63 @@ async fn people_are_added_renewed_removed_and_listed() {
 }
 
 #[tokio::test]
+async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password() {
+    let file = sqlite::fresh_file();
+    std::fs::write(file.path(), "this is no database, but it is long enough to be taken for one".repeat(20))
+        .unwrap();
+    for (store, name, cause) in [
+        (file.url.clone(), format!("SQLite, {}", file.path().display()), "file is not a database"),
+        (
+            "postgres://ann:s3cret@127.0.0.1:1/links".to_owned(), // Where nobody listens.
+            "PostgreSQL, database \"links\" on 127.0.0.1:1".to_owned(),
+            "Connection refused",
+        ),
+        ("bookmarks.db".to_owned(), "\"bookmarks.db\"".to_owned(), "write sqlite:path"),
+    ] {
+        let refused = run(&store, &["person", "list"]).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(&format!("cannot be opened: {name}: ")), "{said}");
+        assert_eq!(said.matches(cause).count(), 1, "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
+    in_time(async {
+        let database = postgres::fresh_database().await;
+        let (child, said) = start_as(&database.url, |command| {
+            command.args(["--public-url", "https://b.example", "--llm", "openai:a-model"]);
+            command.args(["--llm-url", "http://127.0.0.1:9/v1"])
+        })
+        .await;
+        let kept = said
+            .iter()
+            .find_map(|line| line.strip_prefix("bookmarks: kept in PostgreSQL, database "))
+            .unwrap();
+        let address = url::Url::parse(&database.url).unwrap();
+        assert!(kept.starts_with(&format!("{:?} on ", &address.path()[1..])), "{kept}");
+        let by = "bookmarks: summarised by \"a-model\" of openai, at http://127.0.0.1:9/v1";
+        assert!(said.iter().any(|line| line == by), "{said:?}");
+        let [.., listening, serving] = &said[..] else { panic!("{said:?}") };
+        let address: SocketAddr =
+            listening.strip_prefix("bookmarks: listening on ").unwrap().parse().unwrap();
+        assert_eq!(Ask::to(address, "/livez").send().await.status, StatusCode::OK);
+        assert_eq!(serving, "bookmarks: serving on https://b.example");
+        stop(child).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_makes_no_sense_is_said_before_anything_is_made() {
     let file = sqlite::fresh_file();
     for (arguments, why) in [
         (vec!["--llm", "gpt-5"], "write openai:MODEL or anthropic:MODEL"),
         (vec!["--llm", "openai:gpt-5"], "set OPENAI_API_KEY in the environment"),
         (vec!["--llm", "nobody:x"], "is no provider that is known"),
+        (vec!["--llm", "openai:gpt-5", "--llm-url", "nonsense"], "bookmarks: --llm-url: must begin with"),
+        (vec!["--llm", "openai:gpt 5", "--llm-url", "http://127.0.0.1:9"], "bookmarks: --llm: must be 1 to"),
         (vec!["--public-url", "bookmarks.example"], "must be like https://bookmarks.example"),
         (vec!["--public-url", "https://bookmarks.example/path"], "without a path"),
     ] {

@@ -1,0 +1,72 @@
+//! The model that the command line names, as `ichido judge` takes it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ichido::destination::http::Problems;
+use ichido::llm::{AnthropicSettings, Model, OpenAiSettings, ServiceSettings};
+
+use super::Failed;
+
+/// A model, and whose it is.
+pub(super) struct Named {
+    pub(super) model: Arc<dyn Model>,
+    provider: &'static str,
+    /// Whether it is elsewhere than at the provider's own.
+    is_elsewhere: bool,
+}
+
+impl Named {
+    /// What `--llm` and `--llm-url` say.
+    pub(super) fn of(llm: &str, url: Option<&str>) -> Result<Self, Failed> {
+        let forms = "write openai:MODEL or anthropic:MODEL";
+        let parts = llm.split_once(':').filter(|(_, name)| !name.is_empty());
+        let (provider, name) = parts.ok_or_else(|| format!("--llm: {forms}"))?;
+        let service = |base_url: &str, key: &'static str| {
+            let mut service = ServiceSettings::new(name, url.unwrap_or(base_url));
+            service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
+            // A server of one's own may ask for none.
+            if service.api_key.is_none() && url.is_none() {
+                return Err(format!("--llm: its key is missing: set {key} in the environment"));
+            }
+            Ok(service)
+        };
+        let (provider, model): (_, Arc<dyn Model>) = match provider {
+            "openai" => {
+                let key = "OPENAI_API_KEY";
+                let settings = OpenAiSettings::new(service(OpenAiSettings::BASE_URL, key)?);
+                ("openai", Arc::new(settings.resolve().map_err(|problems| told(&problems, key))?))
+            }
+            "anthropic" => {
+                let key = "ANTHROPIC_API_KEY";
+                let settings = AnthropicSettings::new(service(AnthropicSettings::BASE_URL, key)?);
+                ("anthropic", Arc::new(settings.resolve().map_err(|problems| told(&problems, key))?))
+            }
+            other => return Err(format!("--llm: {other:?} is no provider that is known; {forms}").into()),
+        };
+        Ok(Self { model, provider, is_elsewhere: url.is_some() })
+    }
+}
+
+/// What is wrong, each under the name by which it was said here.
+fn told(problems: &Problems, key: &str) -> String {
+    let said = problems.0.iter().map(|problem| {
+        let place = match problem.place.as_str() {
+            place if place.starts_with("base_urls") => "--llm-url",
+            "api_key" => key,
+            _ => "--llm",
+        };
+        format!("{place}: {}", problem.what)
+    });
+    said.collect::<Vec<_>>().join("\n")
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {}", self.model.name(), self.provider)?;
+        match self.model.endpoints() {
+            [url, ..] if self.is_elsewhere => write!(f, ", at {url}"),
+            _ => Ok(()),
+        }
+    }
+}

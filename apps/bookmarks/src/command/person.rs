@@ -1,0 +1,99 @@
+//! `bookmarks person`: who may come in.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use bookmarks::{App, Credential, Settings};
+
+use super::{Failed, LISTEN, link, origin};
+
+#[derive(clap::Subcommand)]
+pub(super) enum PersonCommand {
+    /// Add somebody, and show the token, once
+    Add(Token),
+    /// Give somebody a new token, shown once; the old one and all sessions are over
+    Renew(Token),
+    /// Take somebody away, with all their bookmarks, for good
+    Remove {
+        /// The name
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List everybody
+    List,
+}
+
+/// Whom a token is for.
+#[derive(clap::Args)]
+pub(super) struct Token {
+    /// The name
+    name: String,
+
+    /// How people reach the service, for the link by which to sign in
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+}
+
+impl PersonCommand {
+    pub(super) async fn run(self, store: String) -> Result<(), Failed> {
+        let public_origin = match &self {
+            Self::Add(token) | Self::Renew(token) => token.public_url.as_deref().map(origin),
+            Self::Remove { .. } | Self::List => None,
+        };
+        let public_origin = public_origin.transpose()?;
+        let app = App::open(Settings::new(store, LISTEN.parse()?)).await?;
+        match self {
+            Self::Add(Token { name, .. }) => {
+                let token = app.add_person(&name).await;
+                let token = token.map_err(|error| format!("{name:?} cannot be added: {error}"))?;
+                hand_over(&name, &token, public_origin.as_deref());
+            }
+            Self::Renew(Token { name, .. }) => {
+                let token = app.renew_person(&name).await;
+                let token =
+                    token.map_err(|error| format!("the token of {name:?} cannot be renewed: {error}"))?;
+                eprintln!("bookmarks: the old token of {name:?} and all sessions are over");
+                hand_over(&name, &token, public_origin.as_deref());
+            }
+            Self::Remove { name, yes } => {
+                let cannot = |error| format!("{name:?} cannot be removed: {error}");
+                let count = app.bookmarks_of(&name).await.map_err(cannot)?;
+                if !yes {
+                    confirm(&name, count)?;
+                }
+                app.remove_person(&name).await.map_err(cannot)?;
+                eprintln!("bookmarks: {name:?} was removed, with {count} bookmarks");
+            }
+            Self::List => {
+                for person in app.people().await.map_err(|error| error.in_full())? {
+                    println!("{}", person.name);
+                }
+            }
+        }
+        app.close().await;
+        Ok(())
+    }
+}
+
+/// The token alone for whoever reads it by a program, and beside it the link for whoever reads it with their eyes.
+fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
+    println!("{}", token.to_text());
+    eprintln!("bookmarks: this is the token of {name:?}. It is not shown again. By this link it signs in:");
+    let usual = format!("http://{LISTEN}");
+    eprintln!("  {}", link(public_origin.unwrap_or(&usual), token));
+}
+
+/// Asks who sits before it; nobody does where standard input is no terminal, and then this says what to do.
+fn confirm(name: &str, count: u64) -> Result<(), Failed> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(
+            format!("{name:?} and {count} bookmarks would be removed for good; say so by --yes").into()
+        );
+    }
+    eprint!("{name:?} and {count} bookmarks will be removed for good; type the name to go on: ");
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    if answer.trim() == name { Ok(()) } else { Err("nothing was done".into()) }
+}
