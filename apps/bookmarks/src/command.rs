@@ -6,7 +6,7 @@ mod serve;
 
 use std::error::Error;
 
-use bookmarks::Credential;
+use bookmarks::{Credential, Place};
 
 use person::PersonCommand;
 use serve::Serve;
@@ -54,6 +54,17 @@ impl Command {
             Some(What::Person(person)) => person.run(self.store).await,
         }
     }
+}
+
+/// Refuses a file that is not there: it was mistyped, and a new one would answer that nobody is there.
+fn there(store: &str) -> Result<(), Failed> {
+    let Some(file) = Place::of(store).missing_file() else { return Ok(()) };
+    let shown = file.display();
+    Err(format!(
+        "there is no store at {shown}, and none was made; mend the path: after --store and in BOOKMARKS_STORE it counts from the folder that \
+         you are in"
+    )
+    .into())
 }
 
 fn link(here: &str, token: &Credential) -> String {

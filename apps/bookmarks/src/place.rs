@@ -55,6 +55,11 @@ impl Place {
             Self::Postgres { .. } | Self::Unknown(_) => None,
         }
     }
+
+    /// The whole path of a file that is not there. Where nobody may say whether it is, opening it says why.
+    pub fn missing_file(&self) -> Option<PathBuf> {
+        self.file().filter(|file| matches!(file.try_exists(), Ok(false))).map(whole)
+    }
 }
 
 fn whole(file: &Path) -> PathBuf {

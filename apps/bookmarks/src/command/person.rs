@@ -2,9 +2,9 @@
 
 use std::io::{BufRead as _, IsTerminal as _};
 
-use bookmarks::{App, Credential, Settings};
+use bookmarks::{App, Credential, Place, Settings};
 
-use super::{Failed, LISTEN, link, origin};
+use super::{Failed, LISTEN, link, origin, there};
 
 #[derive(clap::Subcommand)]
 pub(super) enum PersonCommand {
@@ -42,9 +42,15 @@ impl PersonCommand {
             Self::Remove { .. } | Self::List => None,
         };
         let public_origin = public_origin.transpose()?;
+        let place = Place::of(&store);
+        let is_new = place.missing_file().is_some();
+        if !matches!(self, Self::Add(_)) {
+            there(&store)?;
+        }
         let app = App::open(Settings::new(store, LISTEN.parse()?)).await?;
         match self {
             Self::Add(Token { name, .. }) => {
+                eprintln!("bookmarks: kept in {place}{}", if is_new { ", which was made anew" } else { "" });
                 let token = app.add_person(&name).await;
                 let token = token.map_err(|error| format!("{name:?} cannot be added: {error}"))?;
                 hand_over(&name, &token, public_origin.as_deref());
@@ -66,8 +72,9 @@ impl PersonCommand {
                 eprintln!("bookmarks: {name:?} was removed, with {count} bookmarks");
             }
             Self::List => {
+                // The id is what the engine's own tools show, as the identity.
                 for person in app.people().await.map_err(|error| error.in_full())? {
-                    println!("{}", person.name);
+                    println!("{}  {}", person.id, person.name);
                 }
             }
         }
@@ -82,6 +89,9 @@ fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
     eprintln!("bookmarks: this is the token of {name:?}. It is not shown again. By this link it signs in:");
     let usual = format!("http://{LISTEN}");
     eprintln!("  {}", link(public_origin.unwrap_or(&usual), token));
+    if public_origin.is_none() {
+        eprintln!("bookmarks: a service that is not at {usual} is named by --public-url");
+    }
 }
 
 /// Asks who sits before it; nobody does where standard input is no terminal, and then this says what to do.

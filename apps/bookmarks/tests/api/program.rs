@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::process::{Output, Stdio};
 
+use bookmarks::{App, Settings};
 use http::StatusCode;
 use ichido_store::testing::{postgres, sqlite};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -84,15 +85,23 @@ async fn people_are_added_renewed_removed_and_listed() {
     let said = String::from_utf8(added.stderr).unwrap();
     assert!(added.status.success() && token.starts_with("bm_") && token.lines().count() == 1, "{token}");
     assert!(said.contains(&format!("  http://127.0.0.1:4190/sign-in#token={token}")), "{said}");
+    assert!(
+        said.contains("a service that is not at http://127.0.0.1:4190 is named by --public-url"),
+        "{said}"
+    );
+    let place = format!("kept in SQLite, {}", file.path().display());
+    assert!(said.contains(&format!("{place}, which was made anew\n")), "{said}");
     let again = run(&file.url, &["person", "add", "ann"]).await;
     let why = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && why.contains("there is somebody of this name"), "{why}");
+    assert!(why.contains(&format!("{place}\n")), "it was there: {why}");
 
     let renewed = run(&file.url, &["person", "renew", "ann", "--public-url", "https://b.example"]).await;
     let next = String::from_utf8(renewed.stdout).unwrap();
     let said = String::from_utf8(renewed.stderr).unwrap();
     assert!(renewed.status.success() && next.starts_with("bm_") && next != token, "{next}");
     assert!(said.contains(&format!("  https://b.example/sign-in#token={next}")), "{said}");
+    assert!(!said.contains("--public-url"), "it was said: {said}");
 
     assert!(run(&file.url, &["person", "add", "bob"]).await.status.success());
     for (arguments, why) in [
@@ -110,9 +119,31 @@ async fn people_are_added_renewed_removed_and_listed() {
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(!refused.status.success() && said.contains(why), "{said}");
     }
-    assert_eq!(run(&file.url, &["person", "list"]).await.stdout, b"ann\nbob\n");
+    let listed = String::from_utf8(run(&file.url, &["person", "list"]).await.stdout).unwrap();
+    let (ids, names): (Vec<_>, Vec<_>) = listed.lines().map(|line| line.split_once("  ").unwrap()).unzip();
+    assert_eq!(names, ["ann", "bob"]);
+    let store = App::open(Settings::new(&file.url, ([127, 0, 0, 1], 0).into())).await.unwrap();
+    let people = store.people().await.unwrap();
+    assert_eq!(ids, people.iter().map(|person| person.id.to_string()).collect::<Vec<_>>());
+    store.close().await;
     assert!(run(&file.url, &["person", "remove", "ann", "--yes"]).await.status.success());
-    assert_eq!(run(&file.url, &["person", "list"]).await.stdout, b"bob\n");
+    let left = String::from_utf8(run(&file.url, &["person", "list"]).await.stdout).unwrap();
+    assert_eq!(left, listed.lines().nth(1).unwrap().to_owned() + "\n");
+}
+
+/// A path that was mistyped is no empty store.
+#[tokio::test]
+async fn a_store_that_is_not_there_is_not_made_to_look_into() {
+    let file = sqlite::fresh_file();
+    let why = format!("there is no store at {}, and none was made", file.path().display());
+    for arguments in
+        [&["person", "list"][..], &["person", "renew", "ann"], &["person", "remove", "ann", "--yes"]]
+    {
+        let refused = run(&file.url, arguments).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(&why), "{arguments:?}: {said}");
+        assert!(!file.path().exists(), "{arguments:?}");
+    }
 }
 
 #[tokio::test]
