@@ -14,8 +14,9 @@ use crate::credential::Credential;
 use crate::database::Database;
 use crate::people::{self, NameError, Person, PersonError};
 use crate::place::Place;
+use crate::retries::{Retried, RetryError};
 use crate::settings::{Settings, limits};
-use crate::{api, bookmarks, jobs, metrics, removal, server};
+use crate::{api, bookmarks, jobs, metrics, removal, retries, server};
 
 /// The service on its database.
 pub struct App {
@@ -87,6 +88,11 @@ impl App {
     /// Takes somebody away, with everything that is theirs.
     pub async fn remove_person(&self, name: &str) -> Result<(), PersonError> {
         removal::remove(&self.database, &self.store, name).await
+    }
+
+    /// Puts the jobs that failed for good back into their queues: those with a code, or all that a retry can help. Or only counts them.
+    pub async fn retry_failed(&self, code: Option<&str>, only_count: bool) -> Result<Retried, RetryError> {
+        retries::retry_failed(&self.store, code, only_count).await
     }
 
     /// Everybody, by name.

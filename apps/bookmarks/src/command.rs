@@ -2,6 +2,7 @@
 
 mod model;
 mod person;
+mod retry_failed;
 mod serve;
 
 use std::error::Error;
@@ -9,6 +10,7 @@ use std::error::Error;
 use bookmarks::{Credential, Place};
 
 use person::PersonCommand;
+use retry_failed::RetryFailed;
 use serve::Serve;
 
 type Failed = Box<dyn Error>;
@@ -44,6 +46,8 @@ enum What {
     /// Who may come in
     #[command(subcommand)]
     Person(PersonCommand),
+    /// Put failed jobs back into their queues, when what was wrong has been mended
+    RetryFailed(RetryFailed),
 }
 
 impl Command {
@@ -52,11 +56,12 @@ impl Command {
             None => self.serve.run(self.store).await,
             Some(What::Serve(serve)) => serve.run(self.store).await,
             Some(What::Person(person)) => person.run(self.store).await,
+            Some(What::RetryFailed(retry)) => retry.run(self.store).await,
         }
     }
 }
 
-/// Refuses a file that is not there: it was mistyped, and a new one would answer that nobody is there.
+/// Refuses a file that is not there: it was mistyped, and a new one would answer that nobody is there and nothing failed.
 fn there(store: &str) -> Result<(), Failed> {
     let Some(file) = Place::of(store).missing_file() else { return Ok(()) };
     let shown = file.display();

@@ -29,6 +29,8 @@ pub mod limits {
     pub const NAMES_SHOWN_MAX: usize = 20;
     /// How long is waited, when somebody is removed, for their jobs that are under way: longer than a claim on one holds.
     pub const REMOVE_WITHIN: Duration = Duration::from_mins(3);
+    /// The most failed jobs that an operator's retry puts back in one transaction, which others wait for.
+    pub const RETRIED_AT_ONCE_MAX: u32 = 500;
     /// The largest request body.
     pub const BODY_BYTES_MAX: usize = 16 * 1024;
     /// The longest URL, before and after it is brought into canonical form.

@@ -121,7 +121,12 @@ impl Trouble {
     /// What the last error of a message says, which begins with the code.
     pub(crate) fn of_error(error: Option<&str>) -> Self {
         let code = error.and_then(|error| error.split_once(':')).map_or("", |(code, _)| code);
-        Self::ALL.into_iter().find(|trouble| trouble.as_str() == code).unwrap_or(Self::JobFailed)
+        Self::of_code(code).unwrap_or(Self::JobFailed)
+    }
+
+    /// The trouble of a code.
+    pub(crate) fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|trouble| trouble.as_str() == code)
     }
 }
 

@@ -25,7 +25,7 @@ const CASE_MAX: Duration = Duration::from_mins(2);
 
 /// A fresh database.
 pub(crate) struct Fixture {
-    url: String,
+    pub(crate) url: String,
     _database: Database,
 }
 

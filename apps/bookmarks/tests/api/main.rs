@@ -12,6 +12,7 @@ mod pages;
 mod people;
 mod program;
 mod removal;
+mod retries;
 mod same_url;
 mod saving;
 mod signs;

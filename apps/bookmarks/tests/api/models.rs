@@ -15,12 +15,12 @@ use crate::both_databases;
 use crate::fixture::Fixture;
 use crate::pages::{Pages, story};
 
-fn playing(rules: Vec<Rule>) -> Fake {
+pub(crate) fn playing(rules: Vec<Rule>) -> Fake {
     start(Script { rules, ..Script::default() })
 }
 
 /// Has a fake provider summarise.
-fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
+pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
     let service = ServiceSettings {
         api_key: Some("sk-not-to-be-shown".to_owned()),
         ..ServiceSettings::new("a-model", format!("{}/v1", fake.url()))
@@ -29,7 +29,7 @@ fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
     move |settings| settings.model = Some(model)
 }
 
-fn say(words: &str) -> Rule {
+pub(crate) fn say(words: &str) -> Rule {
     Rule::of(Action::Say(words.to_owned()))
 }
 

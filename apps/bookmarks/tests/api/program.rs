@@ -13,7 +13,7 @@ use crate::fixture::{Ask, in_time};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 
-async fn run(store: &str, arguments: &[&str]) -> Output {
+pub(crate) async fn run(store: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).args(["--store", store]).stdin(Stdio::null());
     command.output().await.unwrap()
@@ -136,9 +136,12 @@ async fn people_are_added_renewed_removed_and_listed() {
 async fn a_store_that_is_not_there_is_not_made_to_look_into() {
     let file = sqlite::fresh_file();
     let why = format!("there is no store at {}, and none was made", file.path().display());
-    for arguments in
-        [&["person", "list"][..], &["person", "renew", "ann"], &["person", "remove", "ann", "--yes"]]
-    {
+    for arguments in [
+        &["person", "list"][..],
+        &["person", "renew", "ann"],
+        &["person", "remove", "ann", "--yes"],
+        &["retry-failed"],
+    ] {
         let refused = run(&file.url, arguments).await;
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(!refused.status.success() && said.contains(&why), "{arguments:?}: {said}");

@@ -1,0 +1,122 @@
+//! An operator's retry, of many jobs at once (SPEC E4).
+//!
+//! Guarantee: a job that failed for good goes back into its queue with its count at 0 and its history kept, where the engine's lifecycle
+//! allows it. What fails again meanwhile is not tried twice. Stopped at any moment, what was done is done, and running it again goes on
+//! with the rest.
+
+use ichido::letters::{Policies, QueuePolicy, Resolution, tell_resolved};
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped};
+use ichido_store::message::{Note, QueueName};
+
+use crate::jobs;
+use crate::settings::limits;
+use crate::trouble::Trouble;
+
+/// Who did it, in the history of each job.
+const ACTOR: &str = "bookmarks retry-failed";
+
+/// What became of failed jobs, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retried {
+    /// Back in their queues.
+    pub put_back: u64,
+    /// Not asked for, or nothing that a retry could mend.
+    pub left: u64,
+}
+
+/// Why failed jobs could not be put back.
+#[derive(Debug, thiserror::Error)]
+pub enum RetryError {
+    /// There is no such code.
+    #[error("no job fails with {code:?}; the codes are {}", codes())]
+    CodeUnknown {
+        /// What was asked for.
+        code: String,
+    },
+    /// The database failed.
+    #[error("the store failed after {} jobs were put back; say it again to go on with the rest: {}", .before.put_back, .error.in_full())]
+    Store {
+        /// What was done before.
+        before: Retried,
+        /// Why.
+        #[source]
+        error: StoreError,
+    },
+}
+
+fn codes() -> String {
+    Trouble::ALL.map(Trouble::as_str).join(", ")
+}
+
+/// Puts back all that failed with a code, or all that a retry can help; or counts them.
+pub(crate) async fn retry_failed(
+    store: &Store,
+    code: Option<&str>,
+    only_count: bool,
+) -> Result<Retried, RetryError> {
+    let asked_for = match code {
+        None => None,
+        Some(code) => Some(Trouble::of_code(code).ok_or(RetryError::CodeUnknown { code: code.to_owned() })?),
+    };
+    let is_meant = |letter: &LetterRow| {
+        let trouble = Trouble::of_error(letter.error.as_deref());
+        asked_for.map_or(trouble.can_retry(), |asked_for| trouble == asked_for)
+    };
+    let mut retried = Retried::default();
+    let mut went = Ok(());
+    for queue in jobs::queues() {
+        went = of_queue(store, queue, is_meant, only_count, &mut retried).await;
+        if went.is_err() {
+            break;
+        }
+    }
+    went.map(|()| retried).map_err(|error| RetryError::Store { before: retried, error })
+}
+
+/// A page at a time. The engine's own bulk would do, if it could tell our codes apart: its filter looks for a text anywhere in an error.
+async fn of_queue(
+    store: &Store,
+    queue: QueueName,
+    is_meant: impl Fn(&LetterRow) -> bool,
+    only_count: bool,
+    retried: &mut Retried,
+) -> Result<(), StoreError> {
+    let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Repeatable };
+    let policies = Policies::default().with(queue.clone(), policy);
+    let note = Note { actor: Some(ACTOR.to_owned()), ..Note::default() };
+    let now = store.now().await?;
+    // What fails again while this runs is not looked at a second time.
+    let filter = LetterFilter { queue: Some(queue), since_before: Some(now), ..LetterFilter::default() };
+    let mut after = None;
+    loop {
+        let page = store.letter_page(&filter, after, limits::RETRIED_AT_ONCE_MAX).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some((last.since, last.id));
+        let (meant, left): (Vec<_>, Vec<_>) = page.into_iter().partition(&is_meant);
+        retried.left += count(left.len());
+        if only_count {
+            retried.put_back += count(meant.len());
+            continue;
+        }
+        let ids: Vec<_> = meant.iter().map(|letter| letter.id).collect();
+        let stepped = store.letters_step(&ids, |letter, now| policies.event(letter, now), &note).await?;
+        for (letter, stepped) in meant.iter().zip(stepped) {
+            match stepped {
+                LetterStepped::Now(_) => {
+                    tell_resolved(&letter.queue, Resolution::Requeued, letter.since, now);
+                    retried.put_back += 1;
+                }
+                LetterStepped::Refused(_) => retried.left += 1,
+                // Somebody's retry was quicker.
+                LetterStepped::NoLetter => (),
+            }
+        }
+    }
+}
+
+fn count(letters: usize) -> u64 {
+    u64::try_from(letters).unwrap_or(u64::MAX)
+}
