@@ -121,7 +121,7 @@ both_databases! {
     #[test]
     async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: Fixture) {
         let service = fixture.work().await;
-        let (pressed, gate) = Gate::shut();
+        let (let_go, gate) = Gate::shut();
         let pages = Pages::start(move |_, count| {
             if count == 1 {
                 return said("500 Oh", "", b"");
@@ -141,7 +141,7 @@ both_databases! {
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
         }
-        pressed.send(()).unwrap();
+        let_go.send(()).unwrap();
         assert_eq!(service.until(&id, "done").await["title"], "The fox");
         assert_eq!(pages.asked("/"), 2);
         let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
