@@ -5,11 +5,16 @@
 
 use std::num::NonZeroU32;
 
+use crate::test::Scope;
+
 /// What `cargo xtask help` prints, and what follows the complaint when the arguments are wrong.
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: tools, format, clippy, shipped, tests, docs, deny, fuzz (compiled only), js, fuzz-api
+  test                  everything CI checks: format, clippy, tests, docs, browser tests; also AWS, benchmarks and licences if a
+                        change of the last 30 commits concerns them
+  test --all            the same with AWS, benchmarks and licences in any case
+  test --quick          format, clippy, and the tests of the crates that changed, without process suites; before each commit
   tidy                  the rules about the repository itself (also part of `test`)
   bench store [DATABASE]
                         the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on
@@ -51,8 +56,11 @@ const FUZZ_SECONDS_DEFAULT: u32 = 60;
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chore {
-    /// Check everything that CI checks.
-    Test,
+    /// Check what CI checks, or more, or less.
+    Test {
+        /// How much.
+        scope: Scope,
+    },
     /// Check the rules about the repository itself.
     Tidy,
     /// Measure the store.
@@ -128,7 +136,9 @@ impl Chore {
         }
         match words.as_slice() {
             [] => Err("which chore?".to_owned()),
-            ["test"] => Ok(Self::Test),
+            ["test"] => Ok(Self::Test { scope: Scope::Usual }),
+            ["test", "--all"] => Ok(Self::Test { scope: Scope::All }),
+            ["test", "--quick"] => Ok(Self::Test { scope: Scope::Quick }),
             ["tidy"] => Ok(Self::Tidy),
             ["bench", "store"] => Ok(Self::BenchStore { database: None }),
             ["bench", "store", word] => Ok(Self::BenchStore { database: Some(Database::parse(word)?) }),
@@ -217,7 +227,9 @@ mod tests {
 
     #[test]
     fn each_chore_has_its_word() {
-        assert_eq!(Chore::parse(&["test"]), Ok(Chore::Test));
+        assert_eq!(Chore::parse(&["test"]), Ok(Chore::Test { scope: Scope::Usual }));
+        assert_eq!(Chore::parse(&["test", "--all"]), Ok(Chore::Test { scope: Scope::All }));
+        assert_eq!(Chore::parse(&["test", "--quick"]), Ok(Chore::Test { scope: Scope::Quick }));
         assert_eq!(Chore::parse(&["tidy"]), Ok(Chore::Tidy));
         assert_eq!(Chore::parse(&["fuzz"]), Ok(Chore::Fuzz { seconds: 60 }));
         assert_eq!(Chore::parse(&["fuzz", "--seconds", "5"]), Ok(Chore::Fuzz { seconds: 5 }));

@@ -41,13 +41,15 @@ pub fn run(root: &Path, form: Form) -> Result<(), String> {
     };
     let description = format!("{}/openapi.json", server.address);
     let ours = |file: &str| root.join("xtask").join(file).to_string_lossy().into_owned();
-    schemathesis
+    let line = schemathesis
         .env("SCHEMATHESIS_HOOKS", &ours("schemathesis_hooks.py"))
         .and(&["--config-file", &ours("schemathesis.toml")])
         .and(&["run", &description, "--max-examples", examples, "--seed", SEED, "--exclude-path", STREAM])
         .and(&["--phases", "coverage,fuzzing,stateful", "--exclude-checks", "positive_data_acceptance"])
-        .and(&["--generation-database", "none", "--no-color", "--continue-on-failure"])
-        .run(&server.folder)
+        .and(&["--generation-database", "none", "--no-color", "--continue-on-failure"]);
+    let (said, outcome) = line.run_captured(&server.folder);
+    println!("\n== fuzz-api\n{said}");
+    outcome
 }
 
 /// A server that ends with this.
@@ -63,9 +65,7 @@ impl Server {
         // What the last run left there; that there is nothing is fine.
         _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // Where cargo was told to build, or where it builds by itself.
-        let built = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        let mut command = Command::new(root.join(built).join("debug/ichido"));
+        let mut command = Command::new(crate::built(root).join("ichido"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(&folder).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("`ichido serve` did not start: {error}"))?;
         let out = child.stdout.take().expect("it was asked for");

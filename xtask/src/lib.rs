@@ -8,7 +8,7 @@
 pub mod chore;
 pub mod fuzz;
 pub mod fuzz_api;
-pub mod js;
+mod js;
 mod line;
 pub mod long;
 pub mod test;
@@ -24,4 +24,11 @@ use std::path::{Path, PathBuf};
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().expect("xtask lies in a folder of the workspace").to_path_buf()
+}
+
+/// Where cargo puts programs that are not for release.
+fn built(root: &Path) -> PathBuf {
+    // Where cargo was told to build, or where it builds by itself.
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(target).join("debug")
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// A program, its arguments, and the environment it needs on top of ours.
 #[derive(Clone, Debug)]
@@ -27,6 +27,15 @@ impl Line {
         self
     }
 
+    /// The same line with more arguments.
+    pub(crate) fn and_all(self, arguments: &[String]) -> Self {
+        self.and(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn envs(self, env: &[(String, String)]) -> Self {
+        env.iter().fold(self, |line, (name, value)| line.env(name, value))
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
@@ -40,6 +49,29 @@ impl Line {
             Ok(status) => Err(format!("`{self}` failed ({status})")),
             Err(error) => Err(format!("`{self}` did not start: {error}")),
         }
+    }
+
+    /// Runs it beside other lines: what it prints is returned and not mixed with theirs.
+    pub(crate) fn run_captured(&self, folder: &Path) -> (String, Result<(), String>) {
+        match self.command(folder).stdin(Stdio::null()).output() {
+            Ok(output) => {
+                let said = [output.stdout, output.stderr].concat();
+                let outcome = if output.status.success() {
+                    Ok(())
+                } else {
+                    Err(format!("`{self}` failed ({})", output.status))
+                };
+                (String::from_utf8_lossy(&said).into_owned(), outcome)
+            }
+            Err(error) => (String::new(), Err(format!("`{self}` did not start: {error}"))),
+        }
+    }
+
+    /// Starts it with pipes to its input and from its output.
+    pub(crate) fn spawn_piped(&self, folder: &Path) -> Result<Child, String> {
+        let mut command = self.command(folder);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        child.map_err(|error| format!("`{self}` did not start: {error}"))
     }
 
     /// What it prints on standard output when it succeeds; `None` when it fails or is not there.
@@ -56,6 +88,16 @@ impl Line {
             other => Command::new(other),
         };
         command.args(arguments).current_dir(folder);
+        // `cargo xtask` describes this package to us. A cargo that we start must not see it: build scripts that look at it would
+        // run again, and all that depends on them would be compiled again.
+        for (name, _) in std::env::vars_os() {
+            if name
+                .to_str()
+                .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+            {
+                command.env_remove(name);
+            }
+        }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }

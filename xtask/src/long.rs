@@ -10,6 +10,8 @@ use crate::line::Line;
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
+/// How many finished messages lie behind the statements whose plans are read.
+const PLANS_HISTORY: &str = "1000000";
 /// The peer that the worker is measured beside.
 const PEER: &str = "bench/peers/graphile/Cargo.toml";
 /// How many messages the storm passes over, on each database and at each kind of broker.
@@ -69,32 +71,25 @@ fn bench(root: &Path, what: &str, database: Option<Database>) -> Result<(), Stri
 /// Runs the crash tests, the storm, the tests of many machines, the demo, the examples, the bookmarks, the batches of questions and the
 /// offline queues for long.
 pub fn soak(root: &Path) -> Result<(), String> {
-    Line::cargo(&["test", "--package", "ichido-store", "--test", "crash"])
-        .env("ICHIDO_CRASH_KILLS", KILLS)
-        .run(root)?;
-    // One after the other: each has three workers, a broker and a database of its own.
-    Line::cargo(&["test", "--package", "ichido-cli", "--test", "outbox", "storm", "--", "--test-threads=1"])
-        .env("ICHIDO_STORM_MESSAGES", STORM_MESSAGES)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "ichido-cli", "--test", "machines", "--", "--test-threads=1"])
-        .env("ICHIDO_MACHINES_ROUNDS", MACHINES_ROUNDS)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "ichido-cli", "--test", "demo"])
-        .env("ICHIDO_DEMO_SENT", DEMO_SENT)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "ichido-cli", "--test", "examples"])
-        .env("ICHIDO_EXAMPLES_ROUNDS", EXAMPLES_ROUNDS)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "bookmarks", "--test", "kill", "--", "--test-threads=1"])
-        .env("BOOKMARKS_KILLS", BOOKMARKS_KILLS)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "ichido-cli", "--test", "judge", "crashing"])
-        .env("ICHIDO_JUDGE_KILLS", JUDGE_KILLS)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "ichido-client", "--features", "queue", "--test", "offline", "crash"])
-        .env("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)
-        .run(root)?;
-    Line::cargo(&["test", "--package", "ichido-cli", "--test", "offline", "crash"])
-        .env("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)
-        .run(root)
+    for (package, suite, (name, value)) in [
+        ("ichido-store", "crash::", ("ICHIDO_CRASH_KILLS", KILLS)),
+        ("ichido-store", "plans::", ("ICHIDO_PLANS_HISTORY", PLANS_HISTORY)),
+        ("ichido-cli", "outbox::storm", ("ICHIDO_STORM_MESSAGES", STORM_MESSAGES)),
+        ("ichido-cli", "machines::", ("ICHIDO_MACHINES_ROUNDS", MACHINES_ROUNDS)),
+        ("ichido-cli", "demo::", ("ICHIDO_DEMO_SENT", DEMO_SENT)),
+        ("ichido-cli", "examples::", ("ICHIDO_EXAMPLES_ROUNDS", EXAMPLES_ROUNDS)),
+        ("bookmarks", "kill::", ("BOOKMARKS_KILLS", BOOKMARKS_KILLS)),
+        ("ichido-cli", "judge::crashing", ("ICHIDO_JUDGE_KILLS", JUDGE_KILLS)),
+        ("ichido-client", "offline::crash", ("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)),
+        ("ichido-cli", "offline::crash", ("ICHIDO_QUEUE_KILLS", QUEUE_KILLS)),
+    ] {
+        // One test after the other: each has processes and a database of its own.
+        let features: &[&str] = if package == "ichido-client" { &["--features", "queue"] } else { &[] };
+        Line::cargo(&["test", "--package", package, "--test", "it", suite])
+            .and(features)
+            .and(&["--", "--test-threads=1"])
+            .env(name, value)
+            .run(root)?;
+    }
+    Ok(())
 }

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = match chore {
-        Chore::Test => test::run(&root()),
+        Chore::Test { scope } => test::run(&root(), scope),
         Chore::Tidy => tidy::run(&root()),
         Chore::BenchStore { database } => long::bench_store(&root(), database),
         Chore::BenchOnce { database } => long::bench_once(&root(), database),

@@ -1,28 +1,61 @@
-//! The one test command: everything CI checks, in the order in which a person would want to know.
+//! The one test command: everything CI checks.
 //!
-//! Guarantee: it succeeds only when every step ran and succeeded. It stops at the first that fails, names
-//! it, and says how to run it alone. CI runs this and nothing else, so green here is green there.
+//! Guarantee: it succeeds only when every step ran and succeeded. It names each step that failed and says how to run it alone.
+//! CI runs this and nothing else, so green here is green there.
+//!
+//! The tools are installed while the tests are built. Then the tests run beside the browser's tests and beside everything else
+//! that compiles.
+
+mod binaries;
+mod history;
+mod runner;
+mod servers;
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use self::binaries::{all_but, build, linted};
+use self::runner::Tests;
+use self::servers::Servers;
 use crate::fuzz_api::{self, Form};
-use crate::js;
 use crate::line::Line;
-use crate::tools::{self, Tools};
+use crate::tidy::arrows;
+use crate::{js, tools};
 
-/// What the command is not built with unless somebody wants it.
-const FEATURES: &str = "ichido-cli/bedrock,ichido-cli/otlp";
+/// The benchmarks.
+const BENCH: &str = "ichido-bench";
+/// What compiles AWS's SDK, and where it is.
+const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
+const BEDROCK_FOLDERS: [&str; 2] = ["crates/ichido-bedrock/", "bench/llm/"];
+/// The benchmarks, without the one that compiles AWS's SDK.
+const BENCH_FOLDERS: [&str; 2] = ["bench/src/", "bench/Cargo.toml"];
 
-/// Runs every step and prints how long each took.
-pub fn run(root: &Path) -> Result<(), String> {
-    let mut ran = Vec::new();
-    let outcome = run_steps(root, &mut ran);
-    println!("\n{}", table(&ran));
-    if outcome.is_err() {
-        println!(); // The complaint comes next, and is no row of the table.
-    }
+/// How much is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What CI checks: everything but AWS, benchmarks and licences, unless a change concerns them.
+    Usual,
+    /// Everything.
+    All,
+    /// Format, lints, and the tests of what changed, without process suites.
+    Quick,
+}
+
+/// Runs the steps and prints how long each took.
+pub fn run(root: &Path, scope: Scope) -> Result<(), String> {
+    let run = Run { root, ran: Mutex::new(Vec::new()) };
+    let start = now();
+    let outcome = if scope == Scope::Quick { run.quick() } else { run.all(scope == Scope::All) };
+    let ran = run.ran.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("\n{}", table(&ran, now().duration_since(start)));
     outcome
+}
+
+struct Run<'a> {
+    root: &'a Path,
+    ran: Mutex<Vec<Ran>>,
 }
 
 /// A step that was run, and how long it took.
@@ -31,72 +64,150 @@ struct Ran {
     took: Duration,
 }
 
-fn run_steps(root: &Path, ran: &mut Vec<Ran>) -> Result<(), String> {
-    let tools = timed("tools", ran, || tools::ensure(root))?;
-    for (name, line) in steps(root, &tools) {
-        timed(name, ran, || line.run(root))
-            .map_err(|error| format!("step `{name}`: {error}\nTo run it alone:\n\n  {line}"))?;
-    }
-    timed("js", ran, || js::run(root)).map_err(|error| format!("step `js`: {error}"))?;
-    timed("fuzz-api", ran, || fuzz_api::run(root, Form::Short))
-        .map_err(|error| format!("step `fuzz-api`: {error}\nTo run it alone:\n\n  cargo xtask fuzz-api"))
+/// What is checked besides the usual.
+struct Lanes {
+    bench: bool,
+    bedrock: bool,
+    deny: bool,
+    all_docs: bool,
 }
 
-fn steps(root: &Path, tools: &Tools) -> Vec<(&'static str, Line)> {
-    let mut steps = vec![
-        ("format", Line::cargo(&["fmt", "--all", "--check"])),
-        (
-            "clippy",
-            Line::cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--features",
-                FEATURES,
-                "--",
-                "-D",
-                "warnings",
-            ]),
-        ),
-        // As users build it: in the steps around this one, what only tests switch on is there too, and hides what is missing.
-        ("shipped", Line::cargo(&["check", "--package", "ichido-cli"])),
-        // Unit, integration and doc tests; the rules of `tidy` are tests of this crate and run here too.
-        ("tests", Line::cargo(&["test", "--workspace"])),
-        // What is behind a feature: spans as a collector gets them, models on Bedrock. The whole workspace, so that nothing but the
-        // command is built anew.
-        (
-            "features",
-            Line::cargo(&[
-                "test",
-                "--workspace",
-                "--features",
-                FEATURES,
-                "--test",
-                "traces",
-                "--test",
-                "judge_bedrock",
-            ]),
-        ),
-        ("docs", Line::cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings")),
-        ("deny", tools.deny(&["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])),
-    ];
-    if root.join("fuzz/Cargo.toml").exists() {
-        // A workspace of its own, so none of the steps above has looked at it.
-        steps.push(("fuzz", Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"])));
+impl Run<'_> {
+    fn quick(&self) -> Result<(), String> {
+        let root = self.root;
+        let packages = arrows::packages(root)?;
+        let chosen = history::crates_to_test(root, &packages)?;
+        println!("crates to test: {}", chosen.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+        self.format()?;
+        // The same build as that of the full run, so that neither compiles anew what the other has. Only what changed is built.
+        let binaries = self.step("build", || build(root, &usual()))?;
+        let binaries: Vec<_> =
+            binaries.into_iter().filter(|binary| chosen.contains(&binary.package)).collect();
+        let servers = self.step("servers", || Servers::start(root))?;
+        let tests = Tests { name: "tests", binaries: &binaries, keep: &runner::is_quick, env: &servers.env };
+        self.step("tests", || tests.run(root))
     }
-    steps
+
+    fn all(&self, everything: bool) -> Result<(), String> {
+        let root = self.root;
+        self.format()?;
+        let lanes = Lanes {
+            bench: everything || history::crates_changed(root, &BENCH_FOLDERS)?,
+            bedrock: everything || history::crates_changed(root, &BEDROCK_FOLDERS)?,
+            deny: everything || history::dependencies_changed(root),
+            all_docs: everything,
+        };
+        let (binaries, tools) = std::thread::scope(|scope| {
+            let tools = scope.spawn(|| self.step("tools", || tools::ensure(root)));
+            let built = self.step("build", || build(root, &usual()));
+            (built, joined(tools))
+        });
+        let binaries = both(tools, binaries)?.1;
+        let servers = self.step("servers", || Servers::start(root))?;
+        std::thread::scope(|scope| {
+            let web = scope.spawn(|| self.web(&servers));
+            let compiled = scope.spawn(|| self.compiled(&lanes, &servers));
+            let tests = Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env };
+            let tests = self.step("tests", || tests.run(root));
+            both(both(tests, joined(web)), joined(compiled)).map(drop)
+        })
+    }
+
+    fn format(&self) -> Result<(), String> {
+        self.step("format", || Line::cargo(&["fmt", "--all", "--check"]).run(self.root))
+    }
+
+    /// What starts the programs that were built.
+    fn web(&self, servers: &Servers) -> Result<(), String> {
+        self.step("js", || js::run(self.root, &servers.env))?;
+        self.step("fuzz-api", || fuzz_api::run(self.root, Form::Short))
+    }
+
+    /// What compiles more.
+    fn compiled(&self, lanes: &Lanes, servers: &Servers) -> Result<(), String> {
+        let root = self.root;
+        self.line("doc tests", &linted(&["test", "--doc"], &usual()).envs(&servers.env))?;
+        let benches = ["--package", "ichido-core"].map(str::to_owned);
+        self.line("benches", &linted(&["check", "--benches"], &benches))?;
+        // As users build it: the tests' build has features that only tests switch on, and they would hide what is missing.
+        self.line("shipped", &Line::cargo(&["check", "--package", "ichido-cli"]))?;
+        let documented = if lanes.all_docs { all_but(&[]) } else { usual() };
+        let doc = Line::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        self.line("docs", &doc.and_all(&documented))?;
+        if root.join("fuzz/Cargo.toml").exists() {
+            // A workspace of its own, which no other step sees.
+            self.line("fuzz", &Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]))?;
+        }
+        if lanes.bench {
+            let chosen = ["--package", BENCH].map(str::to_owned);
+            self.lane("bench", &chosen, &|_, _| true, servers)?;
+        }
+        if lanes.bedrock {
+            let chosen = ["--package", BEDROCK[0], "--package", BEDROCK[1], "--package", "ichido-cli"];
+            let chosen = chosen.into_iter().chain(["--features", "ichido-cli/bedrock"]).map(str::to_owned);
+            // The command's other tests ran without the feature.
+            let keep = |package: &str, test: Option<&str>| {
+                package != "ichido-cli" || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
+            };
+            self.lane("bedrock", &chosen.collect::<Vec<_>>(), &keep, servers)?;
+        }
+        if lanes.deny {
+            let deny = self.step("cargo-deny", || tools::deny::ensure(root))?;
+            let checks = ["check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
+            self.line("deny", &deny.and(&checks))?;
+        }
+        Ok(())
+    }
+
+    /// Lints, builds and tests some crates that the usual build leaves out.
+    fn lane(
+        &self,
+        name: &'static str,
+        chosen: &[String],
+        keep: &runner::Keep<'_>,
+        servers: &Servers,
+    ) -> Result<(), String> {
+        self.step(name, || {
+            let binaries = build(self.root, chosen)?;
+            Tests { name, binaries: &binaries, keep, env: &servers.env }.run(self.root)
+        })
+    }
+
+    /// A step that is one command.
+    fn line(&self, name: &'static str, line: &Line) -> Result<(), String> {
+        self.step(name, || {
+            let (said, outcome) = line.run_captured(self.root);
+            println!("\n== {name}\n{said}");
+            outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
+        })
+    }
+
+    fn step<T>(&self, name: &'static str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let start = now();
+        let outcome = work();
+        let took = now().duration_since(start);
+        println!("\n== {name}: {:.0} s", took.as_secs_f64());
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(Ran { name, took });
+        outcome.map_err(|error| format!("step `{name}`: {error}"))
+    }
 }
 
-fn timed<T>(
-    name: &'static str,
-    ran: &mut Vec<Ran>,
-    work: impl FnOnce() -> Result<T, String>,
-) -> Result<T, String> {
-    println!("\n== {name}");
-    let start = now();
-    let outcome = work();
-    ran.push(Ran { name, took: now().duration_since(start) });
-    outcome
+/// The crates of a usual run.
+fn usual() -> Vec<String> {
+    all_but(&[BENCH, BEDROCK[0], BEDROCK[1]])
+}
+
+/// The results of both, or all that went wrong.
+fn both<A, B>(one: Result<A, String>, other: Result<B, String>) -> Result<(A, B), String> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(one), Err(other)) => Err(format!("{one}\n\n{other}")),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+    }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {
+    thread.join().unwrap_or_else(|_| Err("a step panicked; its message is above".to_owned()))
 }
 
 #[expect(
@@ -107,11 +218,12 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn table(ran: &[Ran]) -> String {
-    let total = Ran { name: "total", took: ran.iter().map(|step| step.took).sum() };
+/// A row for each step, in the order in which they ended. Steps overlap, so the total is less than their sum.
+fn table(ran: &[Ran], took: Duration) -> String {
+    let total = Ran { name: "total", took };
     let rows = ran.iter().chain([&total]);
     let rows: Vec<String> =
-        rows.map(|step| format!("{:<9}{:>7.1} s", step.name, step.took.as_secs_f64())).collect();
+        rows.map(|step| format!("{:<10}{:>7.1} s", step.name, step.took.as_secs_f64())).collect();
     rows.join("\n")
 }
 
@@ -123,16 +235,25 @@ mod tests {
     fn the_table_has_a_row_for_each_step_and_the_total() {
         let ran = [
             Ran { name: "format", took: Duration::from_millis(440) },
-            Ran { name: "clippy", took: Duration::from_secs(12) },
+            Ran { name: "build", took: Duration::from_secs(12) },
         ];
-        assert_eq!(table(&ran), "format       0.4 s\nclippy      12.0 s\ntotal       12.4 s");
+        let total = Duration::from_secs(12);
+        assert_eq!(table(&ran, total), "format        0.4 s\nbuild        12.0 s\ntotal        12.0 s");
     }
 
     #[test]
-    fn a_step_that_fails_is_timed_too() {
-        let mut ran = Vec::new();
-        let outcome: Result<(), String> = timed("clippy", &mut ran, || Err("no".to_owned()));
-        assert!(outcome.is_err());
-        assert_eq!(ran.len(), 1);
+    fn a_step_that_fails_is_timed_and_named() {
+        let run = Run { root: Path::new("."), ran: Mutex::new(Vec::new()) };
+        let outcome: Result<(), String> = run.step("build", || Err("no".to_owned()));
+        assert_eq!(outcome, Err("step `build`: no".to_owned()));
+        assert_eq!(run.ran.into_inner().expect("no panic").len(), 1);
+    }
+
+    #[test]
+    fn every_failure_of_steps_side_by_side_is_reported() {
+        let failed = |what: &str| -> Result<(), String> { Err(what.to_owned()) };
+        assert_eq!(both(failed("a"), failed("b")).map(drop), failed("a\n\nb"));
+        assert_eq!(both(Ok(1), failed("b")).map(drop), failed("b"));
+        assert_eq!(both(Ok(1), Ok(2)), Ok((1, 2)));
     }
 }

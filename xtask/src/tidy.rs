@@ -4,7 +4,7 @@
 //! trees that show it can fail. A finding says what is wrong, where, and how to mend it. The rules run as
 //! tests of this crate, so `cargo test` holds them too.
 //!
-//! A new rule is a module here, a line in [`check`], a test in `tests/tidy.rs`.
+//! A new rule is a module here, a line in [`check`], a test in `tests/it/tidy.rs`.
 
 pub mod arrows;
 pub mod cases;

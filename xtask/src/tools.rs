@@ -1,13 +1,13 @@
 //! What the tests need beyond Rust: found, or installed, or asked for.
 //!
-//! Guarantee: when [`ensure`] succeeds, everything later steps call is there. PostgreSQL, nats-server, curl, Node, npm, chromium and strace are
+//! Guarantee: when [`ensure`] succeeds, everything that the tests call is there. PostgreSQL, nats-server, curl, Node, npm, chromium and strace are
 //! installed only as root on Debian, where a container is the usual case; anyone else's machine is left alone and told
 //! what to install. Nothing here starts a server.
 
 mod chromium;
 mod curl;
 mod debian;
-mod deny;
+pub(crate) mod deny;
 mod nats;
 pub(crate) mod node;
 mod postgres;
@@ -17,23 +17,8 @@ mod strace;
 
 use std::path::Path;
 
-use crate::line::Line;
-
-/// The tools that were found.
-#[derive(Debug)]
-pub struct Tools {
-    deny: Line,
-}
-
-impl Tools {
-    /// The line that runs cargo-deny with `arguments`.
-    pub(crate) fn deny(&self, arguments: &[&str]) -> Line {
-        self.deny.clone().and(arguments)
-    }
-}
-
 /// Makes sure of every tool and says which ones it found.
-pub fn ensure(root: &Path) -> Result<Tools, String> {
+pub fn ensure(root: &Path) -> Result<(), String> {
     let postgres = postgres::ensure(root)?;
     println!("PostgreSQL {} in {}", postgres.major, postgres.folder.display());
     println!("nats-server {}", nats::NATS.ensure(root)?);
@@ -46,7 +31,5 @@ pub fn ensure(root: &Path) -> Result<Tools, String> {
     if cfg!(target_os = "linux") {
         println!("strace {}", strace::STRACE.ensure(root)?);
     }
-    let deny = deny::ensure(root)?;
-    println!("cargo-deny by `{deny}`");
-    Ok(Tools { deny })
+    schemathesis::ensure(root).map(drop)
 }

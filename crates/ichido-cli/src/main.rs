@@ -38,10 +38,6 @@ mod size;
 mod store;
 mod table;
 mod token;
-#[cfg(feature = "otlp")]
-mod traces;
-#[cfg(not(feature = "otlp"))]
-#[path = "no_traces.rs"]
 mod traces;
 mod worker;
 

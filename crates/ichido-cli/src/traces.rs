@@ -1,4 +1,4 @@
-//! Traces: the way of a message as a collector shows it (OTLP over HTTP, protobuf). With the feature `otlp` alone.
+//! Traces: the way of a message as a collector shows it (OTLP over HTTP, protobuf).
 //!
 //! Guarantee: nothing waits for a collector, and nothing fails because of one: what it does not take in time is dropped and counted.
 //! A span says which queue, which message and which try, never a key, a payload or a header.

@@ -12,18 +12,31 @@ use super::Finding;
 use crate::line::Line;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("ichido-core", &[]),
     ("ichido-store", &["ichido-core"]),
-    ("ichido", &["ichido-core", "ichido-store", "fake-llm"]),
+    ("ichido", &["ichido-core", "ichido-store", "fake-llm", "nats-for-tests"]),
     ("ichido-bedrock", &["ichido-core", "ichido", "fake-llm"]),
     ("ichido-client", &["ichido-core"]),
-    ("ichido-cli", &["ichido-core", "ichido-store", "ichido", "ichido-bedrock", "ichido-client", "fake-llm"]),
+    (
+        "ichido-cli",
+        &[
+            "ichido-core",
+            "ichido-store",
+            "ichido",
+            "ichido-bedrock",
+            "ichido-client",
+            "fake-llm",
+            "nats-for-tests",
+        ],
+    ),
     // Measures from outside, so it may use whatever a user may.
     ("ichido-bench", &["ichido-core", "ichido-store", "ichido", "ichido-client"]),
     ("ichido-bench-llm", &["ichido-core", "ichido-store", "ichido", "ichido-bedrock", "fake-llm"]),
     // Plays the part of somebody else's service, so it knows of ours only what comes over the wire.
     ("fake-llm", &[]),
+    // Starts somebody else's server.
+    ("nats-for-tests", &[]),
     // The chores check the crates from outside, so a crate that does not compile can still be tidied.
     ("xtask", &[]),
 ];

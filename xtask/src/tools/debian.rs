@@ -1,6 +1,7 @@
 //! Packages of Debian, installed where nobody minds: as root, which is a container more often than not.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crate::line::Line;
 
@@ -10,11 +11,18 @@ pub(super) fn is_root_on_it(root: &Path) -> bool {
     uid.is_some_and(|uid| uid.trim() == "0") && has_apt && Path::new("/etc/debian_version").exists()
 }
 
+/// Whether the list of packages was brought up to date: once for all packages of a run.
+static UPDATED: Mutex<bool> = Mutex::new(false);
+
 pub(super) fn install(root: &Path, package: &str) -> Result<(), String> {
     let apt = |arguments: &[&str]| {
         let line = Line::new("apt-get", &["-qq", "-o", "Acquire::Retries=3"]).and(arguments);
         line.env("DEBIAN_FRONTEND", "noninteractive").run(root)
     };
-    apt(&["update"])?;
+    let mut updated = UPDATED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*updated {
+        apt(&["update"])?;
+        *updated = true;
+    }
     apt(&["install", "-y", "--no-install-recommends", package])
 }

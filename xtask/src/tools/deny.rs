@@ -11,7 +11,7 @@ const VERSION: &str = "0.20.2";
 const FOLDER: &str = "target/tools";
 
 /// The line that runs cargo-deny.
-pub(super) fn ensure(root: &Path) -> Result<Line, String> {
+pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
     let on_path = Line::cargo(&["deny"]);
     let ours = Line::new(&format!("{FOLDER}/bin/cargo-deny"), &[]);
     for line in [&on_path, &ours] {

@@ -1,11 +1,12 @@
 //! PostgreSQL for tests: servers of our own, and a fresh database for each test.
 //!
-//! Guarantee: a server started here runs with `fsync` on, answers on loopback only, and is stopped and its
-//! folder removed when its [`Cluster`] is dropped or its process ends, in whatever way the process ends.
+//! Guarantee: a server started here answers on loopback only, and is stopped and its folder removed when its [`Cluster`] is
+//! dropped or its process ends, in whatever way the process ends. It runs with `fsync` on, apart from the one server that a
+//! whole test run shares ([`Cluster::start_shared`]).
 //!
-//! A test that only needs a database calls [`fresh_database`]; all tests of one binary share one server, or use
-//! the one that [`SERVER_VARIABLE`] names. A test that stops, restarts or breaks its server starts its own with
-//! [`Cluster::start`], whatever that variable says.
+//! A test that only needs a database calls [`fresh_database`]; all tests of one process share one server, or use
+//! the one that [`SERVER_VARIABLE`] names. A test that claims durability calls [`durable_database`]; one that stops, restarts or
+//! breaks its server starts its own with [`Cluster::start`], whatever that variable says.
 //!
 //! Neither `Drop` nor a signal handler can tidy up after `kill -9`, and statics are never dropped. So a small
 //! shell, the watcher, stands beside each server: it alone runs `initdb` and `pg_ctl`, one request after another
@@ -16,8 +17,13 @@
 //! Any local user may log in as the superuser of a running cluster: these servers hold test data only.
 
 mod account;
+mod database;
 mod standby;
 mod watcher;
+
+pub use self::database::{
+    Database, SERVER_VARIABLE, TEMPLATE_VARIABLE, durable_database, empty_database, fresh_database,
+};
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -28,19 +34,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::Duration;
-
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Mutex, PoisonError};
 
 use self::account::{ACCOUNTS, Account};
 use self::watcher::Watcher;
-
-/// Names the environment variable with the URL of an administrator's database, in whose server
-/// [`fresh_database`] makes its databases instead of starting one. Not `DATABASE_URL`: that one also steers
-/// sqlx's macros, and a developer may have it set to a database that matters.
-pub const SERVER_VARIABLE: &str = "ICHIDO_TEST_POSTGRES";
 
 /// The oldest major version that its makers still mend.
 const MAJOR_MIN: u32 = 14;
@@ -57,8 +55,6 @@ const PORTS: std::ops::Range<u16> = 15_000..32_000;
 const PORTS_TRIED_MAX: usize = 200;
 /// How often to start a server: another process may take the port between our look and the server's.
 const STARTS_MAX: usize = 5;
-/// How long dropping a database in somebody else's server may take.
-const DROP_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Enough for many tests at once. A caller's settings come after these and win.
 const SETTINGS: [(&str, &str); 6] = [
@@ -71,8 +67,12 @@ const SETTINGS: [(&str, &str); 6] = [
     ("log_timezone", "UTC"),
 ];
 /// What no caller may change, because the module guarantees it.
-const SETTINGS_FIXED: [(&str, &str); 3] =
-    [("fsync", "on"), ("full_page_writes", "on"), ("listen_addresses", "127.0.0.1")];
+const SETTINGS_FIXED: [(&str, &str); 1] = [("listen_addresses", "127.0.0.1")];
+/// An acknowledged write survives a crash of the machine.
+const DURABLE: [(&str, &str); 2] = [("fsync", "on"), ("full_page_writes", "on")];
+/// No sync: the server of a whole test run lives for minutes, and no test on it claims durability. The suites that do
+/// (crash, kill, syncs) start servers of their own. Connections are for several test processes at once.
+const SHARED: [(&str, &str); 3] = [("fsync", "off"), ("full_page_writes", "off"), ("max_connections", "500")];
 
 /// Why there is no server or no database.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +121,9 @@ pub enum ClusterError {
     /// [`SERVER_VARIABLE`] is set to something other than a URL. The value is not repeated: it may hold a password.
     #[error("{SERVER_VARIABLE} is not a URL of the form postgres://user:password@host:port/database")]
     NotUrl,
+    /// The database to copy could not be migrated.
+    #[error("cannot migrate the template database")]
+    Template(#[source] crate::error::StoreError),
     /// The server did not make or drop a database.
     #[error("cannot {doing} a database")]
     Database {
@@ -159,8 +162,13 @@ impl Cluster {
         Self::start_on(free_ports().take(STARTS_MAX), settings)
     }
 
+    /// Starts the server that a whole test run shares. It does not sync: no test on it may claim durability.
+    pub fn start_shared() -> Result<Self, ClusterError> {
+        Self::made_by(("init", SUPERUSER), free_ports().take(STARTS_MAX), &SHARED)
+    }
+
     fn start_on(ports: impl Iterator<Item = u16>, settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
-        Self::made_by(("init", SUPERUSER), ports, settings)
+        Self::made_by(("init", SUPERUSER), ports, &[settings, &DURABLE].concat())
     }
 
     /// Has the watcher make the data by this request, and starts a server on it.
@@ -206,14 +214,6 @@ impl Cluster {
         format!("postgres://{SUPERUSER}@127.0.0.1:{}/{database}?sslmode=disable", self.port)
     }
 
-    /// Makes a fresh database, which goes when the cluster goes.
-    pub async fn database(&self) -> Result<Database, ClusterError> {
-        let number = self.databases.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ichido_test_{number}");
-        create_database(&self.url("postgres"), &name).await?;
-        Ok(Database { url: self.url(&name), name, administrator: None })
-    }
-
     /// The port on 127.0.0.1, the same for the cluster's whole life.
     pub fn port(&self) -> u16 {
         self.port
@@ -238,128 +238,6 @@ impl Stop {
             Self::Immediate => "immediate",
         }
     }
-}
-
-/// A database for one test. Keep it for as long as the test uses the URL: in a server that is not ours,
-/// dropping this drops the database and ends the sessions in it.
-#[derive(Debug)]
-#[must_use = "dropping this drops the database"]
-pub struct Database {
-    /// Where to connect.
-    pub url: String,
-    /// The database's name in its server.
-    pub name: String,
-    /// From where to drop the database, if it does not go with its cluster.
-    administrator: Option<String>,
-}
-
-/// Makes a fresh database: in the server of [`SERVER_VARIABLE`], or else in the one server that this process
-/// shares among its tests and that ends with it.
-///
-/// # Panics
-/// If there is no server or it makes no database, with what to do about it; a test has no other way on.
-pub async fn fresh_database() -> Database {
-    static SERVER: OnceLock<Result<Server, ClusterError>> = OnceLock::new();
-    // This blocks the runtimes of all tests that come first, and none of them could do anything without.
-    let made = match SERVER.get_or_init(Server::choose) {
-        Ok(Server::Own(cluster)) => cluster.database().await,
-        Ok(Server::Given { url }) => given_database(url).await,
-        Err(error) => panic!("no PostgreSQL for this test: {}", with_causes(error)),
-    };
-    made.unwrap_or_else(|error| panic!("no database for this test: {}", with_causes(&error)))
-}
-
-/// Where [`fresh_database`] makes its databases.
-enum Server {
-    Own(Cluster),
-    Given { url: String },
-}
-
-impl Server {
-    fn choose() -> Result<Self, ClusterError> {
-        match std::env::var_os(SERVER_VARIABLE) {
-            Some(url) if !url.is_empty() => {
-                let url = url.into_string().map_err(|_| ClusterError::NotUrl)?;
-                Ok(Self::Given { url })
-            }
-            _ => Cluster::start(&[]).map(Self::Own),
-        }
-    }
-}
-
-async fn given_database(administrator: &str) -> Result<Database, ClusterError> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    // The chance part, because containers that share a server may have the same process ids.
-    let name = format!("ichido_test_{}_{number}_{:016x}", std::process::id(), chance());
-    let url = with_database(administrator, &name).ok_or(ClusterError::NotUrl)?;
-    create_database(administrator, &name).await?;
-    Ok(Database { url, name, administrator: Some(administrator.to_owned()) })
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let Some(administrator) = self.administrator.take() else {
-            return;
-        };
-        let name = self.name.clone();
-        // A thread of its own, because a runtime cannot wait for another on the thread that it runs on.
-        let dropping = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async {
-                let drop = drop_database(&administrator, &name);
-                tokio::time::timeout(DROP_TIME_MAX, drop).await
-            })?
-        });
-        let dropped: Result<(), BoxError> = dropping.join().unwrap_or_else(|_| Err("it panicked".into()));
-        if let Err(error) = dropped {
-            eprintln!("database {} stays behind: {}", self.name, with_causes(&*error));
-        }
-    }
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-async fn create_database(administrator: &str, name: &str) -> Result<(), ClusterError> {
-    // From template0, because nobody connects to it: template1 cannot be copied while somebody is in it.
-    let sql = format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'");
-    execute(administrator, sql).await.map_err(|source| {
-        let doing = "create";
-        ClusterError::Database { doing, source }
-    })
-}
-
-async fn drop_database(administrator: &str, name: &str) -> Result<(), BoxError> {
-    // By force, because a test that panicked may have left sessions behind.
-    let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
-    Ok(execute(administrator, sql).await?)
-}
-
-/// Runs a statement over a connection of its own: each test has its own runtime, and a connection cannot move
-/// between them. There is no timeout here, because it would fire at once in a test that pauses the clock.
-async fn execute(url: &str, sql: String) -> Result<(), sqlx::Error> {
-    let mut connection = PgConnection::connect(url).await?;
-    // Safe, because the names in it are of our own making: lower-case letters, digits and underscores.
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
-    connection.close().await
-}
-
-/// The same URL with another database in it, whether or not it named one.
-fn with_database(url: &str, database: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    if !matches!(scheme, "postgres" | "postgresql") {
-        return None;
-    }
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let authority = place.split('/').next().unwrap_or_default();
-    let mut with = format!("{scheme}://{authority}/{database}");
-    // A `dbname` in the query would win over the path.
-    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("dbname="));
-    for (index, pair) in kept.enumerate() {
-        with.push(if index == 0 { '?' } else { '&' });
-        with.push_str(pair);
-    }
-    Some(with)
 }
 
 /// Where the cluster's folder will be. The watcher makes it, so that it never stands there unwatched.
@@ -455,12 +333,6 @@ fn major(answer: &str) -> Option<u32> {
     let version = answer.strip_prefix("postgres (PostgreSQL) ")?;
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
     version[..end].parse().ok()
-}
-
-/// An error and what caused it, for a test's panic message, which shows no causes by itself.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A standby: a second server that follows the first, and takes its place when that is gone.
 
-use super::{Cluster, ClusterError, STARTS_MAX, SUPERUSER, free_ports};
+use super::{Cluster, ClusterError, DURABLE, STARTS_MAX, SUPERUSER, free_ports};
 
 impl Cluster {
     /// The setting by which a server acknowledges nothing before a standby has it on its disk. Until there is one, whoever writes waits.
@@ -11,7 +11,11 @@ impl Cluster {
     pub fn standby(&self) -> Result<Self, ClusterError> {
         let from = format!("host=127.0.0.1 port={} user={SUPERUSER}", self.port);
         let (synchronous, _) = Self::SYNCHRONOUS;
-        Self::made_by(("copy", &from), free_ports().take(STARTS_MAX), &[(synchronous, "")])
+        Self::made_by(
+            ("copy", &from),
+            free_ports().take(STARTS_MAX),
+            &[&[(synchronous, "")], &DURABLE[..]].concat(),
+        )
     }
 
     /// Makes a standby a server of its own; returns when it takes writes.

@@ -1,3 +1,4 @@
+use super::database::with_database;
 use super::*;
 
 #[test]

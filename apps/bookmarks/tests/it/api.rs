@@ -1,0 +1,17 @@
+//! The service as people and programs meet it: over a real socket, on each database. Nothing sleeps: a case waits for a condition, or
+//! moves the store's clock.
+
+mod fixture;
+mod jobs;
+mod letters;
+mod listing;
+mod models;
+mod pages;
+mod people;
+mod program;
+mod removal;
+mod retries;
+mod same_url;
+mod saving;
+mod signs;
+mod tls;

@@ -1,0 +1,200 @@
+//! What failed for good, and a person's retry (SPEC A11, A12, E4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use ichido_core::lifecycle::Stage;
+use ichido_core::time::Timestamp;
+use ichido_store::message::{LetterState, MessageFilter};
+use serde_json::{Value, json};
+
+use super::fixture::{Ask, Fixture, Service, look_again};
+use super::pages::{Gate, Pages, said, story};
+use crate::both_databases;
+
+impl Service {
+    fn reprocess(&self, id: &str) -> Ask {
+        self.ask(Method::POST, &format!("/v1/bookmarks/{id}/reprocess"))
+    }
+
+    /// How many jobs there were in all.
+    async fn jobs(&self) -> usize {
+        self.store().message_list(&MessageFilter::default(), 100).await.unwrap().len()
+    }
+
+    /// Lets the waits between tries pass until a bookmark has failed for good.
+    async fn until_failed(&self, id: &str) -> Value {
+        loop {
+            let bookmark = self.bookmark(id).await;
+            match bookmark["state"].as_str().unwrap() {
+                "failed" => return bookmark,
+                "retrying" => self.pass(Duration::from_mins(5)),
+                _ => (),
+            }
+            look_again().await;
+        }
+    }
+}
+
+both_databases! {
+    /// SPEC A11: the view has a row for each dead letter, with all that it keeps.
+    #[test]
+    async fn a_dead_letter_is_a_row_of_failed_jobs(fixture: Fixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { said("502 Oh", "", b"") }).await;
+        let gone = service.saved("k1", &pages.url("/gone")).await;
+        service.until(&gone, "failed").await;
+        let columns = "SELECT CAST(bookmark_id AS text), job_type, error, CAST(can_retry AS text), payload, CAST(failed_at AS text), CAST(id AS text) FROM failed_jobs";
+        let row = service.row(columns).await;
+        let text = |column: usize| row[column].clone().unwrap();
+        assert_eq!((text(0), text(1)), (gone, "extraction".to_owned()));
+        assert_eq!(text(2), "page_not_found: it answered 410");
+        assert!(["0", "false"].contains(&text(3).as_str()), "{row:?}");
+        let payload: Value = serde_json::from_str(&text(4)).unwrap();
+        assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
+        let letter = service.store().letter_list(LetterState::Dead, None, None, 1).await.unwrap().remove(0);
+        assert_eq!(text(6), letter.message.id.to_string(), "as the engine's own tools show it");
+        let failed_at = Timestamp::parse(&text(5).replace(' ', "T").replace("+00", "Z")).unwrap();
+        assert!(failed_at.as_micros().abs_diff(letter.since.as_micros()) <= 1_000, "{row:?}, {letter:?}");
+
+        let failing = service.saved("k2", &pages.url("/failing")).await;
+        assert_eq!(service.until_failed(&failing).await["canRetry"], true);
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 2);
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE can_retry").await, 1);
+    }
+
+    /// SPEC A12: failed with a reason, a retry by a person, done.
+    #[test]
+    async fn a_retry_by_a_person_begins_again_and_ends_well(fixture: Fixture) {
+        let service = fixture.work().await;
+        let mended = Arc::new(AtomicBool::new(false));
+        let is_mended = Arc::clone(&mended);
+        let pages = Pages::start(move |_, _| if is_mended.load(Ordering::SeqCst) { story() } else { said("500 Oh", "", b"") }).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        let failed = service.until_failed(&id).await;
+        assert_eq!((&failed["errorMessage"], &failed["canRetry"], &failed["attempt"]), (&json!("The page's server has a problem"), &json!(true), &json!(3)));
+        mended.store(true, Ordering::SeqCst);
+        let answer = service.reprocess(&id).send().await;
+        assert_eq!((answer.status, answer.text("/state")), (StatusCode::ACCEPTED, "processing".to_owned()));
+        let done = service.until(&id, "done").await;
+        assert_eq!((&done["title"], &done["errorMessage"], &done["canRetry"]), (&json!("The fox"), &Value::Null, &json!(false)));
+        let open = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
+        assert!(open.is_empty(), "nobody needs to look at the letter any more");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let dead = messages.iter().find(|message| message.status == Stage::Dead).unwrap();
+        assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "and what took its place names it");
+    }
+
+    /// SPEC A12: without a key, at most one open job; with one, the same answer again.
+    #[test]
+    async fn a_bookmark_has_one_open_job_however_often_it_is_asked_for(fixture: Fixture) {
+        let service = fixture.start().await;
+        let id = service.saved("k1", "https://example.com/").await;
+        let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send())).collect();
+        for press in presses {
+            assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
+        }
+        assert_eq!(service.jobs().await, 1, "the first job is open");
+
+        let message = service.store().message_list(&MessageFilter::default(), 1).await.unwrap().remove(0);
+        let cancel = |_| ichido_core::lifecycle::Event::Cancelled;
+        service.store().message_step(message.id, cancel, &ichido_store::message::Note::default()).await.unwrap();
+        let cancelled = service.bookmark(&id).await;
+        assert_eq!((&cancelled["state"], &cancelled["errorCode"], &cancelled["canRetry"]), (&json!("failed"), &json!("job_cancelled"), &json!(true)));
+        let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send())).collect();
+        for press in presses {
+            assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
+        }
+        assert_eq!(service.jobs().await, 2, "all of these are one more");
+
+        let first = service.reprocess(&id).header("idempotency-key", "again").send().await;
+        let second = service.reprocess(&id).header("idempotency-key", "again").send().await;
+        assert_eq!((first.status, &first.body), (second.status, &second.body));
+        assert_eq!(second.header("idempotency-replayed"), Some("true"));
+        assert_eq!(service.jobs().await, 2);
+    }
+
+    /// SPEC A12: what waits for its next try is tried at once when a person asks for it, by one job in the other's place.
+    #[test]
+    async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: Fixture) {
+        let service = fixture.work().await;
+        let (let_go, gate) = Gate::shut();
+        let pages = Pages::start(move |_, count| {
+            if count == 1 {
+                return said("500 Oh", "", b"");
+            }
+            gate.pass();
+            story()
+        })
+        .await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        service.until(&id, "retrying").await;
+        let presses: Vec<_> = (0..8).map(|press| {
+            let reprocess = service.reprocess(&id);
+            // In the layer's transaction and in its own.
+            let reprocess = if press % 2 == 0 { reprocess } else { reprocess.header("idempotency-key", "again") };
+            tokio::spawn(reprocess.send())
+        }).collect();
+        for press in presses {
+            assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
+        }
+        let_go.send(()).unwrap();
+        assert_eq!(service.until(&id, "done").await["title"], "The fox");
+        assert_eq!(pages.asked("/"), 2);
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let reading = messages.iter().filter(|message| message.queue.as_str() == "extraction");
+        let mut stages: Vec<Stage> = reading.map(|message| message.status).collect();
+        stages.sort_by_key(|stage| *stage == Stage::Sent);
+        assert_eq!(stages, [Stage::Cancelled, Stage::Sent]);
+    }
+
+    #[test]
+    async fn a_deleted_bookmark_takes_its_waiting_job_with_it(fixture: Fixture) {
+        let service = fixture.start().await;
+        let id = service.saved("k1", "https://example.com/").await;
+        service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        assert_eq!(messages.iter().map(|message| message.status).collect::<Vec<_>>(), [Stage::Cancelled]);
+    }
+
+    #[test]
+    async fn a_deleted_bookmark_leaves_no_letter_to_look_at(fixture: Fixture) {
+        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
+        let id = service.saved("k1", "http://127.0.0.1/").await;
+        service.until(&id, "failed").await;
+        service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
+        let open = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
+        assert!(open.is_empty());
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
+    }
+
+    /// The page comes when the bookmark has gone: nothing is written, and nothing fails.
+    #[test]
+    async fn a_job_under_way_whose_bookmark_is_deleted_does_nothing(fixture: Fixture) {
+        let service = fixture.work().await;
+        let (deleted, gate) = Gate::shut();
+        let pages = Pages::start(move |_, _| {
+            gate.pass();
+            story()
+        })
+        .await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        while pages.asked("/") == 0 {
+            look_again().await;
+        }
+        let answer = service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        deleted.send(()).unwrap();
+        loop {
+            let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+            if let [only] = &messages[..] && only.status == Stage::Sent {
+                break;
+            }
+            look_again().await;
+        }
+        assert_eq!(service.count().await, 0);
+    }
+}

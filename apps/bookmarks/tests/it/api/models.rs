@@ -1,0 +1,107 @@
+//! A model summarises (SPEC A10): what it says, and what goes wrong with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bookmarks::Settings;
+use fake_llm::action::{Action, Fault, Shape};
+use fake_llm::script::{Rule, Script};
+use fake_llm::{Fake, start};
+use ichido::llm::{OpenAiSettings, ServiceSettings};
+use ichido_core::alert::About;
+use serde_json::{Value, json};
+
+use super::fixture::Fixture;
+use super::pages::{Pages, story};
+use crate::both_databases;
+
+pub(crate) fn playing(rules: Vec<Rule>) -> Fake {
+    start(Script { rules, ..Script::default() })
+}
+
+/// Has a fake provider summarise.
+pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
+    let service = ServiceSettings {
+        api_key: Some("sk-not-to-be-shown".to_owned()),
+        ..ServiceSettings::new("a-model", format!("{}/v1", fake.url()))
+    };
+    let model = Arc::new(OpenAiSettings::new(service).resolve().expect("settings"));
+    move |settings| settings.model = Some(model)
+}
+
+pub(crate) fn say(words: &str) -> Rule {
+    Rule::of(Action::Say(words.to_owned()))
+}
+
+fn first(action: Action) -> Rule {
+    Rule { first: Some(1), ..Rule::of(action) }
+}
+
+both_databases! {
+    #[test]
+    async fn a_model_summarises_and_is_named_as_who_did(fixture: Fixture) {
+        let fake = playing(vec![say("  A fox jumped\nover a dog. ")]);
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        let bookmark = service.until(&id, "done").await;
+        assert_eq!((&bookmark["summary"], &bookmark["summaryBy"]), (&json!("A fox jumped over a dog."), &json!("model")));
+        let seen = fake.seen();
+        assert_eq!(seen.format_faults, []);
+        assert_eq!(seen.last_request.unwrap().tokens_max, Some(400));
+    }
+
+    #[test]
+    async fn a_long_summary_is_cut(fixture: Fixture) {
+        let fake = playing(vec![say(&"word ".repeat(300))]);
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        let bookmark = service.until(&id, "done").await;
+        assert!(bookmark["summary"].as_str().unwrap().chars().count() <= 400);
+    }
+
+    /// Throttled, down, cut off: each is tried again, and the page is not fetched again for it.
+    #[test]
+    async fn a_model_that_mends_is_asked_again(fixture: Fixture) {
+        let fake = playing(Vec::new());
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        for (action, code) in [
+            (Action::Fail(Fault::Throttle), "model_busy"),
+            (Action::Fail(Fault::Unavailable), "model_unavailable"),
+            (Action::DropCompleted, "model_unavailable"),
+            (Action::Answer(Shape::CutOff), "model_unusable"),
+            (Action::Answer(Shape::Filtered), "model_unusable"),
+            (Action::Say(" ".to_owned()), "model_unusable"),
+        ] {
+            fake.script(Script { rules: vec![first(action.clone()), say("A fox.")], ..Script::default() });
+            let path = format!("/{action:?}").replace([' ', '"'], "-");
+            let id = service.saved(&path, &pages.url(&path)).await;
+            let waiting = service.until(&id, "retrying").await;
+            assert_eq!((&waiting["errorCode"], &waiting["jobType"]), (&json!(code), &json!("llm_processing")), "{action:?}");
+            assert_eq!((&waiting["title"], &waiting["summary"]), (&json!("The fox"), &Value::Null), "{action:?}");
+            service.pass(Duration::from_mins(5));
+            let done = service.until(&id, "done").await;
+            assert_eq!((&done["summary"], pages.asked(&path)), (&json!("A fox."), 1), "{action:?}");
+        }
+    }
+
+    /// A wrong key is nobody's fault who saves links: it fails at once, and a retry can help when it has been mended.
+    #[test]
+    async fn a_model_that_refuses_us_fails_at_once_and_a_retry_can_help(fixture: Fixture) {
+        let fake = playing(vec![first(Action::Fail(Fault::Denied)), say("A fox.")]);
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        let failed = service.until(&id, "failed").await;
+        assert_eq!((&failed["errorCode"], &failed["canRetry"], &failed["attempt"]), (&json!("model_refused"), &json!(true), &json!(1)));
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE job_type = 'llm_processing' AND can_retry").await, 1);
+        service.until_firing(ichido_core::alert::Rule::DeadLetter, &About::Queue("llm_processing".to_owned())).await;
+        let again = service.ask(http::Method::POST, &format!("/v1/bookmarks/{id}/reprocess")).send().await;
+        assert_eq!(again.status, http::StatusCode::ACCEPTED);
+        assert_eq!(service.until(&id, "done").await["summary"], "A fox.");
+        let row = service.row("SELECT error, payload FROM failed_jobs").await;
+        assert!(!format!("{row:?}").contains("sk-not-to-be-shown"));
+    }
+}

@@ -1,0 +1,251 @@
+//! Who asks: each sees only their own (SPEC C3), and a foreign page can do nothing.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::fixture::{Answer, Ask, Fixture, Service};
+use crate::both_databases;
+
+impl Ask {
+    fn bearing(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+}
+
+impl Service {
+    async fn sign_in(&self, token: &str) -> Answer {
+        self.bare(Method::POST, "/session").json(&json!({ "token": token })).send().await
+    }
+
+    /// Signs ann in; answers the cookie that her browser sends from now on.
+    async fn cookie(&self) -> String {
+        let answer = self.sign_in(&self.token).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
+        answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+    }
+
+    async fn status_with(&self, cookie: &str) -> StatusCode {
+        self.bare(Method::GET, "/v1/me").header("cookie", cookie).send().await.status
+    }
+}
+
+both_databases! {
+    /// SPEC C3: another's bookmark is not there, and the same key of another person is another action.
+    #[test]
+    async fn nobody_sees_what_is_anothers(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let anns = service.saved("k1", "https://example.com/").await;
+        for (method, path) in [
+            (Method::GET, format!("/v1/bookmarks/{anns}")),
+            (Method::DELETE, format!("/v1/bookmarks/{anns}")),
+            (Method::POST, format!("/v1/bookmarks/{anns}/reprocess")),
+        ] {
+            let answer = service.bare(method, &path).bearing(&bob).send().await;
+            assert_eq!(answer.refusal(), (404, "bookmark_unknown".to_owned()), "{path}");
+        }
+        let list = service.bare(Method::GET, "/v1/bookmarks").bearing(&bob).send().await;
+        assert_eq!(list.json()["bookmarks"], json!([]));
+        let bobs = service.save("k1", "https://example.com/").bearing(&bob).send().await;
+        assert_eq!((bobs.status, bobs.header("idempotency-replayed")), (StatusCode::CREATED, None));
+        assert_ne!(bobs.text("/id"), anns);
+        assert_eq!(service.bookmark(&anns).await["state"], "processing", "ann's is untouched");
+    }
+
+    #[test]
+    async fn who_is_not_known_gets_nothing(fixture: Fixture) {
+        let service = fixture.start().await;
+        let wrong = service.token.replace('.', ".A");
+        for (method, path) in [
+            (Method::GET, "/v1/me"),
+            (Method::GET, "/v1/bookmarks"),
+            (Method::POST, "/v1/bookmarks"),
+            (Method::DELETE, "/v1/bookmarks/x"),
+        ] {
+            let bare = service.bare(method, path);
+            for ask in [bare.clone(), bare.clone().bearing("bm_nonsense"), bare.bearing(&wrong)] {
+                let answer = ask.send().await;
+                assert_eq!(answer.refusal(), (401, "signed_out".to_owned()), "{path}");
+                assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            }
+        }
+        assert_eq!(service.get("/v1/me").send().await.json()["name"], "ann");
+    }
+
+    /// The cookie is the browser's: what a page of ann's sends after bob has signed in there is neither done nor shown as bob's.
+    #[test]
+    async fn what_is_asked_in_anothers_name_is_not_done(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let ann = service.get("/v1/me").send().await.text("/id");
+        let saved = service.saved("k0", "https://example.com/").await;
+        for (method, path) in [
+            (Method::GET, "/v1/bookmarks".to_owned()),
+            (Method::GET, format!("/v1/bookmarks/{saved}")),
+            (Method::POST, "/v1/bookmarks".to_owned()),
+            (Method::POST, format!("/v1/bookmarks/{saved}/reprocess")),
+            (Method::DELETE, format!("/v1/bookmarks/{saved}")),
+        ] {
+            let ask = service.bare(method, &path).header("bookmarks-person", &ann).header("idempotency-key", "k1");
+            let ask = if path == "/v1/bookmarks" { ask.json(&json!({ "url": "https://example.com/2" })) } else { ask };
+            let answer = ask.clone().bearing(&bob).send().await;
+            assert_eq!(answer.refusal(), (403, "person_other".to_owned()), "{path}");
+            assert!(ask.bearing(&service.token).send().await.status.is_success(), "{path}");
+        }
+        let bobs = service.bare(Method::GET, "/v1/bookmarks").bearing(&bob).send().await;
+        assert_eq!(bobs.json()["bookmarks"], json!([]));
+        let nobody = service.get("/v1/bookmarks").header("bookmarks-person", "");
+        assert_eq!(nobody.send().await.refusal().1, "person_other");
+    }
+
+    #[test]
+    async fn who_signs_in_where_another_is_ends_the_others_session(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let anns = service.cookie().await;
+        let wrong = service.bare(Method::POST, "/session").header("cookie", &anns).json(&json!({ "token": "bm_no" }));
+        assert_eq!(wrong.send().await.status, StatusCode::UNAUTHORIZED);
+        assert_eq!(service.status_with(&anns).await, StatusCode::OK, "a wrong token ends nothing");
+        let right = service.bare(Method::POST, "/session").header("cookie", &anns).json(&json!({ "token": bob }));
+        assert_eq!(right.send().await.status, StatusCode::NO_CONTENT);
+        assert_eq!(service.status_with(&anns).await, StatusCode::UNAUTHORIZED);
+    }
+
+    #[test]
+    async fn a_token_becomes_a_cookie_that_ends(fixture: Fixture) {
+        let service = fixture.start().await;
+        let answer = service.sign_in(&service.token).await;
+        let set = answer.header("set-cookie").unwrap();
+        assert!(set.starts_with("bookmarks=bm_") && set.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age="), "{set}");
+        assert!(!set.contains("Secure") && !set.contains(&service.token));
+        let (first, second) = (service.cookie().await, service.cookie().await);
+        assert_eq!(service.status_with(&first).await, StatusCode::OK);
+        let out = service.bare(Method::DELETE, "/session").header("cookie", &first).send().await;
+        assert!(out.status == StatusCode::NO_CONTENT && out.header("set-cookie").unwrap().contains("Max-Age=0"));
+        assert_eq!(service.status_with(&first).await, StatusCode::UNAUTHORIZED);
+        assert_eq!(service.status_with(&second).await, StatusCode::OK, "the other session goes on");
+        service.pass(Duration::from_hours(91 * 24));
+        assert_eq!(service.status_with(&second).await, StatusCode::UNAUTHORIZED);
+    }
+
+    #[test]
+    async fn behind_tls_the_cookie_goes_no_other_way(fixture: Fixture) {
+        let service = fixture.start_as(|settings| settings.public_origin = Some("https://b.example".to_owned())).await;
+        let answer = service.sign_in(&service.token).await;
+        let set = answer.header("set-cookie").unwrap().to_owned();
+        assert!(set.starts_with("__Host-bookmarks=") && set.ends_with("; Secure"), "{set}");
+        let cookie = set.split(';').next().unwrap();
+        let delete = service.bare(Method::DELETE, "/v1/bookmarks/x").header("cookie", cookie);
+        assert_eq!(delete.clone().header("origin", "https://b.example").send().await.refusal().0, 404);
+        let here = format!("http://{}", service.address);
+        assert_eq!(delete.header("origin", &here).send().await.refusal().0, 403);
+        let metrics = service.bare(Method::GET, "/metrics").send().await;
+        assert_eq!(metrics.status, StatusCode::UNAUTHORIZED, "what is measured is not for everybody");
+        assert_eq!(service.get("/metrics").send().await.status, StatusCode::OK);
+    }
+
+    #[test]
+    async fn what_a_cookie_asks_for_must_come_from_our_own_page(fixture: Fixture) {
+        let service = fixture.start().await;
+        let cookie = service.cookie().await;
+        let here = format!("http://{}", service.address);
+        let wish = json!({ "url": "https://example.com/" });
+        let save = service.bare(Method::POST, "/v1/bookmarks").header("cookie", &cookie).json(&wish);
+        let save = |key: &str| save.clone().header("idempotency-key", key);
+        for foreign in [
+            save("k1"),
+            save("k2").header("sec-fetch-site", "cross-site").header("origin", &here),
+            save("k3").header("sec-fetch-site", "same-site"),
+            save("k4").header("origin", "https://evil.example"),
+            save("k5").header("origin", "null"),
+        ] {
+            assert_eq!(foreign.send().await.refusal(), (403, "origin_foreign".to_owned()));
+        }
+        let form = save("k6").header("origin", &here).header("content-type", "application/x-www-form-urlencoded");
+        assert_eq!(form.send().await.refusal().0, 415);
+        assert_eq!(service.count().await, 0);
+        assert_eq!(save("k7").header("sec-fetch-site", "same-origin").send().await.status, StatusCode::CREATED);
+        assert_eq!(save("k7").header("origin", &here).send().await.header("idempotency-replayed"), Some("true"));
+        let sign_in = service.bare(Method::POST, "/session").json(&json!({ "token": service.token }));
+        assert_eq!(sign_in.header("origin", "https://evil.example").send().await.refusal().0, 403);
+    }
+
+    #[test]
+    async fn too_many_wrong_tokens_are_told_to_wait_and_the_right_one_comes_in(fixture: Fixture) {
+        let service = fixture.start().await;
+        let (start, _) = service.token.split_at(service.token.len() - 8);
+        let wrong = format!("{start}AAAAAAAA");
+        assert!(bookmarks::Credential::parse(&wrong).is_some(), "it is one that is looked for");
+        assert_eq!(service.sign_in("").await.refusal(), (401, "token_wrong".to_owned()));
+        for _ in 0..5 {
+            service.cookie().await; // What is right is not counted.
+        }
+        for _ in 0..bookmarks::limits::WRONG_TOKENS_A_MINUTE_MAX - 1 {
+            assert_eq!(service.sign_in(&wrong).await.refusal(), (401, "token_wrong".to_owned()));
+        }
+        for wrong in [wrong.as_str(), ""] {
+            let answer = service.sign_in(wrong).await;
+            assert_eq!(answer.refusal(), (429, "sign_in_busy".to_owned()));
+            let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+            assert!((1..=61).contains(&wait), "{wait}");
+        }
+        let cookie = service.cookie().await;
+        assert_eq!(service.status_with(&cookie).await, StatusCode::OK, "nobody is locked out");
+    }
+
+    #[test]
+    async fn a_token_is_kept_nowhere_and_names_are_names(fixture: Fixture) {
+        let service = fixture.start().await;
+        service.cookie().await;
+        assert_eq!(service.number("SELECT count(*) FROM people WHERE length(token_hash) = 32").await, 1);
+        assert_eq!(service.number("SELECT count(*) FROM sessions WHERE length(hash) = 32").await, 1);
+        for name in ["", " ann", "a\nb", "ann", &"a".repeat(65)] {
+            assert!(service.app.add_person(name).await.is_err(), "{name:?}");
+        }
+        let names: Vec<String> = service.app.people().await.unwrap().into_iter().map(|person| person.name).collect();
+        assert_eq!(names, ["ann"]);
+    }
+
+    #[test]
+    async fn a_renewed_token_ends_the_old_one_and_every_session(fixture: Fixture) {
+        let service = fixture.start().await;
+        let bob = service.app.add_person("bob").await.unwrap().to_text();
+        let id = service.saved("k1", "https://example.com/").await;
+        let cookie = service.cookie().await;
+        let renewed = service.app.renew_person("ann").await.unwrap().to_text();
+        assert_eq!(service.get("/v1/me").send().await.refusal(), (401, "signed_out".to_owned()));
+        assert_eq!(service.sign_in(&service.token).await.refusal(), (401, "token_wrong".to_owned()));
+        assert_eq!(service.status_with(&cookie).await, StatusCode::UNAUTHORIZED);
+        let mine = service.get(&format!("/v1/bookmarks/{id}")).bearing(&renewed).send().await;
+        assert_eq!(mine.status, StatusCode::OK, "the bookmarks stay");
+        assert_eq!(service.sign_in(&renewed).await.status, StatusCode::NO_CONTENT);
+        assert_eq!(service.get("/v1/me").bearing(&bob).send().await.status, StatusCode::OK, "another's token stays");
+        let unknown = service.app.renew_person("carol").await.unwrap_err().to_string();
+        assert_eq!(unknown, "there is nobody of this name; there are: ann, bob");
+    }
+
+    /// Sign-ins beside a renewal: whichever comes first, no session of the old token is left.
+    #[test]
+    async fn no_session_of_an_old_token_outlives_its_renewal(fixture: Fixture) {
+        let service = fixture.start().await;
+        let old = service.token.clone();
+        for _ in 0..8 {
+            let signing: Vec<_> = (0..4)
+                .map(|_| {
+                    let ask = service.bare(Method::POST, "/session").json(&json!({ "token": old }));
+                    tokio::spawn(ask.send())
+                })
+                .collect();
+            service.app.renew_person("ann").await.unwrap();
+            for signing in signing {
+                let answer = signing.await.unwrap();
+                let cookie = answer.header("set-cookie").map(|set| set.split(';').next().unwrap().to_owned());
+                if let Some(cookie) = cookie {
+                    assert_eq!(service.status_with(&cookie).await, StatusCode::UNAUTHORIZED);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The program itself: how it is started, who may come in, and how it stops.
+
+use std::net::SocketAddr;
+use std::process::{Output, Stdio};
+
+use bookmarks::{App, Settings};
+use http::StatusCode;
+use ichido_store::testing::{postgres, sqlite};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+use super::fixture::{Ask, in_time};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
+
+pub(crate) async fn run(store: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).args(["--store", store]).stdin(Stdio::null());
+    command.output().await.unwrap()
+}
+
+/// Starts it, as it is without a word of what to do; answers what it said until it served.
+async fn start(store: &str) -> (Child, Vec<String>) {
+    start_as(store, |command| command).await
+}
+
+/// The same, told more.
+pub(crate) async fn start_as(
+    store: &str,
+    tell: impl FnOnce(&mut Command) -> &mut Command,
+) -> (Child, Vec<String>) {
+    let mut command = Command::new(PROGRAM);
+    command.args(["--listen", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = tell(&mut command).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut said = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let is_last = line.starts_with("bookmarks: serving on ");
+        said.push(line);
+        if is_last {
+            return (child, said);
+        }
+    }
+    panic!("it did not start: {said:?}");
+}
+
+/// Where it is, and the token of who was added by the first start.
+pub(crate) fn way_in(said: &[String]) -> (SocketAddr, String) {
+    let address = said.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
+    let link = said.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
+    let token = link.strip_prefix(&format!("{address}/sign-in#token=")).unwrap();
+    (address.parse().unwrap(), token.to_owned())
+}
+
+/// Asks it to stop, and waits until it has.
+pub(crate) async fn stop(mut child: Child) {
+    let id = child.id().unwrap().to_string();
+    assert!(Command::new("kill").arg(id).status().await.unwrap().success());
+    assert!(child.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
+    in_time(async {
+        let file = sqlite::fresh_file();
+        let (child, said) = start(&file.url).await;
+        let (address, token) = way_in(&said);
+        let me = Ask::to(address, "/v1/me").header("authorization", &format!("Bearer {token}"));
+        let answer = me.send().await;
+        assert_eq!((answer.status, answer.text("/name").as_str()), (StatusCode::OK, "me"));
+        stop(child).await;
+        let (child, said) = start(&file.url).await;
+        assert!(!said.iter().any(|line| line.contains("token")), "{said:?}");
+        stop(child).await;
+    })
+    .await;
+}
+
+/// The token is alone on standard output, for a program; the link is beside it, for a person.
+#[tokio::test]
+async fn people_are_added_renewed_removed_and_listed() {
+    let file = sqlite::fresh_file();
+    let added = run(&file.url, &["person", "add", "ann"]).await;
+    let token = String::from_utf8(added.stdout).unwrap();
+    let said = String::from_utf8(added.stderr).unwrap();
+    assert!(added.status.success() && token.starts_with("bm_") && token.lines().count() == 1, "{token}");
+    assert!(said.contains(&format!("  http://127.0.0.1:4190/sign-in#token={token}")), "{said}");
+    assert!(
+        said.contains("a service that is not at http://127.0.0.1:4190 is named by --public-url"),
+        "{said}"
+    );
+    let place = format!("kept in SQLite, {}", file.path().display());
+    assert!(said.contains(&format!("{place}, which was made anew\n")), "{said}");
+    let again = run(&file.url, &["person", "add", "ann"]).await;
+    let why = String::from_utf8(again.stderr).unwrap();
+    assert!(!again.status.success() && why.contains("there is somebody of this name"), "{why}");
+    assert!(why.contains(&format!("{place}\n")), "it was there: {why}");
+
+    let renewed = run(&file.url, &["person", "renew", "ann", "--public-url", "https://b.example"]).await;
+    let next = String::from_utf8(renewed.stdout).unwrap();
+    let said = String::from_utf8(renewed.stderr).unwrap();
+    assert!(renewed.status.success() && next.starts_with("bm_") && next != token, "{next}");
+    assert!(said.contains(&format!("  https://b.example/sign-in#token={next}")), "{said}");
+    assert!(!said.contains("--public-url"), "it was said: {said}");
+
+    assert!(run(&file.url, &["person", "add", "bob"]).await.status.success());
+    for (arguments, why) in [
+        (
+            ["person", "renew", "carol"],
+            "the token of \"carol\" cannot be renewed: there is nobody of this name; there are: ann, bob",
+        ),
+        (
+            ["person", "remove", "carol"],
+            "\"carol\" cannot be removed: there is nobody of this name; there are: ann, bob",
+        ),
+        (["person", "remove", "ann"], "\"ann\" and 0 bookmarks would be removed for good; say so by --yes"),
+    ] {
+        let refused = run(&file.url, &arguments).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(why), "{said}");
+    }
+    let listed = String::from_utf8(run(&file.url, &["person", "list"]).await.stdout).unwrap();
+    let (ids, names): (Vec<_>, Vec<_>) = listed.lines().map(|line| line.split_once("  ").unwrap()).unzip();
+    assert_eq!(names, ["ann", "bob"]);
+    let store = App::open(Settings::new(&file.url, ([127, 0, 0, 1], 0).into())).await.unwrap();
+    let people = store.people().await.unwrap();
+    assert_eq!(ids, people.iter().map(|person| person.id.to_string()).collect::<Vec<_>>());
+    store.close().await;
+    assert!(run(&file.url, &["person", "remove", "ann", "--yes"]).await.status.success());
+    let left = String::from_utf8(run(&file.url, &["person", "list"]).await.stdout).unwrap();
+    assert_eq!(left, listed.lines().nth(1).unwrap().to_owned() + "\n");
+}
+
+/// A path that was mistyped is no empty store.
+#[tokio::test]
+async fn a_store_that_is_not_there_is_not_made_to_look_into() {
+    let file = sqlite::fresh_file();
+    let why = format!("there is no store at {}, and none was made", file.path().display());
+    for arguments in [
+        &["person", "list"][..],
+        &["person", "renew", "ann"],
+        &["person", "remove", "ann", "--yes"],
+        &["retry-failed"],
+    ] {
+        let refused = run(&file.url, arguments).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(&why), "{arguments:?}: {said}");
+        assert!(!file.path().exists(), "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password() {
+    let file = sqlite::fresh_file();
+    std::fs::write(file.path(), "this is no database, but it is long enough to be taken for one".repeat(20))
+        .unwrap();
+    for (store, name, cause) in [
+        (file.url.clone(), format!("SQLite, {}", file.path().display()), "file is not a database"),
+        (
+            "postgres://ann:s3cret@127.0.0.1:1/links".to_owned(), // Where nobody listens.
+            "PostgreSQL, database \"links\" on 127.0.0.1:1".to_owned(),
+            "Connection refused",
+        ),
+        ("bookmarks.db".to_owned(), "\"bookmarks.db\"".to_owned(), "write sqlite:path"),
+    ] {
+        let refused = run(&store, &["person", "list"]).await;
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && said.contains(&format!("cannot be opened: {name}: ")), "{said}");
+        assert_eq!(said.matches(cause).count(), 1, "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
+    in_time(async {
+        let database = postgres::fresh_database().await;
+        let (child, said) = start_as(&database.url, |command| {
+            command.args(["--public-url", "https://b.example", "--llm", "openai:a-model"]);
+            command.args(["--llm-url", "http://127.0.0.1:9/v1"])
+        })
+        .await;
+        let kept = said
+            .iter()
+            .find_map(|line| line.strip_prefix("bookmarks: kept in PostgreSQL, database "))
+            .unwrap();
+        let address = url::Url::parse(&database.url).unwrap();
+        assert!(kept.starts_with(&format!("{:?} on ", &address.path()[1..])), "{kept}");
+        let by = "bookmarks: summarised by \"a-model\" of openai, at http://127.0.0.1:9/v1";
+        assert!(said.iter().any(|line| line == by), "{said:?}");
+        let [.., listening, serving] = &said[..] else { panic!("{said:?}") };
+        let address: SocketAddr =
+            listening.strip_prefix("bookmarks: listening on ").unwrap().parse().unwrap();
+        assert_eq!(Ask::to(address, "/livez").send().await.status, StatusCode::OK);
+        assert_eq!(serving, "bookmarks: serving on https://b.example");
+        stop(child).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_said_before_anything_is_made() {
+    let file = sqlite::fresh_file();
+    for (arguments, why) in [
+        (vec!["--llm", "gpt-5"], "write openai:MODEL or anthropic:MODEL"),
+        (vec!["--llm", "openai:gpt-5"], "set OPENAI_API_KEY in the environment"),
+        (vec!["--llm", "nobody:x"], "is no provider that is known"),
+        (vec!["--llm", "openai:gpt-5", "--llm-url", "nonsense"], "bookmarks: --llm-url: must begin with"),
+        (vec!["--llm", "openai:gpt 5", "--llm-url", "http://127.0.0.1:9"], "bookmarks: --llm: must be 1 to"),
+        (vec!["--public-url", "bookmarks.example"], "must be like https://bookmarks.example"),
+        (vec!["--public-url", "https://bookmarks.example/path"], "without a path"),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(&arguments)
+            .args(["--listen", "127.0.0.1:0", "--store", &file.url])
+            .env_remove("OPENAI_API_KEY");
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+    }
+    assert!(!file.path().exists());
+}

@@ -1,0 +1,83 @@
+//! An operator's retry of many jobs, when what was wrong has been mended (SPEC E4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fake_llm::action::{Action, Fault};
+use fake_llm::script::{Rule, Script};
+use ichido_store::message::MessageFilter;
+use serde_json::json;
+
+use super::fixture::Fixture;
+use super::models::{asks, playing, say};
+use super::pages::{Pages, said, story};
+use super::program::run;
+use crate::both_databases;
+
+both_databases! {
+    /// The key to the model was wrong all night; then it is mended, and nobody presses a button for each link.
+    #[test]
+    async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: Fixture) {
+        let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
+        let service = fixture.work_as(asks(&fake)).await;
+        let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { story() }).await;
+        let mut refused = Vec::new();
+        for key in ["k1", "k2", "k3"] {
+            refused.push(service.saved(key, &pages.url(&format!("/{key}"))).await);
+        }
+        let gone = service.saved("k4", &pages.url("/gone")).await;
+        for id in refused.iter().chain([&gone]) {
+            service.until(id, "failed").await;
+        }
+
+        fake.script(Script { rules: vec![say("A fox.")], ..Script::default() });
+        let counted = run(&fixture.url, &["retry-failed", "--dry-run"]).await;
+        let told = String::from_utf8(counted.stdout).unwrap();
+        assert!(counted.status.success() && told.contains("3 of 4 failed jobs would be put back"), "{told}");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 4, "nothing was done");
+        let done = run(&fixture.url, &["retry-failed"]).await;
+        let told = String::from_utf8(done.stdout).unwrap();
+        assert!(done.status.success() && told.contains("3 of 4 failed jobs were put back"), "{told}");
+        for id in &refused {
+            let bookmark = service.until(id, "done").await;
+            assert_eq!((&bookmark["summary"], &bookmark["attempt"]), (&json!("A fox."), &json!(1)), "its count began again");
+        }
+        assert_eq!(service.bookmark(&gone).await["state"], "failed");
+        assert_eq!(pages.asked("/k1"), 1, "the page was read before");
+
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let summarising = messages.iter().find(|message| message.queue.as_str() == "llm_processing").unwrap();
+        let steps = service.store().message_transitions(summarising.id).await.unwrap();
+        let kinds: Vec<&str> = steps.iter().map(|step| step.kind.as_str()).collect();
+        assert_eq!(kinds, ["claimed", "failed", "requeued", "claimed", "succeeded"], "its history is kept");
+        assert_eq!(steps[2].actor.as_deref(), Some("bookmarks retry-failed"));
+        let again = run(&fixture.url, &["retry-failed"]).await;
+        assert!(String::from_utf8(again.stdout).unwrap().contains("0 of 1 failed jobs were put back"));
+    }
+
+    #[test]
+    async fn an_operator_puts_those_back_that_failed_with_a_code(fixture: Fixture) {
+        let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
+        let service = fixture.work_as(asks(&fake)).await;
+        let is_back = Arc::new(AtomicBool::new(false));
+        let back = Arc::clone(&is_back);
+        let pages = Pages::start(move |path, _| {
+            if path == "/gone" && !back.load(Ordering::SeqCst) { said("404 Not Found", "", b"") } else { story() }
+        })
+        .await;
+        let gone = service.saved("k1", &pages.url("/gone")).await;
+        let refused = service.saved("k2", &pages.url("/")).await;
+        for id in [&gone, &refused] {
+            service.until(id, "failed").await;
+        }
+        is_back.store(true, Ordering::SeqCst);
+        fake.script(Script { rules: vec![say("A fox.")], ..Script::default() });
+        let retried = service.app.retry_failed(Some("page_not_found"), false).await.unwrap();
+        assert_eq!((retried.put_back, retried.left), (1, 1));
+        service.until(&gone, "done").await;
+        assert_eq!(service.bookmark(&refused).await["errorCode"], "model_refused");
+
+        let unknown = service.app.retry_failed(Some("page_gone"), false).await.unwrap_err().to_string();
+        assert!(unknown.starts_with("no job fails with \"page_gone\"; the codes are page_unreachable, "), "{unknown}");
+    }
+}

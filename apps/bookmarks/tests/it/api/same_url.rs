@@ -1,0 +1,68 @@
+//! A second press for the same URL is the first bookmark (SPEC A7).
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use super::fixture::Fixture;
+use crate::both_databases;
+
+both_databases! {
+    #[test]
+    async fn other_spellings_of_a_url_are_the_first_bookmark(fixture: Fixture) {
+        let service = fixture.start().await;
+        let first = service.saved("k1", "https://example.com/a").await;
+        let again = service.save("k2", "HTTPS://EXAMPLE.com:443/b/../a?utm_source=mail#top").send().await;
+        assert_eq!((again.status, again.text("/id")), (StatusCode::OK, first));
+        // It is recorded under its own key.
+        let replayed = service.save("k2", "HTTPS://EXAMPLE.com:443/b/../a?utm_source=mail#top").send().await;
+        assert_eq!((replayed.status, &replayed.body), (StatusCode::OK, &again.body));
+        assert_eq!(replayed.header("idempotency-replayed"), Some("true"));
+        service.saved("k3", "http://example.com/a").await;
+        assert_eq!(service.count().await, 2);
+    }
+
+    #[test]
+    async fn two_keys_for_one_url_at_once_are_one_bookmark(fixture: Fixture) {
+        let service = fixture.start().await;
+        for round in 0..5 {
+            let url = format!("https://example.com/{round}");
+            let save = |key: usize| tokio::spawn(service.save(&format!("k{round}-{key}"), &url).send());
+            let saves: Vec<_> = (0..6).map(save).collect();
+            let mut ids = Vec::new();
+            let mut made = 0;
+            for save in saves {
+                let answer = save.await.unwrap();
+                made += usize::from(answer.status == StatusCode::CREATED);
+                assert!(answer.status.is_success(), "{answer:?}");
+                ids.push(answer.text("/id"));
+            }
+            assert!(made == 1 && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        }
+        assert_eq!(service.number("SELECT count(*) FROM bookmarks").await, 5);
+        assert_eq!(service.count().await, 5);
+    }
+
+    #[test]
+    async fn after_the_window_a_url_is_a_new_bookmark(fixture: Fixture) {
+        let service = fixture.start_as(|settings| settings.same_url_for = Duration::from_hours(1)).await;
+        let first = service.saved("k1", "https://example.com/").await;
+        service.pass(Duration::from_mins(59));
+        assert_eq!(service.save("k2", "https://example.com/").send().await.text("/id"), first);
+        service.pass(Duration::from_mins(2));
+        let second = service.saved("k3", "https://example.com/").await;
+        assert_ne!(first, second);
+        assert_eq!(service.save("k4", "https://example.com/").send().await.text("/id"), second);
+    }
+
+    #[test]
+    async fn a_url_whose_bookmark_was_deleted_is_a_new_one(fixture: Fixture) {
+        let service = fixture.start().await;
+        let first = service.saved("k1", "https://example.com/").await;
+        let path = format!("/v1/bookmarks/{first}");
+        assert_eq!(service.ask(Method::DELETE, &path).send().await.status, StatusCode::NO_CONTENT);
+        assert_eq!(service.get(&path).send().await.refusal(), (404, "bookmark_unknown".to_owned()));
+        assert_eq!(service.ask(Method::DELETE, &path).send().await.refusal().0, 404);
+        assert_ne!(service.saved("k2", "https://example.com/").await, first);
+    }
+}

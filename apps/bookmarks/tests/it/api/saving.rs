@@ -1,0 +1,176 @@
+//! Saving: once, whatever is sent (SPEC A1 to A6, C6, D4, D11).
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use ichido_core::retry::Schedule;
+use ichido_store::message::MessageFilter;
+use serde_json::json;
+
+use super::fixture::Fixture;
+use super::pages::{Pages, story};
+use crate::both_databases;
+
+/// Longer than keys are kept.
+const AFTER_KEYS: Duration = Duration::from_hours(73);
+
+both_databases! {
+    /// SPEC A1.
+    #[test]
+    async fn a_save_without_a_key_is_refused_and_does_nothing(fixture: Fixture) {
+        let service = fixture.start().await;
+        let wish = json!({ "url": "https://example.com/" });
+        let answer = service.ask(Method::POST, "/v1/bookmarks").json(&wish).send().await;
+        assert_eq!(answer.refusal(), (400, "key_missing".to_owned()));
+        assert_eq!(service.count().await, 0);
+        let bad = service.save("two words", "https://example.com/").send().await;
+        assert_eq!(bad.refusal(), (400, "key_invalid".to_owned()));
+    }
+
+    /// SPEC A6, D4: the bookmark, the message and the answer are there together.
+    #[test]
+    async fn a_save_is_a_bookmark_a_message_and_an_answer(fixture: Fixture) {
+        let service = fixture.start().await;
+        let wish = json!({ "url": "https://example.com/a#part", "source_hint": "news", "created_from": "ios" });
+        let answer = service.save("k1", "").json(&wish).send().await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+        let bookmark = answer.json();
+        assert_eq!(bookmark["url"], "https://example.com/a");
+        assert_eq!((&bookmark["sourceHint"], &bookmark["createdFrom"]), (&json!("news"), &json!("ios")));
+        assert_eq!((&bookmark["state"], &bookmark["jobType"]), (&json!("processing"), &json!("extraction")));
+        assert_eq!((&bookmark["canRetry"], &bookmark["maxAttempts"]), (&json!(false), &json!(3)));
+        assert_eq!(answer.header("location"), Some(format!("/v1/bookmarks/{}", bookmark["id"].as_str().unwrap()).as_str()));
+        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let first = messages.last().unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&first.request).unwrap();
+        let expected = json!({
+            "bookmark_id": bookmark["id"],
+            "attempt": 1,
+            "max_attempts": 3,
+            "original_request": { "url": "https://example.com/a", "idempotency_key": "k1" },
+        });
+        assert_eq!((first.queue.as_str(), body), ("extraction", expected));
+    }
+
+    /// SPEC A3, C5.
+    #[test]
+    async fn the_same_key_gets_the_same_bytes_again(fixture: Fixture) {
+        let service = fixture.start().await;
+        let first = service.save("k1", "https://example.com/").send().await;
+        let second = service.save("k1", "https://example.com/").send().await;
+        assert_eq!((first.status, &first.body), (second.status, &second.body));
+        assert_eq!(first.header("location"), second.header("location"));
+        assert_eq!((first.header("idempotency-replayed"), second.header("idempotency-replayed")), (None, Some("true")));
+        assert_eq!(service.count().await, 1);
+    }
+
+    /// SPEC A4.
+    #[test]
+    async fn the_same_key_with_another_body_is_refused(fixture: Fixture) {
+        let service = fixture.start().await;
+        service.saved("k1", "https://example.com/a").await;
+        let answer = service.save("k1", "https://example.com/b").send().await;
+        assert_eq!(answer.refusal(), (409, "key_conflict".to_owned()));
+        assert_eq!(service.count().await, 1);
+    }
+
+    /// SPEC A3, C6: an impatient finger.
+    #[test]
+    async fn ten_presses_at_once_are_one_bookmark(fixture: Fixture) {
+        let service = fixture.start().await;
+        let presses: Vec<_> =
+            (0..10).map(|_| tokio::spawn(service.save("k1", "https://example.com/").send())).collect();
+        let mut bodies = Vec::new();
+        for press in presses {
+            let answer = press.await.unwrap();
+            assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+            bodies.push(answer.body);
+        }
+        assert!(bodies.iter().all(|body| *body == bodies[0]));
+        assert_eq!(service.number("SELECT count(*) FROM bookmarks").await, 1);
+    }
+
+    /// SPEC A2, A5: an expired key counts as new; the URL, too, by then.
+    #[test]
+    async fn an_expired_key_counts_as_new(fixture: Fixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|_, _| story()).await;
+        let first = service.saved("k1", &pages.url("/")).await;
+        service.until(&first, "done").await;
+        service.pass(Duration::from_hours(71));
+        let kept = service.save("k1", &pages.url("/")).send().await;
+        assert_eq!(kept.text("/id"), first);
+        service.pass(Duration::from_hours(2));
+        let second = service.saved("k1", &pages.url("/")).await;
+        assert_ne!(first, second);
+    }
+
+    /// SPEC D4: whatever fails on the way, nothing of it is there, and the key is free.
+    #[test]
+    async fn a_save_that_fails_leaves_nothing(fixture: Fixture) {
+        let service = fixture.start().await;
+        service
+            .tamper(
+                "ALTER TABLE bookmarks ADD CONSTRAINT poison CHECK (url NOT LIKE '%poison%')",
+                "CREATE TRIGGER poison BEFORE INSERT ON bookmarks WHEN NEW.url LIKE '%poison%' BEGIN SELECT RAISE(ABORT, 'poison'); END",
+            )
+            .await;
+        let answer = service.save("k1", "https://example.com/poison").send().await;
+        assert_eq!(answer.refusal(), (503, "store_unavailable".to_owned()));
+        assert_eq!(service.number("SELECT count(*) FROM bookmarks").await, 0);
+        assert_eq!(service.number("SELECT count(*) FROM saved_urls").await, 0);
+        assert!(service.store().message_list(&MessageFilter::default(), 10).await.unwrap().is_empty());
+        service.tamper("ALTER TABLE bookmarks DROP CONSTRAINT poison", "DROP TRIGGER poison").await;
+        service.saved("k1", "https://example.com/poison").await;
+    }
+
+    /// SPEC D11.
+    #[test]
+    async fn a_body_that_names_another_key_is_refused(fixture: Fixture) {
+        let service = fixture.start().await;
+        let wish = json!({ "url": "https://example.com/", "idempotency_key": "k2" });
+        let answer = service.save("k1", "").json(&wish).send().await;
+        assert_eq!(answer.refusal(), (422, "key_disagrees".to_owned()));
+        let wish = json!({ "url": "https://example.com/", "idempotency_key": "k1" });
+        assert_eq!(service.save("k1", "").json(&wish).send().await.status, StatusCode::CREATED);
+    }
+
+    #[test]
+    async fn what_is_no_wish_is_refused_with_a_reason(fixture: Fixture) {
+        let service = fixture.start().await;
+        let long = "a".repeat(201);
+        for (number, (body, expected)) in [
+            ("{".to_owned(), (400, "body_invalid")),
+            ("[]".to_owned(), (400, "body_invalid")),
+            (json!({}).to_string(), (400, "body_invalid")),
+            (json!({ "url": 1 }).to_string(), (400, "body_invalid")),
+            (json!({ "url": "https://example.com/", "uri": 1 }).to_string(), (400, "body_invalid")),
+            (json!({ "url": "https://example.com/", "source_hint": long }).to_string(), (400, "body_invalid")),
+            (json!({ "url": "https://example.com/", "created_from": "a\0" }).to_string(), (400, "body_invalid")),
+            (json!({ "url": "javascript:alert(1)" }).to_string(), (400, "url_refused")),
+            (json!({ "url": "https://ann:secret@example.com/" }).to_string(), (400, "url_refused")),
+            (json!({ "url": format!("https://example.com/{}", "a".repeat(3_000)) }).to_string(), (400, "url_refused")),
+            (json!({ "url": "a".repeat(20_000) }).to_string(), (413, "body_too_large")),
+        ].into_iter().enumerate() {
+            let ask = service.save(&format!("k{number}"), "").body(body.clone());
+            let refusal = ask.send().await.refusal();
+            assert_eq!(refusal, (expected.0, expected.1.to_owned()), "{body:.80}");
+        }
+        let form = service.save("form", "").header("content-type", "text/plain").body("url=a");
+        assert_eq!(form.send().await.refusal(), (415, "media_type_unsupported".to_owned()));
+        assert_eq!(service.count().await, 0);
+    }
+
+    /// SPEC A5: the key of a message that may still be sent is kept.
+    #[test]
+    async fn a_key_is_kept_while_its_message_waits(fixture: Fixture) {
+        let late = Schedule::List(vec![Duration::from_hours(200)]);
+        let service = fixture.work_as(|settings| settings.retry.schedule = late).await;
+        // Nobody listens there.
+        let first = service.saved("k1", "http://127.0.0.1:1/").await;
+        service.until(&first, "retrying").await;
+        service.pass(AFTER_KEYS);
+        let kept = service.save("k1", "http://127.0.0.1:1/").send().await;
+        assert_eq!((kept.status, kept.text("/id")), (StatusCode::CREATED, first));
+    }
+}

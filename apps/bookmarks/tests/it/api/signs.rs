@@ -1,0 +1,152 @@
+//! How the service is: measured (SPEC A14), and watched (SPEC A15).
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use ichido_core::alert::{About, Rule};
+
+use super::fixture::{Fixture, Service, look_again};
+use super::pages::{Pages, said, story};
+use crate::both_databases;
+
+/// A bit longer than the watch rests.
+const A_ROUND: Duration = Duration::from_secs(11);
+/// How many looks there are between two steps of time.
+const LOOKS_A_STEP: u32 = 40;
+
+impl Service {
+    /// What is measured, by its name and labels. Counters are the whole program's, whatever else runs in it.
+    async fn measured(&self, name: &str, labels: &[&str]) -> f64 {
+        let page = self.bare(Method::GET, "/metrics").send().await;
+        assert_eq!(page.status, StatusCode::OK);
+        let page = String::from_utf8(page.body.to_vec()).unwrap();
+        let lines = page
+            .lines()
+            .filter(|line| line.starts_with(name) && labels.iter().all(|label| line.contains(label)));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+
+    /// Waits until something is measured at least so often.
+    async fn until_measured(&self, name: &str, labels: &[&str], least: f64) {
+        while self.measured(name, labels).await < least {
+            look_again().await;
+        }
+    }
+
+    /// Waits until an alert is open, and lets time pass meanwhile.
+    pub(crate) async fn until_firing(&self, rule: Rule, about: &About) {
+        for look in 1_u32.. {
+            let firing = self.store().alert_firing().await.unwrap();
+            if firing.iter().any(|alert| alert.rule == rule && alert.about == *about) {
+                return;
+            }
+            if look % LOOKS_A_STEP == 0 {
+                self.pass(A_ROUND);
+            }
+            look_again().await;
+        }
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn it_says_that_it_lives_and_is_ready(fixture: Fixture) {
+        let service = fixture.work().await;
+        assert_eq!(service.bare(Method::GET, "/livez").send().await.status, StatusCode::OK);
+        while service.bare(Method::GET, "/readyz").send().await.status != StatusCode::OK {
+            look_again().await;
+        }
+    }
+
+    /// SPEC A14: requests with a key, duplicates caught, whose tries, dead letters.
+    #[test]
+    async fn requests_duplicates_tries_and_dead_letters_are_measured(fixture: Fixture) {
+        const REQUESTS: &str = "ichido_once_requests_total";
+        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
+        let replayed = ["operation=\"bookmarks.create\"", "result=\"replayed\""];
+        let keyless = ["operation=\"bookmarks.create\"", "result=\"refused\""];
+        let auto = ["try=\"auto\"", "success=\"true\""];
+        let manual = ["try=\"manual\"", "success=\"true\""];
+        let before = [
+            service.measured(REQUESTS, &replayed).await,
+            service.measured(REQUESTS, &keyless).await,
+            service.measured(REQUESTS, &auto).await,
+            service.measured(REQUESTS, &manual).await,
+        ];
+        let id = service.saved("k1", "http://127.0.0.1/").await;
+        service.save("k1", "http://127.0.0.1/").header("ichido-try", "2; auto").send().await;
+        service.save("k1", "http://127.0.0.1/").header("ichido-try", "3; manual").send().await;
+        service.ask(Method::POST, "/v1/bookmarks").send().await;
+        service.until(&id, "failed").await;
+        service.until_measured(REQUESTS, &replayed, before[0] + 2.0).await;
+        service.until_measured(REQUESTS, &keyless, before[1] + 1.0).await;
+        service.until_measured(REQUESTS, &auto, before[2] + 1.0).await;
+        service.until_measured(REQUESTS, &manual, before[3] + 1.0).await;
+        service.until_measured("outbox_send_total", &["queue=\"extraction\"", "outcome=\"dead\""], 1.0).await;
+        service.until_measured("outbox_messages", &["queue=\"extraction\"", "state=\"dead\""], 1.0).await;
+        service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
+        service.until_measured("outbox_letter_resolve_seconds_count", &["queue=\"extraction\""], 1.0).await;
+    }
+
+    /// The same names and buckets as those of the engine's own programs, so that rules and dashboards hold for both.
+    #[test]
+    async fn what_the_engine_measures_is_whole_on_our_page(fixture: Fixture) {
+        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
+        let id = service.saved("k1", "http://127.0.0.1/").await;
+        service.until(&id, "failed").await;
+        let extraction = ["queue=\"extraction\""];
+        service.until_measured("outbox_retry_count_count{", &extraction, 1.0).await;
+        service.until_measured("outbox_retry_count_bucket{", &["queue=\"extraction\"", "le=\"0\""], 1.0).await;
+        service.until_measured("outbox_lag_seconds_bucket{", &["queue=\"extraction\"", "le=\"+Inf\""], 1.0).await;
+        let page = service.bare(Method::GET, "/metrics").send().await;
+        let page = String::from_utf8(page.body.to_vec()).unwrap();
+        assert!(page.contains("# TYPE outbox_retry_count histogram\n"), "{page}");
+        assert!(!page.contains("\noutbox_retry_count{"), "a count is not under the name of the whole");
+    }
+
+    /// SPEC A15: more than 10 dead letters an hour.
+    #[test]
+    async fn many_dead_letters_open_an_alert(fixture: Fixture) {
+        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
+        for number in 0..11 {
+            service.saved(&format!("k{number}"), &format!("http://127.0.0.1/{number}")).await;
+        }
+        service.until_firing(Rule::DeadLetters, &About::Queue("extraction".to_owned())).await;
+        let told = service.store().alert_list(None, 10).await.unwrap();
+        assert!(!told.iter().any(|alert| alert.rule == Rule::DeadLetter), "one of them is nobody's incident");
+    }
+
+    /// SPEC A15: more than 50 % duplicates.
+    #[test]
+    async fn many_duplicates_open_an_alert(fixture: Fixture) {
+        let service = fixture.start().await;
+        for _ in 0..110 {
+            assert_eq!(service.save("k1", "https://example.com/").send().await.status, StatusCode::CREATED);
+        }
+        service.until_firing(Rule::Duplicates, &About::Operation("bookmarks.create".to_owned())).await;
+    }
+
+    /// SPEC A15: more than 5 % of retries failing.
+    #[test]
+    async fn many_failing_retries_open_an_alert(fixture: Fixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|path, _| if path.ends_with('0') { story() } else { said("500 Oh", "", b"") }).await;
+        for number in 0..24 {
+            service.saved(&format!("k{number}"), &pages.url(&format!("/{number}"))).await;
+        }
+        service.until_firing(Rule::FailedRetries, &About::Queue("extraction".to_owned())).await;
+    }
+
+    /// SPEC A15: a mean delay over 5 minutes until pages are summarised.
+    #[test]
+    async fn a_long_delay_opens_an_alert(fixture: Fixture) {
+        let service = fixture.start().await;
+        let pages = Pages::start(|_, _| story()).await;
+        for number in 0..6 {
+            service.saved(&format!("k{number}"), &pages.url(&format!("/{number}"))).await;
+        }
+        service.pass(Duration::from_mins(10));
+        service.go_on().await;
+        service.until_firing(Rule::ProcessingDelay, &About::Queue("extraction".to_owned())).await;
+    }
+}

@@ -1,0 +1,133 @@
+//! Pages by https: read from whom the system's roots vouch for, and from nobody else. The real program is asked, because it is the
+//! environment that says which roots those are.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::Method;
+use ichido_store::testing::sqlite;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use serde_json::{Value, json};
+use sqlx::{Connection as _, SqliteConnection};
+use tokio_rustls::TlsAcceptor;
+
+use super::fixture::{Ask, in_time, look_again};
+use super::pages::{Pages, story};
+use super::program::{start_as, stop, way_in};
+
+/// Who vouches for servers.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn named(name: &str) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// A server of pages that is vouched for under a name.
+    async fn vouch_for(&self, name: &str) -> Pages {
+        let own = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = certificate.signed_by(&own, &self.0).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(own.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        Pages::start_tls(TlsAcceptor::from(Arc::new(config)), |_, _| story()).await
+    }
+}
+
+/// Whoever uses the program.
+struct Person {
+    address: SocketAddr,
+    token: String,
+}
+
+impl Person {
+    fn ask(&self, path: &str) -> Ask {
+        Ask::to(self.address, path).header("authorization", &format!("Bearer {}", self.token))
+    }
+
+    /// Saves a page, and waits until it was tried.
+    async fn save(&self, url: &str) -> Value {
+        let save = self.ask("/v1/bookmarks").method(Method::POST).header("idempotency-key", url);
+        let id = save.json(&json!({ "url": url })).send().await.text("/id");
+        loop {
+            let bookmark = self.ask(&format!("/v1/bookmarks/{id}")).send().await.json();
+            if bookmark["state"] != "processing" {
+                return bookmark;
+            }
+            look_again().await;
+        }
+    }
+}
+
+/// A file of roots, removed with this.
+struct Roots(PathBuf);
+
+impl Drop for Roots {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+#[tokio::test]
+async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_else() {
+    in_time(async {
+        let (known, stranger) = (Authority::named("known"), Authority::named("stranger"));
+        let file = sqlite::fresh_file();
+        let roots = Roots(file.path().with_extension("pem"));
+        std::fs::write(&roots.0, known.0.pem()).unwrap();
+        let (child, said) = start_as(&file.url, |command| {
+            let command = command.env("SSL_CERT_FILE", &roots.0).env_remove("SSL_CERT_DIR");
+            command.arg("--allow-private-addresses")
+        })
+        .await;
+        let (address, token) = way_in(&said);
+        let person = Person { address, token };
+
+        let by_address = known.vouch_for("127.0.0.1").await;
+        let done = person.save(&by_address.url("/")).await;
+        assert_eq!((&done["state"], &done["title"]), (&json!("done"), &json!("The fox")), "{done}");
+        let by_name = known.vouch_for("localhost").await;
+        let done = person.save(&format!("https://localhost:{}/", by_name.address.port())).await;
+        assert_eq!((&done["state"], &done["title"]), (&json!("done"), &json!("The fox")), "{done}");
+
+        for (pages, why) in [
+            (stranger.vouch_for("127.0.0.1").await, "invalid peer certificate: UnknownIssuer"),
+            (
+                known.vouch_for("bookmarks.example").await,
+                "invalid peer certificate: certificate not valid for name \"127.0.0.1\"",
+            ),
+        ] {
+            let refused = person.save(&pages.url("/")).await;
+            assert_eq!(
+                (&refused["errorCode"], &refused["state"], &refused["canRetry"]),
+                (&json!("page_untrusted"), &json!("failed"), &json!(true)),
+                "{refused}"
+            );
+            assert_eq!(
+                (&refused["title"], pages.asked("/")),
+                (&Value::Null, 0),
+                "nothing was even asked for"
+            );
+            let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
+            let query = sqlx::query_scalar("SELECT error FROM bookmark_now WHERE url = $1");
+            let error: String = query.bind(pages.url("/")).fetch_one(&mut connection).await.unwrap();
+            assert!(error.contains(&format!("no TLS connection came about: {why}")), "{error}");
+        }
+        stop(child).await;
+    })
+    .await;
+}

@@ -1,0 +1,6 @@
+//! The service from outside: what it answers, and what it keeps when it is killed.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod api;
+mod kill;

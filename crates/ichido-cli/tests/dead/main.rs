@@ -1,8 +1,0 @@
-//! `ichido dead` as a process: what an operator does with dead and parked letters (SPEC A11, D17, E3, E4, F2).
-
-mod bulk;
-mod closed;
-mod guide;
-mod missing;
-mod one;
-mod place;

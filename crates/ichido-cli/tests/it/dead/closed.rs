@@ -1,0 +1,62 @@
+//! Who reads what is said may go away in the middle of it: `ichido dead list | head -3`.
+
+use std::process::{Command, Output, Stdio};
+
+use super::place::Place;
+
+/// Runs any command with a standard output that nobody reads.
+fn unread(place: &Place, mut command: Command) -> Output {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    command.current_dir(place.folder()).env("ICHIDO_STORE", &place.url).stdin(Stdio::null());
+    command
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+        .wait_with_output()
+        .expect("it ends")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_who_went_away_ends_every_command_quietly() {
+    let place = Place::on_sqlite().await;
+    let id = place.dead("orders", 1).await[0].to_string();
+    for arguments in [
+        &["dead", "list"][..],
+        &["dead", "list", "--json"],
+        &["dead", "show", &id],
+        &["dead", "show", &id, "--json"],
+        &["dead", "show", &id, "--request"],
+        &["dead", "bulks"],
+        &["dead", "requeue", "--all", "--dry-run"],
+        &["dead", "discard", &id, "--reason", "test data"],
+        &["audit", "seal"],
+        &["audit", "head"],
+        &["audit", "verify"],
+        &["ledger", "unknown"],
+        &["config", "check"],
+        &["config", "init", "-"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+        command.args(arguments);
+        let left = unread(&place, command);
+        let err = String::from_utf8(left.stderr).expect("text");
+        assert_eq!((left.status.code(), &*err), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+/// Nobody watches at all, and all of it is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bulk_that_nobody_watches_goes_on() {
+    let place = Place::on_sqlite().await;
+    let ids = place.dead("orders", 3).await;
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = place.command(&["requeue", "--all", "--yes"]);
+    let status = command.stdout(writer.try_clone().expect("a pipe")).stderr(writer).status();
+    assert_eq!(status.expect("it runs").code(), Some(0));
+    for id in ids {
+        assert_eq!(place.status(id).await, "queued");
+    }
+}

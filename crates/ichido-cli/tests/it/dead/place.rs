@@ -1,0 +1,206 @@
+//! A folder with a configuration, a database, letters in it, and the binary that looks after them.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Event, Failure};
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::Store;
+use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
+use ichido_store::testing::{postgres, sqlite};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// A queue that allows a requeue, one that does not, and one whose receiver promises nothing.
+const CONFIG: &str = r#"
+[queues.orders]
+destination = "broker"
+requeue = true
+[queues.ledger]
+destination = "broker"
+outbound_key = "own"
+[queues.mail]
+destination = "mail"
+requeue = true
+[destinations.broker]
+kind = "http"
+url = "http://127.0.0.1:9/"
+honours_key = true
+keeps_keys_for = "24h"
+[destinations.mail]
+kind = "http"
+url = "http://127.0.0.1:9/"
+"#;
+
+pub(crate) struct Place {
+    folder: PathBuf,
+    pub(crate) url: String,
+    pub(crate) store: Store,
+    _database: Database,
+}
+
+enum Database {
+    Postgres { _database: postgres::Database },
+    Sqlite { _file: sqlite::File },
+}
+
+/// What a command that has ended left.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Place {
+    pub(crate) async fn on_postgres() -> Self {
+        let database = postgres::fresh_database().await;
+        Self::at(database.url.clone(), Database::Postgres { _database: database }).await
+    }
+
+    pub(crate) async fn on_sqlite() -> Self {
+        let file = sqlite::fresh_file();
+        Self::at(file.url.clone(), Database::Sqlite { _file: file }).await
+    }
+
+    async fn at(url: String, database: Database) -> Self {
+        let folder = std::env::temp_dir().join(format!("ichido-dead-{}", Uuid::now_v7()));
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join("ichido.toml"), CONFIG).expect("a file");
+        let store = Store::open(&url, 2).await.expect("the store");
+        Self { folder, url, store, _database: database }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+        command
+            .arg("dead")
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env_remove("ICHIDO_CONFIG")
+            .env("ICHIDO_STORE", &self.url)
+            .env("USER", "olivia")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end, with nobody at its standard input.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Left {
+        let output = self.command(arguments).output().expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Left { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The objects that it prints, one a line.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Vec<Value> {
+        let left = self.run(&[arguments, &["--json"]].concat());
+        left.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// Lets so many messages of a queue end like this; their calls may still be travelling.
+    pub(crate) async fn letters(
+        &self,
+        queue: &str,
+        count: u32,
+        failure: Failure,
+        effect: Effect,
+    ) -> Vec<Uuid> {
+        self.ended(queue, count, Duration::from_hours(1), (failure, effect)).await
+    }
+
+    /// Lets one message of unknown effect end like this, whose call has come to wherever it went.
+    pub(crate) async fn arrived(&self, queue: &str, failure: Failure) -> Uuid {
+        self.ended(queue, 1, Duration::ZERO, (failure, Effect::Unknown)).await[0]
+    }
+
+    async fn ended(
+        &self,
+        queue: &str,
+        count: u32,
+        travels_for: Duration,
+        (failure, effect): (Failure, Effect),
+    ) -> Vec<Uuid> {
+        let queue = QueueName::parse(queue).expect("a name");
+        let new = |_| {
+            let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
+            NewMessage {
+                content_type: "application/json".to_owned(),
+                ..NewMessage::new(queue.clone(), "alice", key, b"{\"qty\":1}".to_vec())
+            }
+        };
+        for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
+            put.expect("put in");
+        }
+        let terms = ClaimTerms {
+            node: Uuid::nil(),
+            lease: Duration::from_hours(1),
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
+        let many = NonZeroU32::new(count).expect("some");
+        let works = self.store.work_claim(&queue, many, terms).await.expect("claimed");
+        let note = Note {
+            code: Some(ErrorCode::BadRequest),
+            excerpt: Some("no such symbol".to_owned()),
+            ..Note::default()
+        };
+        let settlements = works.iter().map(|work| {
+            let travels_until = work.claimed_at.plus(travels_for);
+            let event =
+                Event::Failed { fence: work.fence, failure, effect, safety: Safety::Neither, travels_until };
+            Settlement::of(work, event, note.clone())
+        });
+        for settled in self.store.works_settle(settlements.collect()).await {
+            settled.expect("settled");
+        }
+        works.into_iter().map(|work| work.id).collect()
+    }
+
+    pub(crate) async fn dead(&self, queue: &str, count: u32) -> Vec<Uuid> {
+        self.letters(queue, count, Failure::ForGood, Effect::NotDone).await
+    }
+
+    pub(crate) async fn status(&self, id: Uuid) -> &'static str {
+        self.store.message_get(id).await.expect("read").expect("there").status.as_str()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Whether it is still there is nobody's concern any more.
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// One behaviour, one test for each database.
+macro_rules! both_databases {
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($place:ident: Place) $body:block)+) => { $(
+        $(#[doc = $doc])*
+        mod $name {
+            use super::*;
+
+            async fn case($place: Place) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                case(Place::on_postgres().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                case(Place::on_sqlite().await).await;
+            }
+        }
+    )+ };
+}
+
+pub(crate) use both_databases;

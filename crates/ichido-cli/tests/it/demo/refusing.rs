@@ -1,0 +1,37 @@
+//! What the demo does not do: write into somebody's store, or let other machines in.
+
+use super::program::{Demo, ended, left};
+use crate::folder;
+
+#[test]
+fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback() {
+    let folder = folder::fresh();
+    folder.write("there.db", "somebody's");
+    for (flags, why) in [
+        (["--store", "postgres://ichido@db/ichido"], "is not of the embedded kind"),
+        (["--store", "sqlite:there.db"], "is there already"),
+        (["--store", "mysql://root@localhost/shop"], "names no database that is known"),
+        (["--listen", "0.0.0.0:0"], "can be reached from other machines"),
+    ] {
+        let (code, said, err) = ended(&folder, &[&["demo"], &flags[..]].concat());
+        assert_eq!((code, said.as_str()), (Some(2), ""), "{flags:?}");
+        assert!(err.contains(why), "{err}");
+    }
+    assert_eq!(left(&folder), ["there.db"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("there.db")).unwrap(), "somebody's");
+}
+
+#[test]
+fn a_store_that_is_to_be_kept_is_whole_afterwards() {
+    let folder = folder::fresh();
+    let mut demo = Demo::start(&folder, &["--listen", "127.0.0.1:0", "--store", "sqlite:kept.db"]);
+    demo.until("order-1: sent at the first try");
+    demo.interrupt();
+    let (code, said, err) = demo.wait();
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{said}");
+    assert!(said.ends_with("the store is kept\n"), "{said}");
+    assert_eq!(left(&folder), ["kept.db"], "and no log beside it");
+    let (code, listed, err) = ended(&folder, &["messages", "list", "--store", "sqlite:kept.db"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(listed.lines().any(|line| line.contains("orders") && line.contains("sent")), "{listed}");
+}

@@ -1,0 +1,45 @@
+//! Ctrl-C before the end, and a port that somebody else has.
+
+use std::net::TcpListener;
+
+use super::program::{Demo, ended, left};
+use crate::folder;
+
+#[test]
+fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_is_said_to_be_cut() {
+    for (flags, expected) in [(&[][..], Some(0)), (&["--once"][..], Some(3))] {
+        let folder = folder::fresh();
+        let mut demo = Demo::start(&folder, &[&["--listen", "127.0.0.1:0"], flags].concat());
+        demo.until("order-2: try 1 failed");
+        demo.interrupt();
+        let (code, said, err) = demo.wait();
+        assert_eq!(code, expected, "{said}{err}");
+        assert!(said.contains("\n0     a person decided"), "what was not seen is not claimed: {said}");
+        assert_eq!(err.contains("stopped before the story was over"), !flags.is_empty(), "{err}");
+        assert_eq!(left(&folder), [""; 0]);
+    }
+}
+
+#[test]
+fn the_usual_port_may_be_taken_and_one_that_was_asked_for_may_not() {
+    // Should somebody else have it, it is taken as well.
+    let usual = TcpListener::bind("127.0.0.1:4180");
+    let folder = folder::fresh();
+    let mut demo = Demo::start(&folder, &[]);
+    let line = demo.until("server  http://");
+    assert!(
+        line.ends_with(" (a free port: 127.0.0.1:4180 is taken)") && !line.contains("//127.0.0.1:4180"),
+        "{line}"
+    );
+    demo.until("sent at the first try");
+    demo.interrupt();
+    assert_eq!(demo.wait().0, Some(0));
+    drop(usual);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, said, err) = ended(&folder, &["demo", "--listen", &address]);
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    assert!(err.contains(&format!("cannot listen on {address}")) && err.contains("--listen"), "{err}");
+    assert_eq!(left(&folder), [""; 0]);
+}

@@ -1,0 +1,75 @@
+//! Everything is seen, and what it says to try can be tried.
+
+use super::program::{Demo, ended, ichido, left};
+use crate::folder;
+
+/// How much traffic after the story is watched; more in the long form.
+const SENT: &str = "ICHIDO_DEMO_SENT";
+
+/// The rows of the table at the end: how often, and what.
+fn seen(said: &str) -> Vec<(u64, &str)> {
+    let rows =
+        said.lines().skip_while(|line| *line != "SEEN  WHAT").skip(1).take_while(|line| !line.is_empty());
+    rows.map(|row| row.split_once(' ').unwrap())
+        .map(|(count, what)| (count.parse().unwrap(), what.trim()))
+        .collect()
+}
+
+#[test]
+fn every_kind_is_seen_and_nothing_is_left_behind() {
+    let folder = folder::fresh();
+    let (code, said, err) = ended(&folder, &["demo", "--once", "--listen", "127.0.0.1:0"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{said}");
+    let seen = seen(&said);
+    for what in [
+        "sent at the first try",
+        "answered as the first time",
+        "used for another request",
+        "tried again after a wait",
+        "done once",
+        "parked",
+        "a dead letter",
+        "an alert opened",
+        "requeued",
+        "a person decided",
+        "was asked",
+        "an alert was over",
+    ] {
+        assert!(seen.iter().any(|(count, row)| 0 < *count && row.contains(what)), "{what}: {said}");
+    }
+    assert!(said.contains("did 4 orders, none of them twice"), "{said}");
+    assert!(said.ends_with("nothing is left behind\n"), "{said}");
+    assert_eq!(left(&folder), [""; 0]);
+    // A terminal of a usual width shows it unbroken.
+    let wide = said.lines().filter(|line| 100 < line.chars().count() && !line.contains(" store "));
+    assert_eq!(wide.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn traffic_goes_on_after_the_story_and_every_command_that_is_shown_works_until_ctrl_c() {
+    let count = std::env::var(SENT).map_or(2, |text| text.parse().unwrap());
+    let folder = folder::fresh();
+    let mut demo = Demo::start(&folder, &["--listen", "127.0.0.1:0"]);
+    demo.until("the broker fails three calls of ten");
+    for _ in 0..count {
+        demo.until(" → ");
+    }
+    let shown: Vec<String> =
+        demo.said.lines().filter_map(|line| Some(line.strip_prefix("   $ ichido ")?.to_owned())).collect();
+    assert!(7 < shown.len(), "{shown:?}");
+    for command in shown {
+        let ran = ichido(folder.path()).args(command.split(' ')).output().unwrap();
+        assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert!(!ran.stdout.is_empty(), "{command}");
+    }
+    let page = demo.said.lines().find_map(|line| line.strip_prefix("   $ curl '")).unwrap();
+    let ran =
+        std::process::Command::new("curl").args(["-fsS", page.trim_end_matches('\'')]).output().unwrap();
+    assert!(ran.status.success() && ran.stdout.starts_with(b"{\"alerts\":["), "{page}");
+    demo.interrupt();
+    let (code, said, err) = demo.wait();
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{said}");
+    assert!(seen(&said).iter().all(|(count, _)| 0 < *count), "{said}");
+    assert!(said.contains("none of them twice") && said.ends_with("nothing is left behind\n"), "{said}");
+    assert_eq!(left(&folder), [""; 0]);
+}

@@ -1,0 +1,152 @@
+//! The examples are tests: their scripts run as a newcomer runs them, and print what their pages show (SPEC D16, E).
+
+mod script;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ichido_store::testing::postgres;
+
+use crate::folder::{self, Folder};
+use script::{Ended, Example};
+
+const ORDERS: Example = Example {
+    name: "orders",
+    script: "run",
+    block: 0,
+    page: include_str!("../../../../examples/orders/README.md"),
+    requirements: &[
+        "C1", "C8", "D1", "D2", "D5", "D6", "D7", "D8", "D9", "D11", "D12", "D13", "D14", "D15", "D16",
+        "D17", "D18", "F1", "F5",
+    ],
+};
+const SUMMARIZER: Example = Example {
+    name: "summarizer",
+    script: "run",
+    block: 0,
+    page: include_str!("../../../../examples/summarizer/README.md"),
+    requirements: &["D3", "E1", "E2", "E3", "E4", "E5", "E6", "A15"],
+};
+
+/// The same articles with a language model.
+const MODEL: Example = Example {
+    script: "run-llm",
+    block: 1,
+    requirements: &["A10", "B12", "D3", "E1", "E2", "E4", "E5"],
+    ..SUMMARIZER
+};
+
+/// How often each example runs on both databases; without this variable once, and on SQLite alone.
+const ROUNDS_VARIABLE: &str = "ICHIDO_EXAMPLES_ROUNDS";
+
+/// Where the examples of one test keep messages, one after the other; `None` is a file of their own.
+async fn databases() -> Vec<Option<postgres::Database>> {
+    let Ok(rounds) = std::env::var(ROUNDS_VARIABLE) else { return vec![None] };
+    let rounds: usize = rounds.parse().expect("a number of rounds");
+    let mut databases = Vec::new();
+    for _ in 0..rounds {
+        databases.extend([None, Some(postgres::fresh_database().await)]);
+    }
+    databases
+}
+
+/// It ends well, prints what its page shows, and leaves neither a file nor a process behind.
+async fn shows_what_its_page_says(example: &Example) {
+    for database in databases().await {
+        let folder = folder::fresh();
+        let url = database.as_ref().map(|database| database.url.as_str());
+        let Ended { code, out, err } = example.run(Path::new(script::BINARY), &folder, url);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+        assert_eq!(out.trim(), example.shown());
+        script::assert_nothing_is_left(&folder);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_orders_shows_what_its_page_says() {
+    shows_what_its_page_says(&ORDERS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_articles_shows_what_its_page_says() {
+    shows_what_its_page_says(&SUMMARIZER).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_with_a_model_shows_what_its_page_says() {
+    for database in databases().await {
+        let (folder, fake) = (folder::fresh(), fake_llm::start(fake_llm::Script::default()));
+        let url = database.as_ref().map(|database| database.url.as_str());
+        let mut command = MODEL.command(Path::new(script::BINARY), &folder, url);
+        let output = command.env("LLM_URL", fake.url()).output().expect("a shell");
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((output.status.code(), &*err), (Some(0), ""), "{out}");
+        assert_eq!(out.trim(), MODEL.shown());
+        let faults = fake.seen().format_faults;
+        assert!(faults.is_empty(), "{faults:?}");
+        script::assert_nothing_is_left(&folder);
+    }
+}
+
+#[test]
+fn the_pages_have_every_requirement_that_the_examples_are_for() {
+    for example in [ORDERS, SUMMARIZER, MODEL] {
+        let numbers: Vec<&str> =
+            example.shown().lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        for requirement in example.requirements {
+            assert!(numbers.contains(requirement), "{requirement} is not shown by {}", example.name);
+        }
+        let checks = example.shown().lines().filter(|line| line.starts_with("ok ")).count();
+        assert!(example.shown().ends_with(&format!("\n{checks} checks, all ok")), "{}", example.name);
+    }
+}
+
+/// The program in a folder, but that its broker of paper does everything as often as it is told.
+fn with_a_broker_without_keys(folder: &Folder) -> std::path::PathBuf {
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = paper ] && set -- \"$@\" --honours-keys false\nexec {} \"$@\"\n",
+        script::BINARY
+    );
+    let path = folder.write("ichido", &script);
+    let made = Command::new("chmod").arg("+x").arg(&path).status();
+    assert!(made.expect("chmod runs").success());
+    path.into()
+}
+
+#[test]
+fn a_broker_that_does_an_order_twice_turns_the_example_red() {
+    let (programs, folder) = (folder::fresh(), folder::fresh());
+    let Ended { code, out, .. } = ORDERS.run(&with_a_broker_without_keys(&programs), &folder, None);
+    assert_eq!(code, Some(1), "{out}");
+    let wanted = "FAIL D12  and the broker did it once\n     expected: 2 calls, 1 effects\n     came:     2 calls, 2 effects\n";
+    assert!(out.contains(wanted), "{out}");
+    assert!(out.trim().ends_with(" checks failed"), "{out}");
+    script::assert_nothing_is_left(&folder);
+}
+
+#[test]
+fn an_example_that_is_stopped_stops_what_it_started() {
+    let folder = folder::fresh();
+    let mut command = ORDERS.command(Path::new(script::BINARY), &folder, None);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("a shell");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    // Its server and its broker run by then.
+    assert!(lines.any(|line| line.expect("text").starts_with("ok   D16 ")));
+    assert!(!script::processes(&folder).is_empty());
+    let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(stopped.expect("kill runs").success());
+    // Read on, so that it is not ended by what nobody reads.
+    lines.for_each(drop);
+    assert_eq!(child.wait().expect("it is our child").code(), Some(128 + 15));
+    script::assert_nothing_is_left(&folder);
+}
+
+#[test]
+fn without_the_program_it_says_how_to_get_it() {
+    let folder = folder::fresh();
+    let Ended { code, err, .. } = ORDERS.run(Path::new("/nowhere/ichido"), &folder, None);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("/nowhere/ichido is no program; build it"), "{err}");
+    script::assert_nothing_is_left(&folder);
+}

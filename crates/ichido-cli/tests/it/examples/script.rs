@@ -1,0 +1,78 @@
+//! An example's script, as a process.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::folder::Folder;
+
+/// The program under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_ichido");
+
+/// An example, with its page and the requirements that it is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Example {
+    pub(crate) name: &'static str,
+    pub(crate) script: &'static str,
+    /// Which of the blocks on its page is what the script prints, from 0.
+    pub(crate) block: usize,
+    pub(crate) page: &'static str,
+    pub(crate) requirements: &'static [&'static str],
+}
+
+/// What a script that has ended left.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Example {
+    /// What its page says that it prints.
+    pub(crate) fn shown(&self) -> &'static str {
+        let block = self.page.split("```text\n").nth(1 + self.block).expect("what it prints");
+        block.split("\n```").next().expect("it ends").trim()
+    }
+
+    /// Its script, which keeps its files in a folder, with nothing of the environment that it would listen to.
+    pub(crate) fn command(&self, program: &Path, folder: &Folder, store: Option<&str>) -> Command {
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join(self.script);
+        let mut command = Command::new(script);
+        for (name, _) in std::env::vars_os() {
+            if ["ICHIDO", "OUTBOX_"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
+                command.env_remove(name);
+            }
+        }
+        command.env("ICHIDO", program).env("TMPDIR", folder.path()).current_dir(folder.path());
+        if let Some(store) = store {
+            command.env("ICHIDO_STORE", store);
+        }
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, program: &Path, folder: &Folder, store: Option<&str>) -> Ended {
+        let output = self.command(program, folder, store).output().expect("a shell");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// The processes that were started with this folder as theirs.
+pub(crate) fn processes(folder: &Folder) -> Vec<PathBuf> {
+    let wanted = format!("TMPDIR={}", folder.path().display());
+    let is_of_it = |process: &PathBuf| {
+        // What has ended meanwhile, or is somebody else's, cannot be read.
+        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    let processes =
+        std::fs::read_dir("/proc").expect("the processes").map(|entry| entry.expect("one").path());
+    processes.filter(is_of_it).collect()
+}
+
+pub(crate) fn assert_nothing_is_left(folder: &Folder) {
+    assert_eq!(processes(folder), Vec::<PathBuf>::new());
+    let files = std::fs::read_dir(folder.path()).expect("it is there");
+    assert_eq!(files.map(|file| file.expect("a file").path()).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}

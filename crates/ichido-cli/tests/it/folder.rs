@@ -1,0 +1,32 @@
+//! A folder that is gone after its test.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) struct Folder(PathBuf);
+
+/// An empty one.
+pub(crate) fn fresh() -> Folder {
+    let path = std::env::temp_dir().join(format!("ichido-cli-{}", uuid::Uuid::now_v7()));
+    std::fs::create_dir(&path).expect("a folder can be made");
+    Folder(path)
+}
+
+impl Folder {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file; its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It may have been removed already, which is as good.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

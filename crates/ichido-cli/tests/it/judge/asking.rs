@@ -1,0 +1,89 @@
+//! Each article is judged once, by each provider, and kept (SPEC B7, B8, B11).
+
+use serde_json::json;
+
+use super::program::{Bench, PRIVATE, SECRET};
+
+#[test]
+fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
+    for llm in ["openai:gpt-test", "anthropic:claude-test"] {
+        let bench = Bench { llm, ..Bench::new(12, &json!({})) };
+        bench.judge(&[]).ended_with(0).says("12 judged (0 known before), 0 fallbacks");
+        bench.no_format_faults();
+        let judgements = bench.judgements();
+        assert_eq!(judgements.len(), 12);
+        for (number, judgement) in judgements.iter().enumerate() {
+            assert_eq!(judgement["line"], number + 1);
+            assert_eq!(judgement["title"], format!("item-{number} of many"));
+            let label = judgement["label"].as_str().unwrap();
+            assert!(["ACT_NOW", "THINK", "FYI", "IGNORE"].contains(&label), "{judgement}");
+            let confidence = judgement["confidence"].as_f64().unwrap();
+            assert!((0.0..=1.0).contains(&confidence));
+            assert_eq!(judgement["model"], llm.split_once(':').unwrap().1);
+            assert_eq!(judgement["fallback"], false);
+            assert!(judgement["at"].as_str().unwrap().ends_with('Z'), "{judgement}");
+        }
+        bench.judge(&[]).ended_with(0).says("12 judged (12 known before)");
+        assert_eq!(bench.requests(), 12);
+        assert_eq!(bench.judgements(), judgements, "a rerun writes the same");
+        // Another profile is another question.
+        let other = "interests = \"cats\"\nfallback = \"NO\"\n[[labels]]\nname = \"YES\"\ncriteria = \"cats\"\n[[labels]]\nname = \"NO\"\ncriteria = \"none\"\n";
+        bench.folder.write("cats.toml", other);
+        let ran = bench.judge(&["--profile", "cats.toml"]);
+        assert!(bench.requests() > 12, "{}", ran.aside);
+        // And what is forgotten is asked anew.
+        super::program::Ran::of(bench.command(&["--forget"]).output().unwrap()).ended_with(0);
+        bench.judge(&["--dry-run"]).ended_with(0).says("0 judged before, 12 to ask");
+    }
+}
+
+#[test]
+fn an_article_that_is_there_twice_is_asked_once() {
+    let bench = Bench::new(1, &json!({}));
+    let line = std::fs::read_to_string(bench.folder.path().join("articles.jsonl")).unwrap();
+    bench.folder.write("articles.jsonl", &format!("{line}\n").repeat(3));
+    bench.judge(&[]).ended_with(0);
+    assert_eq!((bench.judgements().len(), bench.requests()), (3, 1));
+}
+
+#[test]
+fn neither_the_key_nor_an_article_is_in_a_log() {
+    let throttled = json!({ "rules": [{ "do": { "fail": "throttle" }, "first": 2 }, { "do": { "say": "prose" }, "first": 1 }] });
+    let bench = Bench::new(4, &throttled);
+    let ran = bench.judge(&["--log", "debug"]);
+    ran.ended_with(0).says("429");
+    for text in [&ran.said, &ran.aside] {
+        for hidden in [SECRET, PRIVATE, "item-1 of many"] {
+            assert!(!text.contains(hidden), "{hidden} is in: {text}");
+        }
+    }
+}
+
+#[test]
+fn judgements_go_to_standard_output_where_that_is_asked_for() {
+    let bench = Bench::new(3, &json!({}));
+    let mut command = bench.command(&["articles.jsonl", "--out", "-", "--llm", bench.llm]);
+    let output =
+        command.args(["--endpoint", &bench.endpoint()]).args(super::program::QUICK).output().unwrap();
+    let ran = super::program::Ran::of(output);
+    ran.ended_with(0);
+    assert_eq!(ran.said.lines().count(), 3, "nothing but judgements: {}", ran.said);
+    assert!(ran.aside.contains("3 judged"));
+}
+
+#[test]
+fn several_endpoints_share_the_load_and_one_that_throttles_is_rested() {
+    let script = json!({
+        "rules": [{ "do": { "fail": "throttle" }, "endpoint": "/east", "retry_after": { "seconds": 60 } }],
+        "latency": { "fixed_ms": 5 },
+    });
+    let bench = Bench::new(40, &script);
+    let mut command = bench.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", bench.llm]);
+    for region in ["east", "west"] {
+        command.args(["--endpoint", &format!("{}/{region}/v1", bench.fake.url())]);
+    }
+    super::program::Ran::of(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
+    let seen = bench.fake.seen();
+    assert!(seen.endpoints["/east"].requests <= 8, "no more than were under way: {:?}", seen.endpoints);
+    assert_eq!(seen.endpoints["/west"].completed, 40);
+}

@@ -1,0 +1,90 @@
+//! What goes wrong is tried again, or marked as a fallback with its reason (SPEC B1, B6, B12).
+
+use serde_json::{Value, json};
+
+use super::program::Bench;
+
+#[test]
+fn what_may_be_tried_again_is_and_everything_is_judged() {
+    let script = json!({ "rules": [
+        { "do": { "fail": "throttle" }, "item": "0", "first": 2 },
+        { "do": { "fail": "unavailable" }, "item": "1", "first": 1 },
+        { "do": { "fail": "overloaded" }, "item": "2", "first": 1 },
+        { "do": "drop", "item": "3", "first": 1 },
+        { "do": "drop_completed", "item": "4", "first": 1 },
+        { "do": { "answer": "cut_off" }, "item": "5", "first": 1 },
+        { "do": { "answer": "prose" }, "item": "6" },
+        { "do": { "answer": "fence" }, "item": "7" },
+        { "do": { "answer": "schema_miss" }, "item": "8", "first": 1 },
+        { "do": { "say": "I cannot say" }, "item": "9", "first": 2 },
+    ] });
+    for llm in ["openai:gpt-test", "anthropic:claude-test"] {
+        let bench = Bench { llm, ..Bench::new(10, &script) };
+        let ran = bench.judge(&["--json"]);
+        let summary = ran.ended_with(0).json()["summary"].clone();
+        bench.no_format_faults();
+        assert_eq!(summary["judged"], 10);
+        assert_eq!(
+            summary["mended_answers"], 2,
+            "prose and fence are mended without asking again: {summary}"
+        );
+        assert_eq!(summary["unusable_answers"], 4, "{summary}");
+        let lost = summary["possibly_billed"].as_u64().unwrap();
+        assert!((2..=4).contains(&lost), "two were dropped, and an overload may have been billed: {summary}");
+        let billed = bench.billed();
+        let judgements = bench.judgements();
+        for (number, judgement) in judgements.iter().enumerate() {
+            let possibly = judgement["possibly_billed"].as_u64().unwrap();
+            let unusable = match number {
+                5 | 8 => 1,
+                9 => 2,
+                _ => 0,
+            };
+            assert!(
+                billed[&number.to_string()] <= 1 + unusable + possibly,
+                "item {number}: {judgement} {billed:?}"
+            );
+        }
+        assert_eq!(judgements[4]["possibly_billed"], 1);
+    }
+}
+
+#[test]
+fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
+    let script = json!({ "rules": [
+        { "do": { "fail": "invalid" }, "item": "1" },
+        { "do": { "fail": "unknown" }, "item": "2" },
+        { "do": { "fail": "throttle" }, "item": "3" },
+        { "do": { "say": "never JSON" }, "item": "4" },
+    ] });
+    let bench = Bench::new(8, &script);
+    bench.judge(&[]).ended_with(1).says("4 judged (0 known before), 4 fallbacks");
+    let judgements = bench.judgements();
+    let of = |number: usize, member: &str| judgements[number][member].clone();
+    for (number, reason) in [(1, "refused"), (2, "refused"), (3, "retries_spent"), (4, "unusable_answer")] {
+        assert_eq!(of(number, "label"), "IGNORE");
+        assert_eq!(of(number, "fallback"), true);
+        assert_eq!(of(number, "fallback_reason"), reason, "{number}");
+        assert_eq!(of(number, "at"), Value::Null);
+    }
+    let requests = |item: &str| bench.fake.seen().items[item].counts.requests;
+    assert_eq!((requests("1"), requests("2"), requests("3"), requests("4")), (1, 1, 5, 3));
+    // Fallbacks count as missing: once the provider is well, only they are asked for.
+    bench.fake.script(fake_llm::Script::parse(b"{}").unwrap());
+    let before = bench.requests();
+    bench.judge(&[]).ended_with(0).says("8 judged (4 known before)");
+    assert_eq!(bench.requests(), before + 4);
+}
+
+#[test]
+fn access_that_is_denied_to_all_is_said_as_an_error_of_the_set_up() {
+    for (fault, word) in [("denied", "UNAUTHORIZED"), ("spend_limit", "QUOTA_SPENT")] {
+        let bench = Bench::new(100, &json!({ "rules": [{ "do": { "fail": fault } }] }));
+        let ran = bench.judge(&[]);
+        ran.ended_with(1).says("the model could not be asked at all").says(word);
+        assert!(bench.requests() < 20, "it is not asked a hundred times: {}", bench.requests());
+        let judgements = bench.judgements();
+        assert_eq!(judgements.len(), 100, "one result for each");
+        assert!(judgements.iter().all(|judgement| judgement["fallback"] == true));
+    }
+}

@@ -1,0 +1,164 @@
+//! What `ichido doctor` says of real databases and configurations.
+
+use std::path::Path;
+
+use ichido_store::Store;
+use ichido_store::testing::postgres::Cluster;
+use serde_json::Value;
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
+
+use crate::folder;
+use crate::serve::program::{ichido, on_both};
+
+const CONFIG: &str = r#"
+[queues.orders]
+destination = "broker"
+[destinations.broker]
+kind = "http"
+url = "http://127.0.0.1:9/"
+honours_key = true
+keeps_keys_for = "24h"
+"#;
+
+/// What it ended with, and what it told programs; people are told the same.
+fn doctor(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value, String) {
+    let run = |more: &[&str]| {
+        let output = ichido(folder).arg("doctor").args(arguments).args(more).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, human, _) = run(&[]);
+    let (same, out, err) = run(&["--json"]);
+    assert_eq!(code, same);
+    let told: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    let findings = told["checks"].as_array().unwrap().iter().filter(|check| check["state"] == "finding");
+    assert_eq!(told["findings"], findings.clone().count());
+    assert_eq!(human.matches("FINDING").count(), findings.clone().count(), "{human}");
+    for finding in findings {
+        assert!(finding["mend"].as_str().is_some_and(|mend| !mend.is_empty()), "{finding}");
+    }
+    (code, told, err)
+}
+
+/// The states of the checks of a name.
+fn states<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
+    let checks = told["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
+    checks.map(|check| check["state"].as_str().unwrap()).collect()
+}
+
+on_both! {
+    #[test]
+    async fn what_is_well_ends_with_0_and_every_part_is_named(place) {
+        let place = place.durable().await;
+        drop(Store::open(&place.url, 2).await.unwrap());
+        place.folder.write("ichido.toml", CONFIG);
+        let (code, told, err) = doctor(place.folder.path(), &["--store", &place.url]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{told}");
+        let mut names = vec!["configuration", "leases", "retention", "memory", "schema", "durability"];
+        if place.url.starts_with("postgres") {
+            names.extend(["clock", "connections", "transactions"]);
+        } else {
+            names.push("disk");
+        }
+        let all: Vec<&str> =
+            told["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
+        assert_eq!(all, names);
+        for name in names {
+            // Nobody knows how full the disk of this machine is.
+            let expected = if name == "disk" { states(&told, name) } else { vec!["ok"] };
+            assert_eq!(states(&told, name), expected, "{told}");
+        }
+        if !place.url.starts_with("postgres") {
+            assert!(matches!(states(&told, "disk")[..], ["ok" | "warning"]), "{told}");
+            assert!(told.to_string().contains("iB are free, and the store takes "), "{told}");
+        }
+    }
+
+    #[test]
+    async fn a_schema_that_is_not_ours_or_not_there_is_found(place) {
+        let place = place.durable().await;
+        if place.url.starts_with("postgres") {
+            let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+            assert_eq!((code, states(&told, "schema")), (Some(1), vec!["finding"]), "{told}");
+        }
+        drop(Store::open(&place.url, 2).await.unwrap());
+        let later = "(version, description, success, checksum, execution_time) VALUES (999, 'later', true, '', 0)";
+        if place.url.starts_with("postgres") {
+            let mut connection = PgConnection::connect(&place.url).await.unwrap();
+            let sql = format!("INSERT INTO ichido.migrations {later}");
+            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        } else {
+            let mut connection = SqliteConnection::connect(&place.url).await.unwrap();
+            let sql = format!("INSERT INTO ichido_migrations {later}");
+            sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        }
+        let (code, told, _) = doctor(place.folder.path(), &["--store", &place.url]);
+        assert_eq!((code, states(&told, "schema")), (Some(1), vec!["finding"]), "{told}");
+        assert!(told.to_string().contains("version 999"), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_too_small_or_may_lose_what_it_acknowledged_is_found() {
+    let cluster = Cluster::start(&[("max_connections", "17")]).unwrap();
+    let database = cluster.database().await.unwrap();
+    drop(Store::open(&database.url, 2).await.unwrap());
+    let folder = folder::fresh();
+    let mut connection = PgConnection::connect(&cluster.url("postgres")).await.unwrap();
+    // Read when the server is told to reload, not when it starts.
+    sqlx::query("ALTER SYSTEM SET full_page_writes = off").execute(&mut connection).await.unwrap();
+    sqlx::query("SELECT pg_reload_conf()").execute(&mut connection).await.unwrap();
+    loop {
+        let told = PgConnection::connect(&cluster.url("postgres")).await.unwrap();
+        let mut told = told;
+        let now =
+            sqlx::query_scalar::<_, String>("SHOW full_page_writes").fetch_one(&mut told).await.unwrap();
+        if now == "off" {
+            break;
+        }
+    }
+    let (code, told, _) = doctor(folder.path(), &["--store", &database.url]);
+    assert_eq!(code, Some(1), "{told}");
+    assert_eq!(states(&told, "durability"), ["finding"], "{told}");
+    assert_eq!(states(&told, "connections"), ["finding"], "{told}");
+    assert!(told.to_string().contains("full_page_writes = on"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_reached_ends_with_3_and_shows_no_password() {
+    let folder = folder::fresh();
+    folder.write("ichido.toml", CONFIG);
+    let (code, told, err) =
+        doctor(folder.path(), &["--store", "postgres://ichido:s3cret@127.0.0.1:1/ichido"]);
+    assert_eq!((code, states(&told, "store")), (Some(3), vec!["finding"]), "{told}");
+    assert_eq!(states(&told, "configuration"), ["ok"], "what could be seen is told");
+    assert!(!told.to_string().contains("s3cret") && !err.contains("s3cret"), "{told} {err}");
+    let (code, _, err) = doctor(folder.path(), &["--store", "sqlite:missing.db"]);
+    assert_eq!(code, Some(3));
+    assert!(err.contains("there is no store at"), "{err}");
+    assert!(!folder.path().join("missing.db").exists());
+    let refused = ichido(folder.path()).args(["doctor", "--store", "mysql://root@localhost/shop"]).output();
+    assert_eq!(refused.unwrap().status.code(), Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_that_forget_too_early_and_settings_that_make_no_sense_are_found() {
+    let folder = folder::fresh();
+    let url = format!("sqlite:{}", folder.path().join("ichido.db").display());
+    drop(Store::open(&url, 2).await.unwrap());
+    let forgetful = CONFIG.replace("24h", "1m");
+    folder.write("ichido.toml", &format!("[worker]\nkeep_finished = \"1m\"\n{forgetful}"));
+    let (code, told, _) = doctor(folder.path(), &["--store", &url]);
+    assert_eq!(code, Some(1), "{told}");
+    assert_eq!((states(&told, "memory"), states(&told, "retention")), (vec!["finding"], vec!["finding"]));
+    assert!(told.to_string().contains("set keep_finished under [worker] to "), "{told}");
+
+    let short = CONFIG.replace("destination = \"broker\"", "destination = \"broker\"\nlease = \"5s\"");
+    folder.write("ichido.toml", &short);
+    let (code, told, _) = doctor(folder.path(), &["--store", &url]);
+    assert_eq!((code, states(&told, "configuration")), (Some(1), vec!["finding"]), "{told}");
+    assert_eq!(states(&told, "schema"), ["ok"], "the database is looked at all the same");
+    // Only the configuration knows where the store is.
+    let (code, told, _) = doctor(folder.path(), &[]);
+    assert_eq!((code, states(&told, "store")), (Some(1), vec!["unknown"]), "{told}");
+}

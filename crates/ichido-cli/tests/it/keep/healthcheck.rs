@@ -1,0 +1,160 @@
+//! A server that is asked whether it is ready.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use ichido_store::testing::postgres::{Cluster, Stop};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::folder;
+use crate::serve::client::{Request, send};
+use crate::serve::program::{On, Place, ichido};
+
+fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = ichido(folder);
+    command.env_remove("ICHIDO_SERVER").env_remove("ICHIDO_TOKEN").arg("healthcheck").args(arguments);
+    let output = tokio::task::block_in_place(|| command.output()).unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Somebody who answers every connection alike, or not at all.
+async fn answering(answer: Option<&'static str>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut silent = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            match answer {
+                Some(answer) => {
+                    let mut head = [0; 4096];
+                    let read = stream.read(&mut head).await.unwrap();
+                    assert!(head[..read].starts_with(b"GET /readyz "), "it asks for nothing else");
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+                None => silent.push(stream),
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
+    let place = Place::new(On::Sqlite).await;
+    place.token(&["ann", "--role", "admin"]);
+    let mut server = place.serve(&[]);
+    let url = format!("http://{}", server.address);
+    let said = run(place.folder.path(), &["--server", &url]);
+    assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
+    // Where the configuration has it listen, everywhere included.
+    let config = format!("[serve]\nlisten = \"0.0.0.0:{}\"\n", server.address.port());
+    let file = place.folder.write("elsewhere.toml", &config);
+    assert_eq!(run(place.folder.path(), &["--config", &file]).0, Some(0));
+    let (code, out, _) = run(place.folder.path(), &["--server", &url, "--json"]);
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&out).unwrap()["ready"].as_bool()),
+        (Some(0), Some(true))
+    );
+
+    server.signal("TERM");
+    assert_eq!(server.wait().await.0, Some(0));
+    let (code, out, err) = run(place.folder.path(), &["--server", &url]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("the server cannot be reached"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
+    let folder = folder::fresh();
+    let not_ready = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 60\r\n\r\n\
+        {\"code\":\"not_ready\",\"detail\":\"not in order: store \\u001b[2\"}";
+    let moved = "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n";
+    for (answer, said) in [
+        (Some(not_ready), "the server answered 503: not in order: store"),
+        (Some(moved), "the server answered 302"),
+        (None, "the server cannot be reached"),
+    ] {
+        let url = format!("http://{}", answering(answer).await);
+        let (code, out, err) = run(folder.path(), &["--server", &url]);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+        assert!(err.contains(said) && !err.contains('\u{1b}'), "{err}");
+    }
+    let (code, out, _) = run(folder.path(), &["--server", "no address", "--json"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["ready"], false);
+    let file = folder.write("any.toml", "[serve]\nlisten = \"127.0.0.1:0\"\n");
+    let (code, _, err) = run(folder.path(), &["--config", &file]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("give it by --server"), "{err}");
+    let file = folder.write("broken.toml", "[serve]\nlisten = 1\n");
+    assert_eq!(run(folder.path(), &["--config", &file]).0, Some(1));
+}
+
+/// A worker that serves its pages, and ends with its owner.
+struct Worker {
+    child: Child,
+    url: String,
+}
+
+impl Worker {
+    fn start(folder: &Path, store: &str) -> Self {
+        let mut command = ichido(folder);
+        command.args(["worker", "--metrics", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        let mut worker = Self { child, url: String::new() };
+        for line in BufReader::new(out).lines() {
+            let line = line.unwrap();
+            if let Some((_, rest)) = line.split_once("metrics at ") {
+                rest.trim_end_matches("/metrics").clone_into(&mut worker.url);
+            }
+            if line.contains(" works on ") {
+                return worker;
+            }
+        }
+        panic!("it does not work");
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already, which is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// SPEC E6 for a worker alone: its store is what it lives by.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
+    let cluster = Cluster::start(&[]).unwrap();
+    let database = cluster.database().await.unwrap();
+    let folder = folder::fresh();
+    folder.write(
+        "ichido.toml",
+        "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+    );
+    let worker = Worker::start(folder.path(), &database.url);
+    let said = run(folder.path(), &["--server", &worker.url]);
+    assert_eq!(said, (Some(0), "ready\n".to_owned(), String::new()));
+    let address: SocketAddr = worker.url.trim_start_matches("http://").parse().unwrap();
+    let get = async |target: &str| send(address, &Request::get(target)).await;
+    assert_eq!(get("/livez").await.text(), "ok\n");
+    let verbose = get("/readyz?verbose").await.json();
+    let checks: Vec<&Value> =
+        verbose["checks"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
+    assert_eq!(checks, ["store", "worker"]);
+    assert_eq!(get("/").await.status(), 404);
+
+    cluster.stop(Stop::Immediate).unwrap();
+    let (code, out, err) = run(folder.path(), &["--server", &worker.url]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("the server answered 503: not in order: store"), "{err}");
+    assert_eq!(get("/livez").await.status(), 200, "it runs, and a restart would not help");
+}

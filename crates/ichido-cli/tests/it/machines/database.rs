@@ -1,0 +1,124 @@
+//! What the tests see of the database, by a connection that nothing befalls.
+
+use ichido_core::lifecycle::Stage;
+use ichido_store::Store;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::load::Acknowledged;
+use crate::paper::broker::Paper;
+use crate::serve::program::LOOK_EVERY;
+
+pub(crate) struct Database {
+    pub(crate) store: Store,
+    pool: PgPool,
+}
+
+impl Database {
+    pub(crate) async fn open(url: &str) -> Self {
+        let store = Store::open(url, 4).await.expect("the store opens");
+        Self { store, pool: PgPool::connect(url).await.unwrap() }
+    }
+
+    /// The id of the node that was last started under a name.
+    pub(crate) async fn id_of(&self, name: &str) -> Uuid {
+        loop {
+            let nodes = self.store.node_list().await.expect("an answer");
+            let named = nodes.into_iter().filter(|node| node.name == name);
+            if let Some(node) = named.max_by_key(|node| node.started_at) {
+                return node.id;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    pub(crate) async fn is_holding(&self, node: Uuid) -> bool {
+        let held = "SELECT EXISTS (SELECT 1 FROM ichido.leases WHERE node = $1)";
+        sqlx::query_scalar(held).bind(node).fetch_one(&self.pool).await.unwrap()
+    }
+
+    /// Whether a transaction was left open by one of these connections, once what they had asked for is done.
+    pub(crate) async fn is_left_open(&self, ports: &[i32]) -> bool {
+        let states = "SELECT state FROM pg_stat_activity WHERE client_port = ANY ($1) AND state <> 'idle'";
+        loop {
+            let states: Vec<String> =
+                sqlx::query_scalar(states).bind(ports).fetch_all(&self.pool).await.unwrap();
+            if states.iter().all(|state| state != "active") {
+                return !states.is_empty();
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until a node holds messages, or none.
+    pub(crate) async fn until_holding(&self, node: Uuid, is_holding: bool) {
+        while self.is_holding(node).await != is_holding {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// How many messages were taken back from nodes that showed no sign of life.
+    pub(crate) async fn rescued(&self) -> i64 {
+        let rescued = "SELECT count(*) FROM ichido.events WHERE kind = 'worker_died'";
+        sqlx::query_scalar(rescued).fetch_one(&self.pool).await.unwrap()
+    }
+
+    /// Waits until what was taken back from one node is sent: who dies with it again would have it given up.
+    pub(crate) async fn until_rescued_is_sent(&self) {
+        let open = "SELECT count(*) FROM ichido.message m WHERE m.status <> 'sent' \
+            AND EXISTS (SELECT 1 FROM ichido.events e WHERE e.message_id = m.id AND e.kind = 'worker_died')";
+        while sqlx::query_scalar::<_, i64>(open).fetch_one(&self.pool).await.unwrap() != 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Who has which duty of the upkeep.
+    pub(crate) async fn duties(&self) -> Vec<(String, Uuid)> {
+        let held = "SELECT duty, node FROM ichido.caretakers WHERE clock_timestamp() < lease_until";
+        sqlx::query_as(held).fetch_all(&self.pool).await.unwrap()
+    }
+
+    /// Lets the time pass for which a node has its duties.
+    pub(crate) async fn duties_lapse(&self, node: Uuid) {
+        let lapse = "UPDATE ichido.caretakers SET lease_until = clock_timestamp() WHERE node = $1";
+        sqlx::query(lapse).bind(node).execute(&self.pool).await.unwrap();
+    }
+
+    /// How many entries of the trail are sealed.
+    pub(crate) async fn sealed(&self) -> u64 {
+        self.store.audit_head().await.expect("an answer").map_or(0, |head| head.total)
+    }
+
+    /// Waits until nothing is on its way any more.
+    pub(crate) async fn until_all_ended(&self) {
+        let open = [Stage::Queued, Stage::Failed, Stage::Sending];
+        let is_open = |count: &ichido_store::message::Count| open.contains(&count.state) && count.count != 0;
+        while self.store.queue_counts().await.expect("an answer").iter().any(is_open) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// All that was acknowledged is there and sent, all that is there was acknowledged, and each took effect once.
+    pub(crate) async fn holds_each_once(&self, acknowledged: &[Acknowledged], paper: &Paper) {
+        let effects = paper.effects().await;
+        let effects = effects["keys"].as_object().expect("the keys");
+        for Acknowledged { key, id } in acknowledged {
+            let row = self.store.message_get(*id).await.expect("an answer");
+            let row = row.unwrap_or_else(|| panic!("{key} was acknowledged and is lost"));
+            let is_once =
+                row.key.as_str() == key && row.status == Stage::Sent && effects[key]["effects"] == 1;
+            if !is_once {
+                let steps = self.store.message_transitions(*id).await.expect("an answer");
+                panic!("not sent once: {row:?}, with {}, after {steps:?}", effects[key]);
+            }
+        }
+        let all: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM ichido.messages").fetch_one(&self.pool).await.unwrap();
+        assert_eq!((usize::try_from(all).unwrap(), effects.len()), (acknowledged.len(), acknowledged.len()));
+        let retried: i64 = sqlx::query_scalar("SELECT count(*) FROM ichido.message WHERE 1 < tries")
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
+        assert!(0 < retried, "nothing was tried again");
+    }
+}

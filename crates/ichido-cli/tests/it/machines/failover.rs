@@ -1,0 +1,48 @@
+//! A database whose machine dies under load, and the standby that takes its place.
+
+use ichido_store::testing::postgres::Cluster;
+
+use super::database::Database;
+use super::load::Load;
+use super::node::{FAULTY, Node};
+use super::{in_time, rounds};
+use crate::paper::broker::Paper;
+
+/// How many messages are put in before the server dies, and after another one took its place.
+const MESSAGES: usize = 60;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_that_takes_the_databases_place_has_all_that_was_acknowledged() {
+    for _ in 0..rounds() {
+        in_time(1, the_database_fails_over()).await;
+    }
+}
+
+async fn the_database_fails_over() {
+    let (primary, standby) = tokio::task::block_in_place(|| {
+        let primary = Cluster::start(&[Cluster::SYNCHRONOUS]).unwrap();
+        let standby = primary.standby().unwrap();
+        (primary, standby)
+    });
+    // The first that is written: it waits until the standby follows.
+    let (fresh, paper) = (primary.database().await.unwrap(), Paper::start(&FAULTY));
+    let mut nodes = Vec::new();
+    for name in ["a", "b"] {
+        nodes.push(Node::start(name, &fresh.url, paper.address).await);
+    }
+    let load = Load::start(&nodes);
+    load.until_more(MESSAGES).await;
+    tokio::task::block_in_place(|| primary.kill().and_then(|()| standby.promote())).unwrap();
+    for node in &nodes {
+        node.way.lead_to(standby.port());
+    }
+    // Nobody tells the nodes.
+    load.until_more(MESSAGES).await;
+    for node in &nodes {
+        node.until_ready().await;
+    }
+    let acknowledged = load.end().await;
+    let database = Database::open(&standby.url(&fresh.name)).await;
+    database.until_all_ended().await;
+    database.holds_each_once(&acknowledged, &paper).await;
+}

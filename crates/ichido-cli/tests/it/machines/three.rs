@@ -1,0 +1,106 @@
+//! Three nodes on one database, of which one after another falls out.
+
+use ichido_store::testing::postgres::durable_database;
+
+use super::database::Database;
+use super::load::Load;
+use super::node::{FAULTY, Node};
+use super::{in_time, rounds};
+use crate::paper::broker::Paper;
+use crate::serve::program::LOOK_EVERY;
+
+/// How many messages are put in between one and the next.
+const MESSAGES: usize = 60;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_befalls_a_node_nothing_is_lost_and_nothing_is_done_twice() {
+    let rounds = rounds();
+    in_time(rounds, nodes_fall_out(rounds)).await;
+}
+
+async fn nodes_fall_out(rounds: usize) {
+    let (fresh, paper) = (durable_database().await, Paper::start(&FAULTY));
+    let database = Database::open(&fresh.url).await;
+    let mut nodes = Vec::new();
+    for name in ["a", "b", "c"] {
+        nodes.push(Node::start(name, &fresh.url, paper.address).await);
+    }
+    let load = Load::start(&nodes);
+    for round in 0..rounds {
+        // The first round is all that CI waits for.
+        let has_time = 0 < round;
+        load.until_more(MESSAGES).await;
+        let killed = caretaker(&database, &nodes).await;
+        let killed = nodes.swap_remove(killed);
+        the_caretaker_is_killed(&database, killed, has_time).await;
+        nodes.push(Node::start(&format!("d{round}"), &fresh.url, paper.address).await);
+        load.at(&nodes);
+
+        load.until_more(MESSAGES).await;
+        one_is_parted_from_the_database(&database, &nodes[0], has_time).await;
+        load.until_more(MESSAGES).await;
+        one_stands_still(&database, &nodes[1], has_time).await;
+    }
+    load.until_more(MESSAGES).await;
+    let acknowledged = load.end().await;
+    database.until_all_ended().await;
+    assert!(0 < database.rescued().await, "no node fell out holding messages");
+    database.holds_each_once(&acknowledged, &paper).await;
+}
+
+/// Which of the nodes seals the trail.
+async fn caretaker(database: &Database, nodes: &[Node]) -> usize {
+    loop {
+        let duties = database.duties().await;
+        for (index, node) in nodes.iter().enumerate() {
+            let id = database.id_of(&node.name).await;
+            if duties.iter().any(|(duty, holder)| duty == "trail" && *holder == id) {
+                return index;
+            }
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// What it held is sent by others, and its duties go on with others.
+async fn the_caretaker_is_killed(database: &Database, node: Node, has_time: bool) {
+    let id = database.id_of(&node.name).await;
+    node.struck_holding(database, has_time, Node::stand_still, Node::go_on).await;
+    node.kill().await;
+    let (had, sealed) = (database.duties().await, database.sealed().await);
+    database.duties_lapse(id).await;
+    database.until_holding(id, false).await;
+    database.until_rescued_is_sent().await;
+    for (duty, _) in had.iter().filter(|(_, holder)| *holder == id) {
+        let is_with_another = |(found, holder): &(String, _)| found == duty && *holder != id;
+        while !database.duties().await.iter().any(is_with_another) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+    while database.sealed().await <= sealed {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// First nothing arrives any more, for longer than its lease; then its connections end; then all is well again.
+async fn one_is_parted_from_the_database(database: &Database, node: &Node, has_time: bool) {
+    let id = database.id_of(&node.name).await;
+    node.struck_holding(database, has_time, |node| node.way.silence(), |node| node.way.mend()).await;
+    database.until_holding(id, false).await;
+    node.way.cut();
+    database.until_rescued_is_sent().await;
+    node.way.mend();
+    node.until_ready().await;
+    database.until_holding(id, true).await;
+}
+
+/// It stands still for longer than its lease, and then goes on as if nothing had been.
+async fn one_stands_still(database: &Database, node: &Node, has_time: bool) {
+    let id = database.id_of(&node.name).await;
+    node.struck_holding(database, has_time, Node::stand_still, Node::go_on).await;
+    database.until_holding(id, false).await;
+    database.until_rescued_is_sent().await;
+    node.go_on();
+    node.until_ready().await;
+    database.until_holding(id, true).await;
+}

@@ -1,0 +1,121 @@
+//! A release that is rolled out: the first node of the next one brings the schema a version further while nodes of this one run.
+
+use std::process::Command;
+
+use ichido_store::testing::postgres::durable_database;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+use uuid::Uuid;
+
+use super::database::Database;
+use super::in_time;
+use super::load::{Acknowledged, Load};
+use super::node::{FAULTY, Node, QUEUE};
+use crate::paper::broker::{Paper, order};
+use crate::serve::client::Request;
+use crate::serve::program::{LOOK_EVERY, ichido};
+
+/// How many messages are put in before the migration, while it runs, and after it.
+const MESSAGES: usize = 40;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_go_on_when_the_next_release_has_migrated_the_schema() {
+    in_time(1, the_next_release_is_rolled_out()).await;
+}
+
+async fn the_next_release_is_rolled_out() {
+    let (fresh, paper) = (durable_database().await, Paper::start(&FAULTY));
+    let database = Database::open(&fresh.url).await;
+    let mut nodes = Vec::new();
+    for name in ["a", "b"] {
+        nodes.push(Node::start(name, &fresh.url, paper.address).await);
+    }
+    let load = Load::start(&nodes);
+    load.until_more(MESSAGES).await;
+    let mut next = PgConnection::connect(&fresh.url).await.unwrap();
+    let version = migrate(&mut next, &nodes[0]).await;
+    load.until_more(MESSAGES).await;
+
+    // Connections that are opened after it are as good.
+    for node in &nodes {
+        node.way.cut();
+        node.way.mend();
+        node.until_ready().await;
+    }
+    load.until_more(MESSAGES).await;
+    let by_next = write_as_the_next_release(&mut next, &nodes[0]).await;
+    this_release_does_not_start_any_more(&fresh.url, version);
+    load.until_more(MESSAGES).await;
+    let mut acknowledged = load.end().await;
+    let id = by_next.id;
+    acknowledged.push(by_next);
+    database.until_all_ended().await;
+    database.holds_each_once(&acknowledged, &paper).await;
+    let left = "SELECT count(*) FILTER (WHERE added = 'x'), count(*) FILTER (WHERE added = 'y' AND id = $1) FROM ichido.messages";
+    let left = sqlx::query(left).bind(id).fetch_one(&mut next).await.unwrap();
+    let all = i64::try_from(acknowledged.len()).unwrap();
+    assert_eq!((left.get::<i64, _>(0), left.get::<i64, _>(1)), (all - 1, 1));
+}
+
+/// Adds a table, a column to each table, an index and a wider view, in one transaction that is open until a request has met it, as
+/// the migrator does. Answers the version.
+async fn migrate(next: &mut PgConnection, node: &Node) -> i64 {
+    let mut migration = next.begin().await.unwrap();
+    let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'ichido' AND tablename <> 'migrations' ORDER BY 1";
+    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut *migration).await.unwrap();
+    let mut steps = vec!["CREATE TABLE ichido.added (id bigint PRIMARY KEY)".to_owned()];
+    steps.extend(
+        tables.iter().map(|table| format!("ALTER TABLE ichido.{table} ADD COLUMN added text DEFAULT 'x'")),
+    );
+    steps.push("CREATE INDEX messages_added ON ichido.messages (added)".to_owned());
+    let view: String = sqlx::query_scalar("SELECT pg_get_viewdef('ichido.message'::regclass)")
+        .fetch_one(&mut *migration)
+        .await
+        .unwrap();
+    let wider = view.replace("AS updated_at", "AS updated_at, m.added");
+    assert_ne!(wider, view);
+    steps.push(format!("CREATE OR REPLACE VIEW ichido.message AS {wider}"));
+    for step in steps {
+        sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut *migration).await.unwrap();
+    }
+    let version = "INSERT INTO ichido.migrations (version, description, success, checksum, execution_time) \
+        SELECT max(version) + 1, 'next', true, '', 0 FROM ichido.migrations RETURNING version";
+    let version = sqlx::query_scalar(version).fetch_one(&mut *migration).await.unwrap();
+    // The tables are locked: who asks is told to ask again, and is not told that anything was done.
+    let refused = node.send(&put("meanwhile")).await;
+    assert_eq!((refused.status(), refused.code()), (503, "store_unavailable".to_owned()));
+    migration.commit().await.unwrap();
+    version
+}
+
+fn put(key: &str) -> Request {
+    Request::put(key, &order(key).body).to(&format!("/v1/queues/{QUEUE}/messages"))
+}
+
+/// A message with something in the column that this release does not know.
+async fn write_as_the_next_release(next: &mut PgConnection, node: &Node) -> Acknowledged {
+    let pause = |verb: &str| Request::post(&format!("/v1/queues/{QUEUE}/{verb}"));
+    assert_eq!(node.send(&pause("pause")).await.status(), 200);
+    let key = "meanwhile".to_owned();
+    let id: Uuid = loop {
+        let answer = node.send(&put(&key)).await;
+        if answer.status() == 201 {
+            break answer.json()["id"].as_str().unwrap().parse().unwrap();
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    let update = "UPDATE ichido.messages SET added = 'y' WHERE id = $1";
+    sqlx::query(update).bind(id).execute(next).await.unwrap();
+    assert_eq!(node.send(&pause("resume")).await.status(), 200);
+    Acknowledged { key, id }
+}
+
+/// It would not know what else the next release may have changed, and says which program does.
+fn this_release_does_not_start_any_more(url: &str, version: i64) {
+    let serve =
+        |command: &mut Command| command.args(["serve", "--listen", "127.0.0.1:0", "--store", url]).output();
+    let refused = serve(&mut ichido(&std::env::temp_dir())).unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success());
+    assert!(said.contains(&format!("has schema version {version}")), "{said}");
+    assert!(said.contains("start a newer program"), "{said}");
+}

@@ -1,0 +1,24 @@
+//! The commands of `ichido` as processes, with real databases, sockets and signals: a module for each, and the helpers that several use.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod audit;
+mod check;
+mod dead;
+mod demo;
+mod examples;
+mod folder;
+mod http_message;
+mod judge;
+#[cfg(feature = "bedrock")]
+mod judge_bedrock;
+mod keep;
+mod machines;
+mod messages;
+mod offline;
+mod outbox;
+mod paper;
+mod proxy;
+mod send;
+mod serve;
+mod traces;

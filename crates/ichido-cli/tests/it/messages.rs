@@ -1,0 +1,13 @@
+//! `ichido messages` and `ichido queues` as processes, at a running server and straight on real databases.
+
+mod alerts;
+mod completing;
+mod dead;
+mod ends;
+mod ledger;
+mod looking;
+mod plain;
+mod programs;
+mod queues;
+mod stepping;
+mod ways;

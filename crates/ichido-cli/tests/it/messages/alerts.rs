@@ -1,0 +1,187 @@
+//! Alerts as their users meet them: told over real HTTP by a real server, and listed (SPEC A15, D8, E5).
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use ichido_core::lifecycle::{Failure, Stage};
+use ichido_core::verdict::Effect;
+use ichido_store::message::{MessageFilter, QueueName};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+
+use super::ways::{Ways, objects, run, store};
+use crate::dead::place::{Place, both_databases};
+use crate::http_message::{Kind, Message, Reader};
+use crate::serve::program::{LOOK_EVERY, Server};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Somebody who is told: takes whatever comes.
+struct Told {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<Message>>>,
+}
+
+impl Told {
+    async fn listen(at: SocketAddr) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
+        let (address, requests) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Message>>>::default());
+        let seen = Arc::clone(&requests);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let seen = Arc::clone(&seen);
+                tokio::spawn(async move {
+                    let (read, mut write) = stream.into_split();
+                    let mut reader = Reader::new(read);
+                    while let Ok(Some(request)) = reader.message(Kind::Request).await {
+                        seen.lock().unwrap().push(request);
+                        write.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+                    }
+                });
+            }
+        });
+        Self { address, requests }
+    }
+
+    fn all(&self) -> Vec<Message> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    async fn until(&self, count: usize) -> Vec<Message> {
+        while self.all().len() < count {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        self.all()
+    }
+}
+
+/// A free port on this machine.
+fn free() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// Adds receivers to the place's configuration.
+fn told_at(place: &Place, ops: SocketAddr, chat: SocketAddr) {
+    let file = place.folder().join("ichido.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let receivers = format!(
+        r#"
+[alerts.to.ops]
+destination = "ops"
+form = "webhook"
+[alerts.to.chat]
+destination = "chat"
+form = "slack"
+[destinations.ops]
+kind = "http"
+url = "http://{ops}/hook"
+signing_secrets = ["file:ops-secret"]
+repeatable = true
+[destinations.chat]
+kind = "http"
+url = "http://{chat}/services/T0/B0"
+repeatable = true
+"#
+    );
+    std::fs::write(place.folder().join("ops-secret"), SECRET).unwrap();
+    std::fs::write(file, before + &receivers).unwrap();
+}
+
+/// The rules that a receiver of webhooks was told of, in order.
+fn rules(requests: &[Message], kind: &str) -> Vec<String> {
+    let events: Vec<Value> =
+        requests.iter().map(Message::json).filter(|event| event["type"] == kind).collect();
+    let mut rules: Vec<String> =
+        events.iter().map(|event| event["data"]["rule"].as_str().unwrap().to_owned()).collect();
+    rules.sort_unstable();
+    rules
+}
+
+/// Waits until a queue has a message in a state.
+async fn until(place: &Place, queue: &str, stage: Stage) {
+    let filter =
+        MessageFilter { queue: QueueName::parse(queue), status: Some(stage), ..MessageFilter::default() };
+    while place.store.message_list(&filter, 1).await.unwrap().is_empty() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn who_is_told_gets_a_signed_webhook_or_a_text_and_the_list_says_the_same(place: Place) {
+        let (ops, chat) = (Told::listen(free()).await, Told::listen(free()).await);
+        told_at(&place, ops.address, chat.address);
+        place.dead("orders", 11).await;
+        place.letters("mail", 2, Failure::InDoubt, Effect::Unknown).await;
+        let ways = Ways::on(place);
+        // Ten at once are a surge, too.
+        let told = ops.until(4).await;
+        assert_eq!(rules(&told, "alert.opened"), ["dead_letter", "dead_letters", "dead_surge", "parked"]);
+        for request in &told {
+            assert_eq!((request.first.as_str(), request.one("content-type")), ("POST /hook HTTP/1.1", Some("application/json")));
+            assert!(request.one("webhook-signature").unwrap().starts_with("v1,"), "{request:?}");
+            assert!(request.one("idempotency-key").is_some(), "{request:?}");
+        }
+        let mut texts: Vec<String> =
+            chat.until(4).await.iter().map(|request| request.json()["text"].as_str().unwrap().to_owned()).collect();
+        texts.sort_unstable();
+        assert_eq!(texts[0], ":rotating_light: queue mail: of 2 nobody knows whether they took effect; they are parked, and a person must decide");
+        let died = ":rotating_light: queue orders: 11 moved to the dead letters within 15m";
+        assert!(texts.iter().any(|text| text == died), "{texts:?}");
+
+        let listed = ways.said(&["alerts"]);
+        let lines: Vec<&str> = listed.lines().collect();
+        assert!(lines.len() == 5 && lines[0].starts_with("OPENED"), "{listed}");
+        assert!(listed.contains("firing  dead_letters  queue orders: 11 moved to the dead letters within 1h, more than 10"), "{listed}");
+        let objects = ways.json(&["alerts"]);
+        let parked = objects.iter().find(|alert| alert["rule"] == "parked").unwrap();
+        assert_eq!((&parked["about"], &parked["state"], &parked["unit"]), (&"queue mail".into(), &"firing".into(), &"count".into()));
+        assert_eq!((parked["value"].as_f64(), parked["samples"].as_u64()), (Some(2.0), Some(2)));
+        // Page by page it is the same.
+        let all = ways.json(&["alerts", "--all"]);
+        assert_eq!(all.len(), 4, "{all:?}");
+        let first = ways.server.get("/v1/alerts?limit=3").await.json();
+        let next = first["next"].as_str().unwrap();
+        let rest = ways.server.get(&format!("/v1/alerts?limit=3&cursor={next}")).await.json();
+        let paged: Vec<Value> = [&first, &rest].iter().flat_map(|page| page["alerts"].as_array().unwrap().clone()).collect();
+        assert_eq!((paged, &rest["next"]), (all, &Value::Null));
+        for target in ["/v1/alerts?state=resolved", "/v1/alerts?limit=0", "/v1/alerts?cursor=x", "/v1/alerts?other=1"] {
+            let refused = ways.server.get(target).await;
+            assert_eq!((refused.status(), refused.code().as_str()), (400, "parameter_invalid"), "{target}");
+        }
+        assert_eq!((ops.all().len(), chat.all().len()), (4, 4), "each was told once");
+    }
+
+    /// The server is killed after it recorded the alert and before anybody could be told: the next one tells, once.
+    #[test]
+    async fn a_server_that_is_killed_between_recording_and_telling_loses_nothing(place: Place) {
+        let chat = Told::listen(free()).await;
+        // Nobody is there yet.
+        let away = TcpListener::bind(free()).await.unwrap().local_addr().unwrap();
+        told_at(&place, away, chat.address);
+        place.dead("orders", 1).await;
+        let server = Server::start(place.folder(), &["--store", &place.url]);
+        until(&place, "ichido-alerts.chat", Stage::Sent).await;
+        until(&place, "ichido-alerts.ops", Stage::Failed).await;
+        server.signal("KILL");
+        drop(server);
+        let firing = objects(&run(store(&place, &["alerts", "--json"])).out);
+        assert_eq!(firing.len(), 1, "{firing:?}");
+        let ops = Told::listen(away).await;
+        let _next = Server::start(place.folder(), &["--store", &place.url]);
+        let told = ops.until(1).await;
+        assert_eq!(told[0].json()["data"]["id"], firing[0]["id"]);
+        assert_eq!(rules(&told, "alert.opened"), ["dead_letter"]);
+        assert_eq!(chat.all().len(), 1, "who was told before is not told again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_nothing_fires_that_is_said() {
+    let ways = Ways::on(Place::on_sqlite().await);
+    assert_eq!(ways.said(&["alerts"]), "nothing fires\n");
+    assert_eq!(ways.said(&["alerts", "--all"]), "there were no alerts\n");
+    assert_eq!(ways.said(&["alerts", "--json"]), "");
+}

@@ -1,0 +1,120 @@
+//! How commands end: their codes, and what is said.
+
+use std::net::TcpListener;
+
+use super::ways::{Ways, at, bare, run, store};
+use crate::dead::place::Place;
+
+const NOBODY: &str = "01995b1c-0000-7000-8000-000000000000";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_end_has_its_code() {
+    let ways = Ways::on(Place::on_sqlite().await);
+    let missing = ways.both(&["messages", "show", NOBODY]);
+    assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
+    for (arguments, told) in [
+        (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
+        (&["messages", "list", "--from", "yesterday"], "--from: yesterday is no time"),
+        (&["messages", "list", "--after", "nowhere"], "cursor"),
+        (&["messages", "list", "--queue", "no name"], "is no queue's name"),
+    ] {
+        let left = ways.both(arguments);
+        assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
+    }
+    for (arguments, told) in [
+        (&["messages", "list", "--field", "/a"][..], "--value <VALUE>"),
+        (&["messages", "list", "--state", "lost"], "possible values: queued"),
+        (&["messages", "show", "no-id"], "invalid value 'no-id'"),
+    ] {
+        let left = ways.at_store(arguments);
+        assert!(left.code == Some(2) && left.err.contains(told), "{arguments:?}: {left:?}");
+    }
+    let both = run(at(&ways.place, "http://127.0.0.1:1", &["queues", "list", "--store", &ways.place.url]));
+    assert!(both.code == Some(2) && both.err.contains("a server and a store are given"), "{both:?}");
+    let neither = run({
+        let mut command = bare(&ways.place);
+        command.args(["queues", "list"]);
+        command
+    });
+    assert!(neither.code == Some(2) && neither.err.contains("--server or ICHIDO_SERVER"), "{neither:?}");
+    let no_url = run(at(&ways.place, "127.0.0.1", &["queues", "list"]));
+    assert!(no_url.code == Some(2) && no_url.err.contains("--server: "), "{no_url:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
+    let place = Place::on_sqlite().await;
+    // A port that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
+    let server = format!("http://127.0.0.1:{port}");
+    let read = run(at(&place, &server, &["messages", "list"]));
+    assert!(read.code == Some(3) && read.err.contains("the server cannot be reached"), "{read:?}");
+    let change = run(at(&place, &server, &["messages", "cancel", NOBODY]));
+    assert!(change.code == Some(3) && change.err.ends_with("nothing was done\n"), "{change:?}");
+    let mut command = bare(&place);
+    let database = format!("postgres://nobody@127.0.0.1:{port}/none");
+    command.args(["messages", "list", "--store", &database]);
+    let no_store = run(command);
+    assert!(no_store.code == Some(3) && no_store.err.contains("the store cannot be opened"), "{no_store:?}");
+    assert!(!no_store.err.contains("nobody@"), "an address may hold a password: {no_store:?}");
+}
+
+/// A server that takes a change and hangs up: nobody knows, and it is not asked a second time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed() {
+    let place = Place::on_sqlite().await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let hangs_up = std::thread::spawn(move || {
+        use std::io::{BufRead as _, BufReader};
+        let (stream, _) = listener.accept().unwrap();
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).unwrap();
+        (listener, line)
+    });
+    let left = run(at(&place, &server, &["messages", "requeue", NOBODY]));
+    assert!(left.code == Some(3) && left.err.contains("it is not known whether this was done"), "{left:?}");
+    let (listener, line) = hangs_up.join().unwrap();
+    assert_eq!(line, format!("POST /v1/messages/{NOBODY}/requeue HTTP/1.1\r\n"));
+    listener.set_nonblocking(true).unwrap();
+    let again = listener.accept().map(|_| ());
+    assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody asked again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_goes_by_the_token_of_the_environment() {
+    let place = Place::on_sqlite().await;
+    let token = |name: &str, role: &str| {
+        let left = run(store(&place, &["token", "create", name, "--role", role]));
+        assert_eq!(left.code, Some(0), "{left:?}");
+        left.out.trim().to_owned()
+    };
+    let (operator, viewer) = (token("night watch", "operator"), token("screen", "viewer"));
+    let ways = Ways::on(place);
+    let id = ways.put("orders", "k-1", "{}").await.to_string();
+    let cancel = |token: Option<&str>| {
+        let url = format!("http://{}", ways.server.address);
+        let mut command = at(&ways.place, &url, &["messages", "cancel", &id]);
+        command.envs(token.map(|token| ("ICHIDO_TOKEN", token)));
+        run(command)
+    };
+    let nobody = cancel(None);
+    assert!(nobody.code == Some(1) && nobody.err.contains("ICHIDO_TOKEN"), "{nobody:?}");
+    let looks = cancel(Some(&viewer));
+    assert!(looks.code == Some(1) && looks.err.contains("the token does not allow this"), "{looks:?}");
+    let acts = cancel(Some(&operator));
+    assert_eq!(
+        (acts.code, acts.out.as_str()),
+        (Some(0), &*format!("{id} is cancelled, its effect not done\n"))
+    );
+    let events = ways.at_store(&["messages", "events", &id, "--json"]);
+    assert!(events.out.contains(r#""actor":"night watch""#), "{events:?}");
+    let malformed = cancel(Some("two words"));
+    assert!(malformed.code == Some(2) && malformed.err.contains("ICHIDO_TOKEN"), "{malformed:?}");
+    for left in [nobody, looks, acts, malformed] {
+        assert!(
+            !left.err.contains(&operator) && !left.err.contains("two words"),
+            "no token is shown: {left:?}"
+        );
+    }
+}

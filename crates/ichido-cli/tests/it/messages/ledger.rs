@@ -1,0 +1,63 @@
+//! Actions whose outcome nobody knows, at a server and straight on the store.
+
+use std::sync::Arc;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
+use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
+
+use super::ways::{Ways, objects};
+use crate::dead::place::{Place, both_databases};
+
+/// Puts an action of unknown outcome into the ledger.
+async fn held(store: &Store, key: &str) {
+    let key = IdempotencyKey::parse(key).unwrap();
+    let name = RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key };
+    let claim = KeyClaim {
+        name: name.clone(),
+        fingerprint: Fingerprint::from_bytes([7; 32]),
+        request_digest: Digest::of_bytes(b"secret"),
+        policy: Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).unwrap()),
+        hops: None,
+        trace: None,
+    };
+    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.unwrap() else { panic!("it is new") };
+    store.key_settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.unwrap();
+}
+
+fn decide<'a>(finding: &'a str, key: &'a str) -> Vec<&'a str> {
+    vec!["ledger", "decide", finding, "--operation", "orders.create", "--identity", "alice", "--key", key]
+}
+
+both_databases! {
+    #[test]
+    async fn what_is_unknown_is_listed_and_decided_both_ways(place: Place) {
+        let ways = Ways::on(place);
+        assert_eq!(ways.said(&["ledger", "unknown"]), "nothing is unknown\n");
+        // One more than a page has.
+        for nth in 0..=100 {
+            held(&ways.place.store, &format!("k-{nth}")).await;
+        }
+        let listed = ways.json(&["ledger", "unknown"]);
+        assert_eq!((listed.len(), &listed[0]["idempotency_key"]), (101, &"k-0".into()), "the oldest first");
+        assert_eq!(ways.said(&["ledger", "unknown"]).lines().count(), 102);
+        let there = ways.at_server(&decide("applied", "k-0"));
+        let here = ways.at_store(&decide("applied", "k-1"));
+        assert_eq!((there.code, &there.out), (Some(0), &here.out), "{there:?} {here:?}");
+        assert_eq!(here.code, Some(0));
+        let object = ways.at_server(&[&decide("refused", "k-2")[..], &["--json"]].concat());
+        assert_eq!(objects(&object.out)[0]["record"]["state"], "refused", "{object:?}");
+        assert_eq!(ways.json(&["ledger", "unknown"]).len(), 98);
+        for (key, finding, code, why) in [
+            ("k-0", "applied", 4, "not unknown"),
+            ("k-3", "nothing-done", 4, "may still take effect"),
+            ("of-nobody", "applied", 1, "the ledger has nothing"),
+        ] {
+            let left = ways.both(&decide(finding, key));
+            assert!(left.code == Some(code) && left.err.contains(why), "{left:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `--json`: every command has it, and what it says are objects.
+
+use serde_json::Value;
+
+use super::ways::{objects, run, store};
+use crate::dead::place::Place;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_programs_are_told_are_objects() {
+    let place = Place::on_sqlite().await;
+    place.dead("orders", 1).await;
+    let told = |arguments: &[&str]| -> Value {
+        let left = run(store(&place, &[arguments, &["--json"]].concat()));
+        assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{arguments:?}: {left:?}");
+        let objects = objects(&left.out);
+        assert!(objects.len() == 1 && objects[0].is_object(), "{arguments:?}: {left:?}");
+        objects[0].clone()
+    };
+    let made = told(&["token", "create", "night watch", "--role", "operator"]);
+    assert!(made["token"].as_str().unwrap().starts_with("ichido_"), "a token");
+    let id = made["id"].as_str().unwrap();
+    assert_eq!((&made["name"], &made["role"]), (&"night watch".into(), &"operator".into()));
+    assert_eq!(told(&["token", "revoke", id])["revoked"], true);
+    assert_eq!(told(&["audit", "seal"])["keyed"], false);
+    told(&["audit", "verify"]);
+    told(&["dead", "list"]);
+    assert_eq!(told(&["queues", "resume", "orders"])["name"], "orders");
+    assert_eq!(told(&["messages", "list"])["status"], "dead");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn check_tells_programs_what_it_finds() {
+    let place = Place::on_sqlite().await;
+    let check = |flags: &[&str]| {
+        let mut command = super::ways::bare(&place);
+        command.arg("check").args(flags);
+        run(command)
+    };
+    assert_eq!(check(&["--init"]).code, Some(0));
+    let (short, long) = (check(&["--json", "."]), check(&["--format", "json", "."]));
+    assert!(serde_json::from_str::<Value>(&short.out).unwrap().is_object(), "{short:?}");
+    assert_eq!((short.code, short.out), (long.code, long.out));
+    assert_eq!(check(&["--json", "--format", "sarif", "."]).code, Some(2));
+    let object = |flags: &[&str]| serde_json::from_str::<Value>(&check(flags).out).unwrap();
+    let rules = object(&["--list", "--json"]);
+    assert!(rules["rules"].as_array().unwrap().iter().any(|rule| rule["id"] == "ICH-B020"), "{rules}");
+    assert_eq!(object(&["--explain", "b020", "--json"])["id"], "ICH-B020");
+}

@@ -1,0 +1,97 @@
+//! One command, two ways: at a server, and straight on its store.
+
+use std::process::{Command, Stdio};
+
+use ichido_core::key::IdempotencyKey;
+use ichido_store::message::{Enqueued, NewMessage, QueueName};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::dead::place::{Left, Place};
+use crate::serve::program::{Server, ichido};
+
+/// A place with a server on it, its queues paused so that nothing moves by itself.
+pub(crate) struct Ways {
+    pub(crate) place: Place,
+    pub(crate) server: Server,
+}
+
+impl Ways {
+    pub(crate) fn on(place: Place) -> Self {
+        for queue in ["orders", "ledger", "mail"] {
+            let paused = run(store(&place, &["queues", "pause", queue]));
+            assert_eq!((paused.code, paused.out), (Some(0), format!("{queue} is paused\n")));
+        }
+        let server = Server::start(place.folder(), &["--store", &place.url]);
+        Self { place, server }
+    }
+
+    pub(crate) fn at_store(&self, arguments: &[&str]) -> Left {
+        run(store(&self.place, arguments))
+    }
+
+    pub(crate) fn at_server(&self, arguments: &[&str]) -> Left {
+        run(at(&self.place, &format!("http://{}", self.server.address), arguments))
+    }
+
+    /// The same both ways, to the letter.
+    pub(crate) fn both(&self, arguments: &[&str]) -> Left {
+        let (there, here) = (self.at_server(arguments), self.at_store(arguments));
+        assert_eq!((there.code, &there.out, &there.err), (here.code, &here.out, &here.err), "{arguments:?}");
+        there
+    }
+
+    /// What is good, both ways.
+    pub(crate) fn said(&self, arguments: &[&str]) -> String {
+        let left = self.both(arguments);
+        assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{left:?}");
+        left.out
+    }
+
+    /// The objects, both ways.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Vec<Value> {
+        objects(&self.said(&[arguments, &["--json"]].concat()))
+    }
+
+    /// A queued message with this request.
+    pub(crate) async fn put(&self, queue: &str, key: &str, request: &str) -> Uuid {
+        let queue = QueueName::parse(queue).unwrap();
+        let key = IdempotencyKey::parse(key).unwrap();
+        let message = NewMessage::new(queue, "alice", key, request.as_bytes().to_vec());
+        match self.place.store.message_enqueue(message).await.unwrap() {
+            Enqueued::New { id } => id,
+            other => panic!("it is not new: {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn objects(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A command straight on the store, by olivia.
+pub(crate) fn store(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = bare(place);
+    command.args(arguments).args(["--store", &place.url]).env("USER", "olivia");
+    command
+}
+
+/// A command at a server.
+pub(crate) fn at(place: &Place, server: &str, arguments: &[&str]) -> Command {
+    let mut command = bare(place);
+    command.args(arguments).args(["--server", server]);
+    command
+}
+
+/// The binary in the place's folder, told nothing by the environment.
+pub(crate) fn bare(place: &Place) -> Command {
+    let mut command = ichido(place.folder());
+    command.env_remove("ICHIDO_SERVER").env_remove("ICHIDO_TOKEN").stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn run(mut command: Command) -> Left {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Left { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}

@@ -1,0 +1,96 @@
+//! A person looks, and decides.
+
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use super::queueing::{lines, offline, queue_to};
+use crate::folder::{self, Folder};
+use crate::send::program::run;
+use crate::send::server::{Act, Server};
+
+/// As if the clock had been looked at so much earlier.
+async fn hours_pass(folder: &Folder, hours: i64) {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join("orders.queue"));
+    let mut connection = options.connect().await.unwrap();
+    let micros = hours * 3_600 * 1_000_000;
+    sqlx::query("UPDATE watch SET last_us = last_us - ?1")
+        .bind(micros)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
+    let folder = folder::fresh();
+    let server = Server::start(|nth, request| {
+        if request.key() == "k1" && nth < 1 { Act::Refuse(422, "schema_broken") } else { Act::Accept }
+    })
+    .await;
+    let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=2));
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    assert!(sent.err.contains("`ichido offline list orders.queue` shows why"), "{sent:?}");
+    let listed = offline(&folder, &["list", "orders.queue"]);
+    let row: Vec<&str> = listed.lines()[1].split_whitespace().collect();
+    assert_eq!((listed.lines().len(), row[0], row[1]), (2, "1", "failed"), "{listed:?}");
+    for part in ["k1", "not done", "schema_broken: the server answered 422: words of the server", "\\u{1b}"] {
+        assert!(listed.out.contains(part), "no {part} in {listed:?}");
+    }
+    // A run without messages says that there is something to look at.
+    assert_eq!(run(queue_to(&server, &folder, &[]), "").code, Some(1));
+    let released = offline(&folder, &["release", "orders.queue", "1"]);
+    assert_eq!(released.code, Some(1), "{released:?}");
+    assert!(released.lines()[0].contains("only a held one is released"), "{released:?}");
+    let again = offline(&folder, &["retry", "orders.queue", "--all", "--json"]);
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (Some(0), "{\"decided\":true,\"entry\":1,\"told\":\"waits again\"}\n")
+    );
+    let sent = run(queue_to(&server, &folder, &[]), "");
+    assert_eq!((sent.code, sent.lines()), (Some(0), vec!["new id-of-2 entry 1"]), "{sent:?}");
+    let tries: Vec<_> = server
+        .seen()
+        .iter()
+        .filter(|request| request.key() == "k1")
+        .map(|request| request.field("ichido-try").unwrap().to_owned())
+        .collect();
+    assert_eq!(tries, ["1; manual", "2; manual"]);
+    assert_eq!(offline(&folder, &["list", "orders.queue"]).out, "no entries fit\n");
+}
+
+/// SPEC A13: sent once, and longer ago than the server keeps keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
+    let folder = folder::fresh();
+    let server = Server::start(|nth, _| if nth == 0 { Act::Silence } else { Act::Accept }).await;
+    folder.write("lines", &lines(1..=1));
+    let mut killed = queue_to(&server, &folder, &["--ndjson", "lines"]).spawn().unwrap();
+    server.until_seen("k1").await;
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    hours_pass(&folder, 30).await;
+    let held = run(queue_to(&server, &folder, &["--keys-kept-for", "24h"]), "");
+    assert_eq!(held.code, Some(1), "{held:?}");
+    assert!(held.lines()[0].starts_with("held entry 1: keys_forgotten: it was sent before"), "{held:?}");
+    assert_eq!(server.seen().len(), 1, "it is not sent");
+    // The same line again does not send it either.
+    let same = run(queue_to(&server, &folder, &["--ndjson", "lines"]), "");
+    assert_eq!((same.code, server.seen().len()), (Some(1), 1), "{same:?}");
+    assert!(same.lines()[0].starts_with("held line 1: keys_forgotten"), "{same:?}");
+    assert_eq!(offline(&folder, &["release", "orders.queue", "1"]).out, "1: is sent once more\n");
+    let sent = run(queue_to(&server, &folder, &["--keys-kept-for", "24h"]), "");
+    assert_eq!((sent.code, server.message("k1").unwrap().1), (Some(0), 1), "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_discarded_is_not_sent_and_what_is_not_there_is_said_to_be() {
+    let folder = folder::fresh();
+    let server = Server::start(|_, _| Act::Refuse(422, "schema_broken")).await;
+    run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=1));
+    let discarded = offline(&folder, &["discard", "orders.queue", "1", "9"]);
+    assert_eq!(discarded.code, Some(1), "{discarded:?}");
+    assert_eq!(discarded.lines()[0], "1: is discarded");
+    assert!(discarded.lines()[1].starts_with("9: refused: there is no entry 9"), "{discarded:?}");
+    let missing = offline(&folder, &["list", "missing.queue"]);
+    assert_eq!((missing.code, folder.path().join("missing.queue").exists()), (Some(2), false), "{missing:?}");
+}

@@ -1,0 +1,12 @@
+//! `ichido config`, `worker` and `send` as processes, with real databases, real HTTP and real signals.
+
+mod acceptance;
+mod config;
+mod database;
+mod guide;
+mod model;
+mod program;
+mod sending;
+mod standing_still;
+mod storm;
+mod stream;

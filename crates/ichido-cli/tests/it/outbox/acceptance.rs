@@ -1,0 +1,204 @@
+//! The acceptance of the outbox worker (SPEC D16).
+
+use std::time::Duration;
+
+use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
+use ichido::worker::{OutboundKey, Paces, Queue, Running, Target, Worker as Draft};
+use ichido_core::lifecycle::Stage;
+use ichido_core::pace::Rate;
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::message::{MessageRow, Transition};
+
+use super::database::{Database, LOOK_EVERY, QUEUE, both_databases};
+use super::program::{Worker, run};
+use super::sending::config;
+use crate::folder;
+use crate::paper::broker::{Paper, order};
+
+/// What happened to a message, and why.
+async fn steps(database: &Database, row: &MessageRow) -> Vec<(String, Stage, Option<String>, Option<u16>)> {
+    let steps = database.store.message_transitions(row.id).await.expect("an answer");
+    steps.into_iter().map(|Transition { kind, to, code, status, .. }| (kind, to, code, status)).collect()
+}
+
+async fn faults(paper: &Paper, kind: &str) {
+    let rates = if kind.is_empty() { String::new() } else { format!("\"{kind}\":1") };
+    assert_eq!(paper.put("/paper/faults", &format!("{{\"faults\":{{{rates}}}}}")).await.status, 200);
+}
+
+/// A worker in this process, whose clock can be moved, as a user describes the broker.
+fn worker(store: &Store, paper: &Paper) -> Running {
+    let conflict = |error: &str, means| AnswerRule {
+        status: "409".to_owned(),
+        at: Some(("/error".to_owned(), error.to_owned())),
+        means,
+    };
+    let broker = HttpSettings {
+        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+        echoes_key: true,
+        rules: vec![
+            conflict("already_processed", Meaning::Processed),
+            conflict("in_progress", Meaning::InProgress),
+        ],
+        ..HttpSettings::new(format!("http://{}/orders", paper.address))
+    };
+    let queue = Queue { key: OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
+    let draft = Draft::of(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
+    draft.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
+}
+
+both_databases! {
+    /// By processes alone: what each answer leads to, in the audit and on the metrics page.
+    #[test]
+    async fn d16_each_answer_of_the_broker_leads_where_it_should_and_audit_and_metrics_show_it(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        let quick = "outbound_key = \"own\"\nretry = { base = \"20ms\", cap = \"320ms\" }\nretries_max = 100";
+        folder.write("ichido.toml", &config(&database, &paper, quick, "circuit = { failures = 1000 }"));
+        let worker = Worker::start(folder.path(), &[]);
+
+        // The same key put in 10 times at once is sent once.
+        let body = order("ten").body;
+        let sent: Vec<_> = std::thread::scope(|scope| {
+            let send = || run(folder.path(), &["send", "orders", "--key", "ten", "--identity", "ann"], &body);
+            let sending: Vec<_> = (0..10).map(|_| scope.spawn(send)).collect();
+            sending.into_iter().map(|sending| sending.join().expect("it ends")).collect()
+        });
+        assert!(sent.iter().all(|ended| ended.code == Some(0)), "{sent:?}");
+        assert_eq!(sent.iter().filter(|ended| ended.out.starts_with("new ")).count(), 1, "{sent:?}");
+        let ten = database.by_key("ten").await;
+        database.until_stage(ten.id, Stage::Sent).await;
+        assert_eq!(paper.counts("ten").await, (1, 1));
+
+        // Dead at once: 400, 401, and a 409 that is neither processed nor in progress.
+        for (kind, code, status) in
+            [("bad_request", "BAD_REQUEST", 400), ("unauthorized", "UNAUTHORIZED", 401), ("conflict_other", "BAD_REQUEST", 409)]
+        {
+            faults(&paper, kind).await;
+            let id = database.put(kind).await;
+            let row = database.until_stage(id, Stage::Dead).await;
+            assert_eq!((row.tries, row.last_error.as_deref()), (1, Some(code)), "{kind}");
+            let last = steps(&database, &row).await.pop().unwrap();
+            assert_eq!((last.1, last.2.as_deref(), last.3), (Stage::Dead, Some(code), Some(status)), "{kind}");
+            assert_eq!(paper.counts(kind).await.1, 1, "{kind}");
+        }
+        // A 409 that says processed is sent.
+        faults(&paper, "conflict_processed").await;
+        let id = database.put("conflict_processed").await;
+        let row = database.until_stage(id, Stage::Sent).await;
+        let last = steps(&database, &row).await.pop().unwrap();
+        assert_eq!((last.1, last.2.as_deref(), last.3), (Stage::Sent, Some("CONFLICT_PROCESSED"), Some(409)));
+        // Retried until it succeeds: 5xx, no answer, 429, and a 409 that says in progress.
+        for (kind, code) in [
+            ("server_error_before", "BROKER_5XX"),
+            ("server_error_after", "BROKER_5XX"),
+            ("reset_after", "NETWORK_TIMEOUT"),
+            ("conflict_in_progress", "IN_PROGRESS"),
+            ("rate_limited", "RATE_LIMITED"),
+        ] {
+            faults(&paper, kind).await;
+            let id = database.put(kind).await;
+            database.until(id, |row| 1 <= row.tries && row.last_error.as_deref() == Some(code)).await;
+            faults(&paper, "").await;
+            let row = database.until_stage(id, Stage::Sent).await;
+            assert!(2 <= row.tries, "{kind}");
+            assert_eq!(paper.counts(kind).await.0, 1, "{kind}");
+            let seen = steps(&database, &row).await;
+            let failed = seen.iter().find(|step| step.0 == "failed").expect("it failed first");
+            assert_eq!((failed.1, failed.2.as_deref()), (Stage::Failed, Some(code)), "{kind}");
+        }
+
+        // What was counted is what happened.
+        let outcome = async |outcome| worker.metric("outbox_send_total", &[("outcome", outcome)]).await.unwrap();
+        assert!((outcome("success").await, outcome("conflict_processed").await) == (6.0, 1.0));
+        assert!((outcome("dead").await, outcome("parked").await) == (3.0, 0.0));
+        assert!(5.0 <= outcome("retry").await);
+        assert_eq!(worker.metric("ichido_worker_replayed_total", &[]).await, Some(1.0));
+        assert_eq!(worker.metric("outbox_lag_seconds_count", &[("queue", "orders")]).await, Some(10.0));
+        assert_eq!(worker.metric("outbox_retry_count_bucket", &[("le", "0")]).await, Some(5.0));
+        let calls = paper.effects().await["calls"].as_f64();
+        assert_eq!(worker.metric("ichido_worker_executed_total", &[]).await, calls);
+        let page = worker.metrics().await;
+        for name in [
+            "outbox_dequeue_total{",
+            "outbox_send_total{",
+            "outbox_inflight{",
+            "outbox_lag_seconds_bucket{",
+            "outbox_oldest_waiting_seconds{",
+            "outbox_retry_count_bucket{",
+            "ichido_worker_executed_total{",
+            "ichido_worker_replayed_total{",
+            "ichido_worker_suppressed_total{",
+            "ichido_worker_fenced_total{",
+            "ichido_worker_unknown_total{",
+            "ichido_worker_rescued_total{",
+            "ichido_worker_tries_total{",
+            "ichido_destination_circuit{",
+            "ichido_destination_paused{",
+            "ichido_destination_calls_per_second_max{",
+        ] {
+            assert!(page.contains(name), "{name}\n{page}");
+            let described = name.trim_end_matches('{').trim_end_matches("_bucket");
+            assert!(page.contains(&format!("# HELP {described} ")), "{described}\n{page}");
+        }
+        assert!(!page.contains("conflict_other"), "no key is a label: {page}");
+        // What waits is looked at now and then.
+        while worker.metric("outbox_messages", &[("state", "dead")]).await != Some(3.0) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        assert!(worker.metric("outbox_letter_oldest_seconds", &[("state", "dead")]).await.is_some());
+    }
+
+    /// SPEC D5, by the schedule itself, whose time is moved.
+    #[test]
+    async fn d16_a_5xx_backs_off_by_the_schedule_and_then_succeeds(database: Database) {
+        let paper = Paper::start(&["--fault", "server_error_before=1"]);
+        let _worker = worker(&database.store, &paper);
+        let id = database.put("k").await;
+        for retry in 1..=8_u32 {
+            let row = database.until(id, |row| row.status == Stage::Failed && row.tries == retry).await;
+            let waits = row.next_attempt.expect("it is due").since(row.updated_at).as_secs_f64();
+            let expected = f64::from(1 << retry);
+            // From the moment of the failure; the settle may be a little later.
+            assert!((expected * 0.85..=expected * 1.1).contains(&waits), "after failure {retry}: {waits} s");
+            assert_eq!(paper.counts("k").await.1, u64::from(retry), "no sooner");
+            if retry == 8 {
+                faults(&paper, "").await;
+            }
+            database.store.skew_by(Duration::from_secs_f64(expected * 1.1));
+        }
+        let row = database.until_stage(id, Stage::Sent).await;
+        assert_eq!((row.tries, paper.counts("k").await), (9, (1, 9)));
+    }
+
+    /// SPEC D6: two workers, and a refusal of one stops both for as long as it asks.
+    #[test]
+    async fn d16_a_429_slows_every_worker(database: Database) {
+        let paper = Paper::start(&["--fault", "rate_limited=1", "--retry-after", "1800s"]);
+        let other = Store::open(&database.url, 4).await.unwrap();
+        let _workers = [worker(&database.store, &paper), worker(&other, &paper)];
+        let refused = database.put("refused").await;
+        let row = database.until(refused, |row| row.status == Stage::Failed).await;
+        assert_eq!(row.last_error.as_deref(), Some("RATE_LIMITED"));
+        faults(&paper, "").await;
+        let shared = Paces::of(database.store.clone()).read("broker").await.unwrap();
+        assert!(row.updated_at.plus(Duration::from_mins(29)) < shared.pace.paused_until, "{shared:?}");
+        assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
+        // What comes after it waits as well, whichever worker would take it.
+        let mut waiting = Vec::new();
+        for number in 0..8 {
+            waiting.push(database.put(&format!("waiting-{number}")).await);
+        }
+        for _ in 0..20 {
+            tokio::time::sleep(LOOK_EVERY).await;
+            assert_eq!(paper.effects().await["calls"], 1);
+        }
+        for store in [&database.store, &other] {
+            store.skew_by(Duration::from_mins(40));
+        }
+        for id in waiting.into_iter().chain([refused]) {
+            database.until_stage(id, Stage::Sent).await;
+        }
+        assert_eq!(paper.effects().await["effects_max"], 1);
+    }
+}

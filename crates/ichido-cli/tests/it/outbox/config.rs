@@ -1,0 +1,147 @@
+//! `ichido config`.
+
+use super::program::run;
+use crate::folder;
+
+#[test]
+fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
+    let folder = folder::fresh();
+    let made = run(folder.path(), &["config", "init"], "");
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let checked = run(folder.path(), &["config", "check"], "");
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    let file = format!("SQLite, {}\n", folder.path().join("ichido.db").display());
+    // Times are in the units in which a file has them.
+    let times = [
+        "every 200ms when idle, stops within 25s, keeps what has ended for 90d",
+        " 10m ",
+        " for 365d ",
+        " 15s ",
+    ];
+    for told in [&*file, "orders", "paper", "http://127.0.0.1:8090"].into_iter().chain(times) {
+        assert!(checked.out.contains(told), "{told} in {}", checked.out);
+    }
+    let path = folder.write("ichido.toml", "# mine\n");
+    let again = run(folder.path(), &["config", "init"], "");
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert_eq!(std::fs::read_to_string(path).expect("it is there"), "# mine\n");
+    let shown = run(folder.path(), &["config", "init", "-"], "");
+    assert!(shown.out.starts_with("# The configuration of Ichido"), "{shown:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_place_and_code_2() {
+    let folder = folder::fresh();
+    folder.write("mine.toml", "[queues.orders]\ndestination = \"broker\"\nparalel = 1\n");
+    let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(checked.err.contains("mine.toml:2:15 queues.orders.destination: "), "{}", checked.err);
+    assert!(checked.err.contains("mine.toml:3:1 queues.orders.paralel: "), "{}", checked.err);
+    let missing = run(folder.path(), &["config", "check", "nowhere.toml"], "");
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    assert!(missing.err.contains("`ichido config init` writes one"), "{}", missing.err);
+}
+
+#[test]
+fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
+    let folder = folder::fresh();
+    for (url, why) in [
+        ("mysql://x", "names no database that is known"),
+        ("ichido.db", "names no database that is known"),
+        ("sqlite:", "is no SQLite file"),
+        ("sqlite:a.db?mode=ro", "is no SQLite file"),
+        ("sqlite::memory:", "is in memory"),
+    ] {
+        folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));
+        let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+        assert_eq!(checked.code, Some(2), "{checked:?}");
+        assert!(checked.err.contains("mine.toml:2:7 store.url: "), "{url}: {}", checked.err);
+        assert!(checked.err.contains(why), "{url}: {}", checked.err);
+        assert!(!checked.err.contains("mysql"), "an address may hold a password: {}", checked.err);
+    }
+    for url in ["postgres://db/ichido", "postgresql://db/ichido"] {
+        folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));
+        let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+        assert!(checked.code == Some(0) && checked.out.contains("store: PostgreSQL\n"), "{checked:?}");
+    }
+}
+
+/// A device has no end, and a pipe may never begin: neither is waited for, and of a file no more is read than a secret may have.
+#[test]
+fn what_a_secret_refers_to_is_a_file_of_bounded_length() {
+    let folder = folder::fresh();
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    folder.write("long", &"x".repeat((1 << 20) + 1));
+    for (reference, why) in [
+        ("/dev/zero", "/dev/zero cannot be read: it is no file"),
+        ("pipe", "pipe cannot be read: it is no file"),
+        (".", "cannot be read: it is no file"),
+        ("long", "long is larger than 1048576 bytes"),
+    ] {
+        folder.write("mine.toml", &format!("[worker]\naudit_key = \"file:{reference}\"\n"));
+        let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
+        assert_eq!(checked.code, Some(2), "{checked:?}");
+        assert!(checked.err.contains("mine.toml:2:13 worker.audit_key: "), "{}", checked.err);
+        assert!(checked.err.contains(why), "{reference}: {}", checked.err);
+    }
+    let endless = run(folder.path(), &["config", "check", "/dev/zero"], "");
+    assert_eq!(endless.code, Some(2), "{endless:?}");
+    assert!(endless.err.contains("is larger than 4194304 bytes"), "{}", endless.err);
+}
+
+#[test]
+fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
+    let folder = folder::fresh();
+    assert_eq!(run(folder.path(), &["config", "init"], "").code, Some(0));
+    let flags =
+        ["--listen", "[::1]:80", "--connections-max", "9", "--drain-timeout", "5s", "--store", "sqlite:b.db"];
+    let shown = run(folder.path(), &[&["config", "show", "--origin"][..], &flags].concat(), "");
+    for line in [
+        "url = \"sqlite:b.db\"  # the flag --store\n",
+        "listen = \"[::1]:80\"  # the flag --listen\n",
+        "connections_max = 9  # the flag --connections-max\n",
+        "drain_timeout = \"5s\"  # the flag --drain-timeout\n",
+        "head_timeout = \"15s\"  # default\n",
+        "[destinations.paper]\nkind = \"paper\"  # ichido.toml:",
+        "receipt_pointer = \"/broker_order_id\"  # default\n",
+    ] {
+        assert!(shown.out.contains(line), "{line} in {}", shown.out);
+    }
+    let wrong = run(folder.path(), &["config", "show", "--head-timeout", "soon"], "");
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("--head-timeout: \"soon\" is no length of time"),
+        "{wrong:?}"
+    );
+
+    let object = |arguments: &[&str]| {
+        let told = run(folder.path(), &[&["config", "--json"], arguments].concat(), "");
+        let lines: Vec<serde_json::Value> =
+            told.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines.len(), 1, "{told:?}");
+        (told.code, lines[0].clone())
+    };
+    let (code, shown) = object(&[&["show"][..], &flags].concat());
+    let of = |name: &str| {
+        let settings = shown["settings"].as_array().expect("a list");
+        settings.iter().find(|setting| setting["name"] == name).unwrap_or_else(|| panic!("{name} in {shown}"))
+    };
+    assert_eq!((code, &of("serve.connections_max")["value"]), (Some(0), &9.into()));
+    assert_eq!(of("serve.connections_max")["origin"], "the flag --connections-max");
+    assert_eq!(
+        (&of("worker.audit_key")["value"], &of("worker.audit_key")["origin"]),
+        (&().into(), &().into())
+    );
+    assert_eq!(of("destinations.paper.circuit")["value"]["rest"], "5s");
+    let (code, checked) = object(&["check"]);
+    assert_eq!(
+        (code, &checked["queues"][0]["name"], &checked["destinations"][0]["honours_key"]),
+        (Some(0), &"orders".into(), &true.into())
+    );
+    folder.write("mine.toml", "[queues.orders]\nparalel = 1\n");
+    let (code, checked) = object(&["check", "mine.toml"]);
+    assert_eq!((code, checked["problems"].as_array().map(Vec::len)), (Some(2), Some(2)), "{checked}");
+    assert_eq!(checked["problems"][1]["place"], "mine.toml:2:1 queues.orders.paralel");
+    let (code, made) = object(&["init", "new.toml"]);
+    assert_eq!((code, &made["written"]), (Some(0), &"new.toml".into()));
+}

@@ -1,0 +1,136 @@
+//! A fresh database, and what the tests ask of it.
+
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
+use ichido_store::Store;
+use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName};
+use ichido_store::testing::{postgres, sqlite};
+use uuid::Uuid;
+
+pub(crate) const QUEUE: &str = "orders";
+/// How often a condition is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// The longest that a test may take; the long form of the storm is given more.
+const CASE_MAX: Duration = Duration::from_mins(5);
+
+pub(crate) struct Database {
+    pub(crate) url: String,
+    pub(crate) store: Store,
+    _kept: Kept,
+}
+
+/// What is removed with it.
+enum Kept {
+    Postgres { _database: postgres::Database },
+    Sqlite { _file: sqlite::File },
+}
+
+impl Database {
+    pub(crate) async fn postgres() -> Self {
+        Self::on_postgres(postgres::fresh_database().await).await
+    }
+
+    /// In a server that syncs, for what is killed.
+    pub(crate) async fn durable_postgres() -> Self {
+        Self::on_postgres(postgres::durable_database().await).await
+    }
+
+    async fn on_postgres(database: postgres::Database) -> Self {
+        Self::at(database.url.clone(), Kept::Postgres { _database: database }).await
+    }
+
+    pub(crate) async fn sqlite() -> Self {
+        let file = sqlite::fresh_file();
+        Self::at(file.url.clone(), Kept::Sqlite { _file: file }).await
+    }
+
+    async fn at(url: String, kept: Kept) -> Self {
+        let store = Store::open(&url, 4).await.expect("the store opens");
+        Self { url, store, _kept: kept }
+    }
+
+    /// Puts an order in, as SPEC D18 has it.
+    pub(crate) async fn put(&self, key: &str) -> Uuid {
+        match self.store.message_enqueue(order(key)).await.expect("it is put in") {
+            Enqueued::New { id } => id,
+            other => panic!("not new: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
+        self.store.message_get(id).await.expect("an answer").expect("it is there")
+    }
+
+    /// Waits until a message is as it should be.
+    pub(crate) async fn until(&self, id: Uuid, is: impl Fn(&MessageRow) -> bool) -> MessageRow {
+        loop {
+            let row = self.row(id).await;
+            if is(&row) {
+                return row;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    pub(crate) async fn until_stage(&self, id: Uuid, stage: Stage) -> MessageRow {
+        self.until(id, |row| row.status == stage).await
+    }
+
+    /// How many messages are in one of these states.
+    pub(crate) async fn count(&self, stages: &[Stage]) -> i64 {
+        let counts = self.store.queue_counts().await.expect("an answer");
+        counts.into_iter().filter(|count| stages.contains(&count.state)).map(|count| count.count).sum()
+    }
+
+    /// The message under a key.
+    pub(crate) async fn by_key(&self, text: &str) -> MessageRow {
+        let filter = MessageFilter { key: Some(key(text)), ..MessageFilter::default() };
+        let mut rows = self.store.message_list(&filter, 2).await.expect("an answer");
+        assert_eq!(rows.len(), 1, "one message stands under {text}");
+        rows.remove(0)
+    }
+}
+
+pub(crate) fn order(text: &str) -> NewMessage {
+    let queue = QueueName::parse(QUEUE).expect("a name");
+    let body = crate::paper::broker::order(text).body.into_bytes();
+    NewMessage {
+        content_type: "application/json".to_owned(),
+        ..NewMessage::new(queue, "ann", key(text), body)
+    }
+}
+
+pub(crate) fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(text).expect("a key")
+}
+
+/// A case that waits for ever has failed, and says so.
+pub(crate) async fn in_time(times: u32, case: impl Future<Output = ()>) {
+    tokio::time::timeout(CASE_MAX * times, case).await.expect("the case ends");
+}
+
+/// One behaviour, one test for each database.
+macro_rules! both_databases {
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($database:ident: Database) $body:block)+) => { $(
+        $(#[doc = $doc])*
+        mod $name {
+            use super::*;
+
+            async fn case($database: Database) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                $crate::outbox::database::in_time(1, case(Database::postgres().await)).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                $crate::outbox::database::in_time(1, case(Database::sqlite().await)).await;
+            }
+        }
+    )+ };
+}
+
+pub(crate) use both_databases;

@@ -1,0 +1,94 @@
+//! `ichido worker` with a language model as a destination: a question goes in, and its answer is delivered like any message.
+
+use fake_llm::action::{Action, Fault};
+use fake_llm::script::{Rule, Script};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
+
+use super::database::{Database, LOOK_EVERY, both_databases};
+use super::program::{Worker, ichido, run};
+use crate::folder;
+use crate::paper::broker::Paper;
+use ichido::worker::OutboundKey;
+use ichido_store::message::{MessageFilter, QueueName};
+
+const KEY: &str = "sk-not-to-be-shown-0123456789";
+
+fn config(database: &Database, paper: &Paper, fake: &fake_llm::Fake) -> String {
+    format!(
+        "[store]\nurl = \"{}\"\n[worker]\nidle_sleep = \"20ms\"\n\
+         [queues.articles]\ndestination = \"model\"\nretry = {{ waits = [\"1ms\"] }}\n\
+         [queues.summaries]\ndestination = \"broker\"\nretries_max = 3\n\
+         [destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\
+         [destinations.model]\nkind = \"openai\"\nmodel = \"a-model\"\nbase_urls = [\"{}/v1\"]\n\
+         api_key = \"file:model.key\"\nsystem = \"You write for {{/reader}}.\"\n\
+         prompt = \"Summarise item-{{/id}}: {{/title}}\"\nform = \"summary.schema.json\"\n\
+         answers_to = \"summaries\"\n",
+        database.url,
+        paper.address,
+        fake.url(),
+    )
+}
+
+both_databases! {
+    /// Throttled once, lost once, then answered; what cannot be asked is dead, and says what it lacks (SPEC A10, B1, B8).
+    #[test]
+    async fn an_answer_of_a_model_is_delivered_once(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        let once = |action| Rule { first: Some(1), ..Rule::of(action) };
+        let rules = vec![once(Action::Fail(Fault::Throttle)), once(Action::DropCompleted)];
+        let fake = fake_llm::start(Script { rules, ..Script::default() });
+        folder.write("ichido.toml", &config(&database, &paper, &fake));
+        folder.write("model.key", KEY);
+        let schema = r#"{"type":"object","required":["label"],"properties":{"label":{"type":"string"}}}"#;
+        folder.write("summary.schema.json", schema);
+        let mut worker = Worker::start(folder.path(), &["--log", "info"]);
+        let article = r#"{"reader":"Ann","id":"seven","title":"A secret knee"}"#;
+        for (key, body) in [("k-1", article), ("k-2", r#"{"reader":"Ann","id":"8"}"#)] {
+            let sent = run(folder.path(), &["send", "articles", "--key", key, "--identity", "ann"], body);
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+        }
+        while database.count(&[Stage::Sent]).await != 2 || database.count(&[Stage::Dead]).await != 1 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        // The answer's own key is made of the question's outbound key, and the broker saw it once.
+        let queue = |name: &str| QueueName::parse(name).unwrap();
+        let asked = OutboundKey::Derived.of(&queue("articles"), "ann", &IdempotencyKey::parse("k-1").unwrap());
+        let answer = IdempotencyKey::derived("llm-answer", &[asked.as_str().as_bytes()]);
+        let outbound = OutboundKey::Derived.of(&queue("summaries"), "ann", &answer);
+        assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
+        let rows = database.store.message_list(&MessageFilter::default(), 9).await.unwrap();
+        let summary = rows.iter().find(|row| row.queue == "summaries").expect("an answer");
+        assert_eq!((summary.tries_allowed, summary.identity.as_str()), (4, "ann"), "as its queue says");
+        let body: serde_json::Value = serde_json::from_slice(&summary.request).unwrap();
+        assert!(body["answer"]["label"].is_string(), "{body}");
+        let dead = rows.iter().find(|row| row.status == Stage::Dead).expect("a dead letter");
+        assert!(format!("{dead:?}").contains("nothing at /title"), "{dead:?}");
+        assert_eq!(fake.seen().format_faults, []);
+        assert_eq!(fake.seen().all.requests, 3);
+        let billed = worker.metric("ichido_llm_possibly_billed_twice_total", &[("model", "a-model")]).await;
+        assert_eq!(billed, Some(1.0));
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(!log.contains(KEY) && !log.contains("knee"), "{log}");
+    }
+
+    /// What is wrong is found before a worker starts, and shows no secret.
+    #[test]
+    async fn a_configuration_with_a_model_is_checked_and_shown(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        let fake = fake_llm::start(Script::default());
+        folder.write("ichido.toml", &config(&database, &paper, &fake));
+        folder.write("model.key", KEY);
+        folder.write("summary.schema.json", "{\"type\": 7}");
+        let refused = run(folder.path(), &["config", "check"], "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains("destinations.model.form") && refused.err.contains("no JSON Schema"), "{refused:?}");
+        folder.write("summary.schema.json", "{\"type\": \"object\"}");
+        let checked = ichido(folder.path()).args(["config", "check"]).output().unwrap();
+        let text = String::from_utf8(checked.stdout).unwrap();
+        assert!(checked.status.success() && text.contains("may be repeated"), "{text}");
+        assert!(!text.contains(KEY), "{text}");
+    }
+}

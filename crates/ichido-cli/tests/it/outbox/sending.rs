@@ -1,0 +1,225 @@
+//! `ichido send` and `ichido worker`, from a message to its effect.
+
+use ichido_core::lifecycle::Stage;
+
+use super::database::{Database, LOOK_EVERY, both_databases, key};
+use super::program::{Worker, ichido, run};
+use crate::folder;
+use crate::paper::broker::{Paper, order};
+use ichido::worker::OutboundKey;
+use ichido_store::message::QueueName;
+
+/// The configuration of a queue whose orders go to a broker of paper.
+pub(crate) fn config(database: &Database, paper: &Paper, queue: &str, destination: &str) -> String {
+    format!(
+        "[store]\nurl = \"env:ICHIDO_TEST_STORE\"\n[worker]\nidle_sleep = \"20ms\"\n\
+         [queues.orders]\ndestination = \"broker\"\n{queue}\n\
+         [destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n{destination}\n",
+        paper.address
+    )
+    .replace("env:ICHIDO_TEST_STORE", &database.url)
+}
+
+both_databases! {
+    /// What two identities send under one key is two actions at the broker (SPEC D7), and each is one however often it is sent.
+    #[test]
+    async fn what_is_sent_arrives_once_for_each_identity(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        folder.write("ichido.toml", &config(&database, &paper, "retries_max = 3", ""));
+        let mut worker = Worker::start(folder.path(), &["--log", "info"]);
+        let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
+        for (identity, said) in [("ann", "new "), ("bob", "new "), ("ann", "same ")] {
+            let sent = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", identity], body);
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+            assert!(sent.out.starts_with(said), "{sent:?}");
+        }
+        let refused = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", "ann"], "{}");
+        assert_eq!(refused.code, Some(4), "{refused:?}");
+        assert!(refused.err.contains("the key was used for another body"), "{refused:?}");
+        while database.count(&[Stage::Sent]).await != 2 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        for identity in ["ann", "bob"] {
+            let outbound = OutboundKey::Derived.of(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
+            assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
+        }
+        let rows = database.store.message_list(&ichido_store::message::MessageFilter::default(), 9).await.unwrap();
+        assert!(rows.iter().all(|row| row.tries_allowed == 4), "as the queue says");
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(!log.contains("k-secret") && !log.contains("ACME"), "{log}");
+    }
+
+    /// A further try under another key would be another action to the broker (SPEC D7).
+    #[test]
+    async fn a_worker_refuses_a_queue_that_went_by_another_kind_of_key(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        folder.write("ichido.toml", &config(&database, &paper, "", ""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        worker.signal("TERM");
+        worker.wait().await;
+        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
+        let refused = run(folder.path(), &["worker"], "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        for part in ["ichido.toml: [queues.orders]", "set it to \"derived\"", "a queue of another name"] {
+            assert!(refused.err.contains(part), "no {part} in {refused:?}");
+        }
+    }
+
+    /// The first signal lets what is under way end; nothing is lost.
+    #[test]
+    async fn a_stopped_worker_ends_what_it_began(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--latency", "300ms"]));
+        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"\nparallelism = 1", ""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        let (first, second) = (database.put("k1").await, database.put("k2").await);
+        while paper.counts("k1").await.1 + paper.counts("k2").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        assert_eq!(worker.wait().await.0, Some(0));
+        let mut stages = [database.row(first).await, database.row(second).await].map(|row| (row.status, row.tries));
+        stages.sort_by_key(|(_, tries)| *tries);
+        // The one that was not begun has its try back; or it was never claimed.
+        assert_eq!(stages, [(Stage::Queued, 0), (Stage::Sent, 1)]);
+    }
+
+    /// Whoever told it to stop is told what is under way, how long that may take, and when it is over.
+    #[test]
+    async fn a_worker_says_that_it_stops_and_that_it_has(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+        let text = config(&database, &paper, "outbound_key = \"own\"", "");
+        folder.write("ichido.toml", &text.replace("[worker]\n", "[worker]\nstop_within = \"500ms\"\n"));
+        let mut worker = Worker::start(folder.path(), &[]);
+        database.put("k1").await;
+        while paper.counts("k1").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        let id = worker.id();
+        let expected = [
+            format!("ichido: worker {id} stops and takes nothing more; 1 call under way may end within 500ms; a second signal ends it at once"),
+            format!("ichido: worker {id} has stopped"),
+        ];
+        assert_eq!(worker.last_words(), expected);
+    }
+
+    /// The second signal ends it at once, with a code of its own; the next worker goes on.
+    #[test]
+    async fn a_second_signal_ends_a_worker_at_once(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+        let queue = "outbound_key = \"own\"\nlease = \"2s\"";
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"1s\""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        let id = database.put("k1").await;
+        while paper.counts("k1").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        worker.signal("INT");
+        let (code, log) = worker.wait().await;
+        // The first may have found the call just ended by its time-out.
+        assert!(code == Some(3) || code == Some(0), "{code:?} {log}");
+        paper.put("/paper/faults", r#"{"faults":{}}"#).await;
+        let _next = Worker::start(folder.path(), &[]);
+        database.until_stage(id, Stage::Sent).await;
+        assert_eq!(paper.counts("k1").await.0, 1);
+    }
+
+    /// What it serves is said for people; that nobody reads it is no reason to stop.
+    #[test]
+    async fn a_worker_whose_output_nobody_reads_works(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut worker = ichido(folder.path()).arg("worker").stdout(writer).spawn().unwrap();
+        let id = database.put("k1").await;
+        while database.row(id).await.status != Stage::Sent {
+            assert_eq!(worker.try_wait().unwrap(), None, "it runs");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+    }
+
+    /// Whoever cut it off knows how long to wait for what was under way.
+    #[test]
+    async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--fault", "silence_after=1"]));
+        let queue = "outbound_key = \"own\"\nlease = \"7m\"\n[queues.quick]\ndestination = \"broker\"\nlease = \"6m\"";
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"5m\""));
+        let mut worker = Worker::start(folder.path(), &[]);
+        database.put("k1").await;
+        while paper.counts("k1").await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.signal("TERM");
+        worker.signal("INT");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(3), "{log}");
+        assert!(log.contains("once its lease (at most 7m) is over"), "{log}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place() {
+    let folder = folder::fresh();
+    let nothing = run(folder.path(), &["worker"], "");
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    assert!(nothing.err.contains("`ichido config init` writes one"), "{nothing:?}");
+    folder.write("ichido.toml", "[destinations.paper]\nkind = \"paper\"\n");
+    let empty = run(folder.path(), &["worker"], "");
+    assert_eq!(empty.code, Some(2), "{empty:?}");
+    assert!(empty.err.contains("has no queue") && empty.err.contains("no store is given"), "{empty:?}");
+    let unknown = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], "{}");
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.err.contains("has no [queues.orders]"), "{unknown:?}");
+    // SPEC D11.
+    let order = order("another-key").body;
+    folder.write(
+        "ichido.toml",
+        "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+    );
+    let disagree = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], &order);
+    assert_eq!(disagree.code, Some(2), "{disagree:?}");
+    assert!(disagree.err.contains("give the same one by --key"), "{disagree:?}");
+    assert!(!folder.path().join("x.db").exists(), "nothing was opened");
+}
+
+/// Its receiver would get two keys, and refuse them.
+#[test]
+fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
+    let folder = folder::fresh();
+    let arguments = ["send", "orders", "--key", "k", "--store", "sqlite:x.db"];
+    for (setting, warns) in [("derived", true), ("own", false)] {
+        folder.write(
+            "ichido.toml",
+            &format!("[queues.orders]\ndestination = \"paper\"\noutbound_key = \"{setting}\"\n[destinations.paper]\nkind = \"paper\"\n"),
+        );
+        let sent = run(folder.path(), &arguments, &order("k").body);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        assert_eq!(sent.err.contains("outbound_key = \"own\" under [queues.orders]"), warns, "{sent:?}");
+    }
+}
+
+/// What no receiver could be sent, and what is nobody's, is refused before it is stored.
+#[test]
+fn a_message_without_an_identity_or_with_a_header_in_its_type_is_refused() {
+    let folder = folder::fresh();
+    let flags = ["send", "orders", "--key", "k1", "--store", "sqlite:ichido.db"];
+    let wrong = [
+        (["--identity", ""], "the identity must have 1 to 255 bytes"),
+        (["--content-type", "text/plain\r\nX-Evil: 1"], "the content type must be one media type"),
+    ];
+    for (more, why) in wrong {
+        let refused = run(folder.path(), &[&flags[..], &more].concat(), "{}");
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains(why), "no {why} in {}", refused.err);
+    }
+    let fine = [&flags[..], &["--identity", "ann", "--content-type", "text/plain; charset=utf-8"]].concat();
+    assert_eq!(run(folder.path(), &fine, "{}").code, Some(0));
+}

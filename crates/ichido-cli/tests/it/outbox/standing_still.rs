@@ -1,0 +1,94 @@
+//! A worker process that stands still past its lease, and then goes on (SPEC D12).
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::Stage;
+use uuid::Uuid;
+
+use super::database::{Database, LOOK_EVERY, both_databases};
+use super::program::Worker;
+use super::sending::config;
+use crate::folder;
+use crate::paper::broker::Paper;
+
+/// How long a write may take before a stopped process is taken to hold a lock.
+const WRITES_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long anything here is waited for before it is told how things stand.
+const WAIT_MAX: Duration = Duration::from_mins(1);
+
+/// Whether the database can be written: on SQLite, a process that was stopped inside a transaction holds up every other.
+async fn can_be_written(database: &Database) -> bool {
+    let probe = database.store.node_beat(Uuid::now_v7(), "probe");
+    matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(())))
+}
+
+/// Stops a worker that is calling the broker for a message of its own, between two writes; the message's key and id.
+async fn stopped_in_a_call(worker: &Worker, database: &Database, paper: &Paper) -> (String, Uuid) {
+    for number in 0.. {
+        let key = format!("k{number}");
+        let id = database.put(&key).await;
+        while paper.counts(&key).await.1 == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        worker.stop().await;
+        if can_be_written(database).await && database.row(id).await.status == Stage::Sending {
+            return (key, id);
+        }
+        // Too late, or at a moment that says nothing.
+        worker.signal("CONT");
+        database.until_stage(id, Stage::Sent).await;
+    }
+    unreachable!("numbers do not end")
+}
+
+/// Waits for a condition; when it does not come, says how things stand.
+async fn until(database: &Database, id: Uuid, workers: [&Worker; 2], is: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !is().await {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    if tokio::time::timeout(WAIT_MAX, waiting).await.is_err() {
+        let steps = database.store.message_transitions(id).await.unwrap();
+        let [stuck, next] = workers;
+        stuck.signal("CONT");
+        let pages = [stuck.metrics().await, next.metrics().await].join("\n");
+        panic!("{:?}\n{steps:#?}\n{pages}", database.row(id).await);
+    }
+}
+
+both_databases! {
+    /// The worker is stopped during its call, another takes its message over, and then it goes on: its report comes to nothing, the
+    /// broker has seen both fences, and the effect is there once.
+    #[test]
+    async fn a_stuck_worker_cannot_settle_and_the_effect_is_there_once(database: Database) {
+        let (folder, paper) = (folder::fresh(), Paper::start(&["--latency", "1500ms"]));
+        let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }";
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"2s\""));
+        let mut stuck = Worker::start(folder.path(), &[]);
+        let (key, id) = stopped_in_a_call(&stuck, &database, &paper).await;
+        let next = Worker::start(folder.path(), &[]);
+        paper.put("/paper/faults", r#"{"latency_ms":0}"#).await;
+        let is_sent = async || database.row(id).await.status == Stage::Sent;
+        until(&database, id, [&stuck, &next], is_sent).await;
+        assert_eq!(next.metric("ichido_worker_rescued_total", &[]).await, Some(1.0));
+
+        stuck.signal("CONT");
+        let is_fenced = async || stuck.metric("ichido_worker_fenced_total", &[]).await == Some(1.0);
+        until(&database, id, [&stuck, &next], is_fenced).await;
+        let steps = database.store.message_transitions(id).await.unwrap();
+        let sent: Vec<_> = steps.iter().filter(|step| step.to == Stage::Sent).collect();
+        assert_eq!(sent.len(), 1, "{steps:?}");
+        assert_eq!(sent[0].node, Some(next.id()), "{steps:?}");
+        assert_eq!(database.row(id).await.status, Stage::Sent);
+        let seen = paper.effects().await["keys"][&key].clone();
+        let fences: Vec<u64> = serde_json::from_value(seen["fences"].clone()).unwrap();
+        assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");
+        assert_eq!(paper.counts(&key).await, (1, 2));
+        stuck.signal("TERM");
+        let (code, log) = stuck.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains("a report came after its claim was lost"), "{log}");
+    }
+}

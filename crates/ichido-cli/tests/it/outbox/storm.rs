@@ -1,0 +1,237 @@
+//! The storm: a broker that fails in every way it can, and workers that are killed, over and over. Whatever happens, each message
+//! ends as its errors say, and no key takes effect twice (SPEC D2, D9, D12, E1, F2, F4).
+
+use std::time::Duration;
+
+use ichido::worker::{Queue, Target, Worker as Draft};
+use ichido_core::lifecycle::Stage;
+use ichido_store::message::{MessageFilter, MessageRow, Transition};
+use serde_json::Value;
+
+use super::database::{Database, LOOK_EVERY, QUEUE, in_time, order};
+use super::program::Worker;
+use crate::folder;
+use crate::paper::broker::Paper;
+
+/// How many messages; the long form is asked for by this variable.
+const MESSAGES: usize = 2_000;
+const MESSAGES_VARIABLE: &str = "ICHIDO_STORM_MESSAGES";
+/// How many times a worker is killed, spread over the messages.
+const KILLS: usize = 8;
+const WORKERS: usize = 3;
+/// Three calls of ten fail, in each of the ways there are.
+const FAULTS: &str = r#"{"slow_ms":150,"faults":{
+    "server_error_before":0.04, "server_error_after":0.04, "reset_before":0.03, "reset_after":0.04,
+    "silence_before":0.01, "silence_after":0.015, "cut_after":0.03, "rate_limited":0.004, "slow":0.02,
+    "conflict_processed":0.02, "conflict_in_progress":0.02, "conflict_other":0.005, "bad_request":0.005,
+    "unauthorized":0.005, "malformed":0.005, "wrong_key":0.005, "no_key":0.006}}"#;
+
+fn messages() -> usize {
+    std::env::var(MESSAGES_VARIABLE).map_or(MESSAGES, |text| text.parse().expect("a number of messages"))
+}
+
+/// The workers' configuration: schedules scaled down, and what is promised of the broker.
+fn config(database: &Database, paper: &Paper, honours_key: bool) -> String {
+    let address = paper.address;
+    let promise = if honours_key {
+        "honours_key = true\nkeeps_keys_for = \"24h\""
+    } else {
+        // It cannot be asked either: what is unknown is for a person.
+        "honours_key = false"
+    };
+    format!(
+        r#"
+[store]
+url = "{url}"
+[worker]
+idle_sleep = "20ms"
+[queues.orders]
+destination = "broker"
+outbound_key = "own"
+parallelism = 16
+batch_size = 16
+lease = "3s"
+retry = {{ base = "20ms", factor = 2, cap = "320ms" }}
+[destinations.broker]
+kind = "http"
+url = "http://{address}/orders"
+total_time_out = "600ms"
+settles_within = "100ms"
+echoes_key = true
+receipt_pointer = "/broker_order_id"
+rate_floor = 300
+circuit = {{ failures = 1000 }}
+rules = [
+  {{ status = "409", at = "/error", is = "already_processed", means = "processed" }},
+  {{ status = "409", at = "/error", is = "in_progress", means = "in_progress" }},
+]
+{promise}
+"#,
+        url = database.url
+    )
+}
+
+/// What became of a message.
+struct Ended {
+    row: MessageRow,
+    steps: Vec<Transition>,
+    effects: u64,
+}
+
+/// Lets the storm pass over so many messages, and says what became of each.
+async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
+    let count = messages();
+    let honours = format!("--honours-keys={honours_key}");
+    let (folder, paper) = (folder::fresh(), Paper::start(&[&honours]));
+    assert_eq!(paper.put("/paper/faults", FAULTS).await.status, 200);
+    folder.write("ichido.toml", &config(database, &paper, honours_key));
+    let orders: Vec<_> = (0..count).map(|number| order(&format!("k{number}"))).collect();
+    for part in orders.chunks(500) {
+        for put in database.store.messages_enqueue(part.to_vec()).await {
+            put.expect("it is put in");
+        }
+    }
+    let mut workers: Vec<Worker> =
+        (0..WORKERS).map(|_| Worker::start(folder.path(), &["--log", "error"])).collect();
+    let left = [Stage::Queued, Stage::Failed, Stage::Sending];
+    let whole = i64::try_from(count).expect("not so many");
+    let part = whole / (i64::try_from(KILLS).expect("few") + 1);
+    let mut kills = 0;
+    loop {
+        let left = database.count(&left).await;
+        if left == 0 {
+            break;
+        }
+        if part * (kills + 1) < whole - left && kills < i64::try_from(KILLS).expect("few") {
+            kills += 1;
+            workers.remove(0).kill().await;
+            workers.push(Worker::start(folder.path(), &["--log", "error"]));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    assert_eq!(kills, i64::try_from(KILLS).expect("few"));
+    for worker in &mut workers {
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+    }
+    if honours_key {
+        ask_after_what_is_parked(database, &paper).await;
+    }
+    let effects = paper.effects().await;
+    every_fault_was_made(&effects);
+    ended(database, &effects).await
+}
+
+fn every_fault_was_made(effects: &Value) {
+    let faults = effects["faults"].as_object().expect("the faults");
+    assert_eq!(faults.len(), 17);
+    for (kind, made) in faults {
+        assert_ne!(made, 0, "{kind} was never made: {faults:?}");
+    }
+}
+
+/// A worker in this process, whose clock can be moved, asks the broker.
+async fn ask_after_what_is_parked(database: &Database, paper: &Paper) {
+    use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
+    use ichido_core::retry::Guarantee;
+    assert_eq!(paper.put("/paper/faults", r#"{"faults":{}}"#).await.status, 200);
+    let found = |status: &str, means| FoundRule { status: status.to_owned(), at: None, means };
+    let broker = HttpSettings {
+        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+        reconcile: Some(ReconcileSettings {
+            url: format!("http://{}/orders/by-key/{{key}}", paper.address),
+            rules: vec![found("200", Found::Done), found("404", Found::NotDone)],
+        }),
+        ..HttpSettings::new(format!("http://{}/orders", paper.address))
+    };
+    let queue = Queue { key: ichido::worker::OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
+    let target = Target::new("broker", broker.resolve().unwrap());
+    database.store.skew_by(Duration::from_mins(5));
+    let draft = Draft::of(database.store.clone()).idle_sleep(Duration::from_millis(20));
+    let worker = draft.destination(target).queue(queue).start().unwrap();
+    while database.count(&[Stage::Parked, Stage::Queued, Stage::Failed, Stage::Sending]).await != 0 {
+        tokio::time::sleep(LOOK_EVERY).await;
+        database.store.skew_by(Duration::from_secs(5));
+    }
+    worker.stop();
+    worker.ended().await;
+}
+
+async fn ended(database: &Database, effects: &Value) -> Vec<Ended> {
+    let mut all = Vec::new();
+    let mut after = None;
+    loop {
+        let filter = MessageFilter { after, ..MessageFilter::default() };
+        let rows = database.store.message_list(&filter, 1_000).await.unwrap();
+        let Some(last) = rows.last() else { break };
+        after = Some(last.id);
+        for row in rows {
+            let steps = database.store.message_transitions(row.id).await.unwrap();
+            let effects = effects["keys"][row.key.as_str()]["effects"].as_u64().unwrap_or(0);
+            all.push(Ended { row, steps, effects });
+        }
+    }
+    assert_eq!(all.len(), messages());
+    assert!(
+        all.iter().any(|one| one.steps.iter().any(|step| step.kind == "worker_died")),
+        "no worker died holding work"
+    );
+    all
+}
+
+/// Whether its last failure is one that no retry can mend, its tries are spent, or it took two workers with it.
+fn dead_as_its_errors_say(one: &Ended) -> bool {
+    let codes = ["BAD_REQUEST", "UNAUTHORIZED"];
+    let deaths = one.steps.iter().filter(|step| step.kind == "worker_died").count();
+    let last = one.steps.iter().rev().find_map(|step| step.code.as_deref());
+    last.is_some_and(|code| codes.contains(&code)) || one.row.tries == one.row.tries_allowed || 2 <= deaths
+}
+
+async fn at_a_broker_that_honours_keys(database: Database) {
+    for one in storm(&database, true).await {
+        let what = format!("{:?} after {:?}", one.row, one.steps);
+        assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
+        match one.row.status {
+            Stage::Sent => assert_eq!(one.effects, 1, "{what}"),
+            Stage::Dead => assert!(dead_as_its_errors_say(&one), "{what}"),
+            _ => panic!("neither sent nor dead: {what}"),
+        }
+    }
+}
+
+async fn at_a_broker_that_does_not_honour_keys(database: Database) {
+    let all = storm(&database, false).await;
+    assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 1));
+    assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 0));
+    for one in all {
+        let what = format!("{:?} after {:?}", one.row, one.steps);
+        assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
+        match one.row.status {
+            Stage::Sent => assert_eq!(one.effects, 1, "{what}"),
+            Stage::Dead => assert!(dead_as_its_errors_say(&one), "{what}"),
+            Stage::Parked => assert_eq!(one.row.effect, ichido_core::verdict::Effect::Unknown, "{what}"),
+            _ => panic!("neither sent, dead nor parked: {what}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_at_a_broker_that_honours_keys_on_postgres() {
+    in_time(5, at_a_broker_that_honours_keys(Database::durable_postgres().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_at_a_broker_that_honours_keys_on_sqlite() {
+    in_time(5, at_a_broker_that_honours_keys(Database::sqlite().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_at_a_broker_that_does_not_honour_keys_on_postgres() {
+    in_time(5, at_a_broker_that_does_not_honour_keys(Database::durable_postgres().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_at_a_broker_that_does_not_honour_keys_on_sqlite() {
+    in_time(5, at_a_broker_that_does_not_honour_keys(Database::sqlite().await)).await;
+}

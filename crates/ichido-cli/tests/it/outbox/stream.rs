@@ -1,0 +1,141 @@
+//! Messages that go to a stream of NATS, by the configuration alone (SPEC D7, F2).
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
+use ichido::worker::OutboundKey;
+use ichido_core::lifecycle::Stage;
+use ichido_store::message::QueueName;
+use nats_for_tests::{SUBJECT, Server};
+use tokio::net::TcpListener;
+
+use super::database::{Database, LOOK_EVERY, both_databases, key};
+use super::program::{Worker, ichido, run};
+use crate::folder;
+
+const BODY: &str = r#"{"symbol":"ACME","qty":"10"}"#;
+/// Long enough for a machine with much else to do.
+const TIME_OUT: &str = "connect_time_out = \"20s\"\ntime_out = \"20s\"\n";
+
+/// The configuration of a queue whose orders go to a stream.
+fn config(store: &str, url: &str, more: &str) -> String {
+    format!(
+        "[store]\nurl = \"{store}\"\n[worker]\nidle_sleep = \"20ms\"\n[queues.orders]\ndestination = \"bus\"\n\
+         [destinations.bus]\nkind = \"nats\"\nurls = [\"{url}\"]\nsubject = \"{SUBJECT}\"\n{more}\n"
+    )
+}
+
+/// The key under which the stream knows a message of the command line.
+fn outbound(text: &str) -> String {
+    let queue = QueueName::parse("orders").unwrap();
+    OutboundKey::Derived.of(&queue, "local", &key(text)).as_str().to_owned()
+}
+
+both_databases! {
+    /// What the stream has already is in it once, and counts as already done (SPEC D7, D14).
+    #[test]
+    async fn a_message_is_in_its_stream_once_and_a_duplicate_is_already_done(database: Database) {
+        let (folder, server) = (folder::fresh(), Server::start().await);
+        server.make_stream().await;
+        folder.write("ichido.toml", &config(&database.url, &server.url(), TIME_OUT));
+        let checked = run(folder.path(), &["config", "check"], "");
+        assert!(checked.code == Some(0) && checked.out.contains("the worker asks it"), "{checked:?}");
+
+        // As a worker left it that died before it heard so.
+        let mut headers = HeaderMap::new();
+        headers.insert(NATS_MESSAGE_ID, outbound("k2").as_str());
+        let admin = server.admin().await;
+        admin.publish_with_headers(SUBJECT, headers, BODY.into()).await.unwrap().await.unwrap();
+
+        let mut worker = Worker::start(folder.path(), &[]);
+        assert!(worker.said.iter().any(|line| line.contains("goes to bus at nats://127.0.0.1:")), "{:?}", worker.said);
+        for text in ["k1", "k2"] {
+            let sent = run(folder.path(), &["send", "orders", "--key", text], BODY);
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+        }
+        while database.count(&[Stage::Sent]).await != 2 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let stored = server.stored().await;
+        let ids: Vec<&str> = stored.iter().map(|message| message.headers.get(NATS_MESSAGE_ID).unwrap().as_str()).collect();
+        assert_eq!(ids, [outbound("k2"), outbound("k1")]);
+        assert_eq!(&stored[1].payload[..], BODY.as_bytes());
+        for (outcome, count) in [("success", 1.0), ("conflict_processed", 1.0), ("retry", 0.0)] {
+            assert_eq!(worker.metric("outbox_send_total", &[("outcome", outcome)]).await, Some(count), "{outcome}");
+        }
+        assert_eq!(worker.metric("ichido_worker_replayed_total", &[]).await, Some(1.0));
+        worker.signal("TERM");
+        let (code, log) = worker.wait().await;
+        assert_eq!((code, log.contains("forgets keys")), (Some(0), false), "{log}");
+    }
+}
+
+/// What is wrong is said of every destination at once, and a start that fails so may succeed later: code 1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
+    let (folder, server) = (folder::fresh(), Server::start().await);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = listener.local_addr().unwrap();
+    drop(listener);
+    let away =
+        format!("[destinations.away]\nkind = \"nats\"\nurls = [\"nats://{nobody}\"]\nsubject = \"away\"\n");
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), &format!("{TIME_OUT}{away}")));
+    let checked = run(folder.path(), &["config", "check"], "");
+    assert_eq!(checked.code, Some(0), "nobody is asked: {checked:?}");
+    let refused = run(folder.path(), &["worker"], "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for part in [
+        "the worker does not start: 2 problems",
+        "destinations.bus: no stream at nats://127.0.0.1:",
+        "covers the subject orders.placed",
+        "destinations.away: ",
+        "start the server, or mend urls",
+    ] {
+        assert!(refused.err.contains(part), "no {part} in {}", refused.err);
+    }
+    assert!(!folder.path().join("ichido.db").exists(), "nothing was begun");
+
+    // A publish may be under way for the time-out and a minute.
+    server.make_stream_as(|stream| stream.duplicate_window = Duration::from_secs(30)).await;
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
+    let refused = run(folder.path(), &["worker"], "");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("stream ORDERS remembers ids for 30s (duplicate_window)"),
+        "{}",
+        refused.err
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
+    let (folder, server) = (folder::fresh(), Server::start().await);
+    // Two minutes, unless it is made with another.
+    server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
+    let mut worker = Worker::start(folder.path(), &[]);
+    worker.signal("TERM");
+    let (code, log) = worker.wait().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the destination forgets keys before the last retry"), "{log}");
+    assert!(log.contains("set duplicate_window of stream ORDERS to "), "{log}");
+}
+
+/// A server that says nothing is no reason not to stop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_still_connects_stops_when_it_is_told_to() {
+    let folder = folder::fresh();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("nats://{}", silent.local_addr().unwrap());
+    let patient = "connect_time_out = \"1h\"\ntime_out = \"1h\"\n[queue_defaults]\nlease = \"2h\"\n";
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &url, patient));
+    let mut command = ichido(folder.path());
+    let child = command.arg("worker").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _line = silent.accept().await.unwrap();
+    let told = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(told.unwrap().success());
+    let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}

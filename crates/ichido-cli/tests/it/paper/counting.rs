@@ -1,0 +1,70 @@
+//! What it counts, and how its behaviour changes while it runs.
+
+use super::broker::{Order, Paper, order};
+
+#[tokio::test]
+async fn the_same_seed_makes_the_same_faults() {
+    let mut told = Vec::new();
+    for seed in ["7", "7", "8"] {
+        let paper = Paper::start(&["--seed", seed, "--fault", "bad_request=0.5", "--fault", "no_key=0.1"]);
+        assert!(paper.line.ends_with(&format!(" with seed {seed}\n")), "{}", paper.line);
+        let mut statuses = Vec::new();
+        for index in 0..100 {
+            statuses.push(paper.post(&order(&format!("k{index}"))).await.status);
+        }
+        let effects = paper.effects().await;
+        let refused = statuses.iter().filter(|status| **status == 400).count();
+        assert_eq!(effects["faults"]["bad_request"], refused);
+        assert!(0 < refused && refused < 100);
+        assert_eq!(effects["effects"], 100 - refused);
+        assert_eq!(effects["calls"], 100);
+        told.push((statuses, effects["faults"].clone()));
+    }
+    assert_eq!(told[0], told[1]);
+    assert_ne!(told[0], told[2]);
+}
+
+#[tokio::test]
+async fn every_kind_of_fault_is_listed_even_if_it_was_never_made() {
+    let paper = Paper::start(&[]);
+    let faults = paper.effects().await["faults"].as_object().expect("an object").clone();
+    assert_eq!(faults.len(), 17);
+    assert!(faults.values().all(|count| count == 0));
+}
+
+#[tokio::test]
+async fn its_behaviour_is_changed_while_it_runs() {
+    let paper = Paper::start(&[]);
+    assert_eq!(paper.post(&order("a")).await.status, 200);
+    let changed = paper.put("/paper/faults", r#"{"faults":{"bad_request":1},"honours_keys":false}"#).await;
+    assert_eq!((changed.status, changed.json()["honours_keys"].as_bool()), (200, Some(false)));
+    assert_eq!(paper.get("/paper/faults").await.json(), changed.json());
+    assert_eq!(paper.post(&order("b")).await.status, 400);
+    assert_eq!(paper.put("/paper/faults", r#"{"faults":{}}"#).await.status, 200);
+    assert_eq!(paper.post(&order("a")).await.status, 200);
+    assert_eq!(paper.counts("a").await, (2, 2), "it no longer honours keys");
+}
+
+#[tokio::test]
+async fn a_change_that_makes_no_sense_changes_nothing() {
+    let paper = Paper::start(&[]);
+    let before = paper.get("/paper/faults").await.json();
+    let refused = paper.put("/paper/faults", r#"{"latency_ms":5,"faults":{"nonsense":1},"what":0}"#).await;
+    assert_eq!(refused.error(), (400, "bad_settings".to_owned()));
+    assert_eq!(refused.json()["problems"].as_array().map(Vec::len), Some(2));
+    assert_eq!(paper.get("/paper/faults").await.json(), before);
+}
+
+#[tokio::test]
+async fn fences_are_told_and_an_old_one_is_refused_if_asked() {
+    let paper = Paper::start(&["--refuses-old-fences"]);
+    let with = |fence| Order { fence: Some(fence), ..order("k") };
+    assert_eq!(paper.post(&with(7)).await.status, 200);
+    assert_eq!(paper.post(&with(5)).await.error(), (412, "old_fence".to_owned()));
+    assert_eq!(paper.post(&with(9)).await.status, 200);
+    let effects = paper.effects().await;
+    assert_eq!(effects["keys"]["k"]["fences"], serde_json::json!([7, 5, 9]));
+    assert_eq!(effects["keys"]["k"]["fence_max"], 9);
+    assert_eq!(effects["refusals"]["old_fence"], 1);
+    assert_eq!(effects["keys"]["k"]["effects"], 1);
+}

@@ -1,0 +1,175 @@
+//! The HTTP destination against the broker of paper: what each of its faults is judged to be, and what asking finds out.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ichido::destination::http::{
+    AnswerRule, Found, FoundRule, Http, HttpSettings, Meaning, ReconcileSettings,
+};
+use ichido::destination::{Asked, Call, Came};
+use ichido_core::fence::Fence;
+use ichido_core::hops::Hops;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use ichido_store::message::{Note, QueueName};
+use uuid::Uuid;
+
+use super::broker::{Paper, order};
+
+/// As a user describes the broker.
+fn described(paper: &Paper) -> HttpSettings {
+    let conflict = |error: &str, means| AnswerRule {
+        status: "409".to_owned(),
+        at: Some(("/error".to_owned(), error.to_owned())),
+        means,
+    };
+    let found = |status: &str, at: Option<(&str, &str)>, means| FoundRule {
+        status: status.to_owned(),
+        at: at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned())),
+        means,
+    };
+    HttpSettings {
+        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+        echoes_key: true,
+        receipt_pointer: Some("/broker_order_id".to_owned()),
+        rules: vec![
+            conflict("already_processed", Meaning::Processed),
+            conflict("in_progress", Meaning::InProgress),
+        ],
+        reconcile: Some(ReconcileSettings {
+            url: format!("http://{}/orders/by-key/{{key}}", paper.address),
+            rules: vec![
+                found("200", Some(("/status", "accepted")), Found::Done),
+                found("404", Some(("/error", "no_such_order")), Found::NotDone),
+            ],
+        }),
+        ..HttpSettings::new(format!("http://{}/orders", paper.address))
+    }
+}
+
+fn destination(settings: &HttpSettings) -> Http {
+    settings.resolve().unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(text).expect("a key")
+}
+
+async fn tried(http: &Http, text: &str, fence: u64) -> (Verdict, Note) {
+    let call = Call {
+        message: Uuid::now_v7(),
+        queue: QueueName::parse("orders").expect("a name"),
+        identity: "ann".to_owned(),
+        key: key(text),
+        fence: Fence::new(fence).expect("a fence"),
+        attempt: 1,
+        hops: Hops::default(),
+        trace: None,
+        content_type: "application/json".to_owned(),
+        body: Bytes::from(order(text).body),
+    };
+    match http.call(&call).await {
+        Came::Judged { verdict, note } => (verdict, note),
+        Came::Snoozed { .. } => panic!("it was put off"),
+    }
+}
+
+#[tokio::test]
+async fn an_order_is_sent_with_its_receipt_and_its_fence() {
+    let paper = Paper::start(&[]);
+    let http = destination(&described(&paper));
+    let (verdict, note) = tried(&http, "k", 7).await;
+    assert_eq!((verdict.code, verdict.advice), (None, Advice::Accept));
+    assert_eq!(note.receipt.as_deref(), Some("paper-1"));
+    // A second try of the same is answered with the same result, so that its digest is the same.
+    let (_, again) = tried(&http, "k", 9).await;
+    assert_eq!((again.result_digest, again.receipt), (note.result_digest, note.receipt));
+    let effects = paper.effects().await;
+    assert_eq!(effects["keys"]["k"]["fences"], serde_json::json!([7, 9]));
+    assert_eq!(effects["effects"], 1);
+}
+
+#[tokio::test]
+async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
+    use Advice::{Accept, AcceptAsProcessed, AskAfter, GiveUp, Retry};
+    use Effect::{Done, NotDone, Unknown};
+    use ErrorCode::{
+        BadRequest, Broker5xx, ConflictProcessed, InProgress, KeyNotEchoed, NetworkTimeout, RateLimited,
+        Unauthorized,
+    };
+    for (kind, code, effect, advice) in [
+        ("server_error_before", Some(Broker5xx), Unknown, Retry),
+        ("server_error_after", Some(Broker5xx), Unknown, Retry),
+        ("reset_before", Some(NetworkTimeout), Unknown, Retry),
+        ("reset_after", Some(NetworkTimeout), Unknown, Retry),
+        ("silence_before", Some(NetworkTimeout), Unknown, Retry),
+        ("silence_after", Some(NetworkTimeout), Unknown, Retry),
+        ("cut_after", Some(NetworkTimeout), Unknown, Retry),
+        ("rate_limited", Some(RateLimited), NotDone, Retry),
+        ("slow", None, Done, Accept),
+        ("conflict_processed", Some(ConflictProcessed), Done, AcceptAsProcessed),
+        ("conflict_in_progress", Some(InProgress), Unknown, Retry),
+        ("conflict_other", Some(BadRequest), Unknown, GiveUp),
+        ("bad_request", Some(BadRequest), NotDone, GiveUp),
+        ("unauthorized", Some(Unauthorized), NotDone, GiveUp),
+        ("malformed", Some(KeyNotEchoed), Unknown, AskAfter),
+        ("wrong_key", Some(KeyNotEchoed), Unknown, AskAfter),
+        ("no_key", Some(KeyNotEchoed), Unknown, AskAfter),
+    ] {
+        let paper = Paper::start(&["--fault", &format!("{kind}=1"), "--slow", "1ms"]);
+        let mut settings = described(&paper);
+        if kind.starts_with("silence") {
+            settings.answer_time_out = Duration::from_millis(100);
+        }
+        let http = destination(&settings);
+        let (verdict, _) = tried(&http, "k", 1).await;
+        assert_eq!((verdict.code, verdict.effect, verdict.advice), (code, effect, advice), "{kind}");
+        // One try is one call, whatever became of it.
+        let (done, calls) = paper.counts("k").await;
+        assert_eq!(calls, 1, "{kind}");
+        match effect {
+            Done => assert_eq!(done, 1, "{kind}"),
+            NotDone => assert_eq!(done, 0, "{kind}"),
+            Unknown => {
+                // Asking tells what the answer did not.
+                let asked = http.ask(&key("k")).await;
+                assert_eq!(matches!(asked, Asked::Done { .. }), done == 1, "{kind}: {asked:?}");
+                assert_eq!(matches!(asked, Asked::NotDone { .. }), done == 0, "{kind}: {asked:?}");
+            }
+        }
+    }
+}
+
+/// Each call fails in one of many ways; nobody tries again but we, and with the same key.
+#[tokio::test]
+async fn tried_until_it_is_sent_a_key_takes_effect_once_through_every_fault() {
+    const KEYS: usize = 40;
+    const TRIES_MAX: u32 = 200;
+    let kinds = [
+        "server_error_before",
+        "server_error_after",
+        "reset_before",
+        "reset_after",
+        "cut_after",
+        "rate_limited",
+        "conflict_in_progress",
+    ];
+    let faults: Vec<String> = kinds.iter().map(|kind| format!("--fault={kind}=0.1")).collect();
+    let flags: Vec<&str> = faults.iter().map(String::as_str).chain(["--seed", "1"]).collect();
+    let paper = Paper::start(&flags);
+    let http = destination(&described(&paper));
+    for index in 0..KEYS {
+        let name = format!("k{index}");
+        let mut tries = 0;
+        while tried(&http, &name, u64::from(tries)).await.0.advice == Advice::Retry {
+            tries += 1;
+            assert!(tries < TRIES_MAX, "{name}");
+        }
+    }
+    let effects = paper.effects().await;
+    assert_eq!((effects["effects"].as_u64(), effects["effects_max"].as_u64()), (Some(40), Some(1)));
+    for kind in kinds {
+        assert!(0 < effects["faults"][kind].as_u64().expect("a count"), "{kind} was never made");
+    }
+}

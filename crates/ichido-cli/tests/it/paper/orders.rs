@@ -1,0 +1,101 @@
+//! Orders and their answers (SPEC D7, D11, D18).
+
+use super::broker::{Order, Paper, order};
+
+#[tokio::test]
+async fn an_order_is_answered_in_the_form_of_the_specification() {
+    let paper = Paper::start(&[]);
+    let answer = paper.post(&order("k")).await;
+    assert_eq!(answer.status, 200);
+    let body = answer.json();
+    let mut names: Vec<&String> = body.as_object().expect("an object").keys().collect();
+    names.sort();
+    assert_eq!(names, ["accepted_at", "broker_order_id", "fills", "idempotency_key", "status"]);
+    assert_eq!((body["idempotency_key"].as_str(), body["status"].as_str()), (Some("k"), Some("accepted")));
+    assert!(body["accepted_at"].as_str().is_some_and(|moment| moment.ends_with('Z')), "{body}");
+}
+
+#[tokio::test]
+async fn the_same_key_is_one_order_and_another_key_another() {
+    let paper = Paper::start(&[]);
+    let first = paper.post(&order("k")).await;
+    let again = paper.post(&order("k")).await;
+    assert_eq!(first.json(), again.json());
+    assert_eq!(
+        (first.headers.get("idempotent-replayed"), again.headers.contains_key("idempotent-replayed")),
+        (None, true)
+    );
+    let other = paper.post(&order("other")).await;
+    assert_ne!(first.json()["broker_order_id"], other.json()["broker_order_id"]);
+    assert_eq!(paper.counts("k").await, (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_at_once_under_one_key_are_one_order() {
+    let paper = std::sync::Arc::new(Paper::start(&[]));
+    let calls = (0..10).map(|_| {
+        let paper = std::sync::Arc::clone(&paper);
+        tokio::spawn(async move { paper.post(&order("k")).await.json()["broker_order_id"].clone() })
+    });
+    let mut names = Vec::new();
+    for call in calls.collect::<Vec<_>>() {
+        names.push(call.await.expect("it does not panic"));
+    }
+    names.dedup();
+    assert_eq!(names.len(), 1);
+    assert_eq!(paper.counts("k").await, (1, 10));
+}
+
+#[tokio::test]
+async fn a_broker_that_does_not_honour_keys_does_it_each_time() {
+    let paper = Paper::start(&["--honours-keys", "false"]);
+    let first = paper.post(&order("k")).await;
+    let again = paper.post(&order("k")).await;
+    assert_ne!(first.json()["broker_order_id"], again.json()["broker_order_id"]);
+    assert_eq!(paper.counts("k").await, (2, 2));
+    // It does not even ask for one.
+    let without = paper.post(&Order { key: None, ..order("k") }).await;
+    assert_eq!(without.status, 200);
+    assert_eq!(paper.effects().await["effects_max"], 2);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_key_is_said_and_has_no_effect() {
+    let paper = Paper::start(&[]);
+    let missing = paper.post(&Order { key: None, ..order("k") }).await;
+    assert_eq!(missing.error(), (400, "key_missing".to_owned()));
+    let disagrees = paper.post(&Order { key: Some("another".to_owned()), ..order("k") }).await;
+    assert_eq!(disagrees.error(), (422, "keys_disagree".to_owned()));
+    let long = paper.post(&Order { key: Some("x".repeat(256)), body: "{}".to_owned(), fence: None }).await;
+    assert_eq!(long.error(), (400, "bad_key".to_owned()));
+    assert_eq!(paper.effects().await["effects"], 0);
+    paper.post(&order("k")).await;
+    let reused = paper.post(&Order { body: r#"{"symbol":"OTHER"}"#.to_owned(), ..order("k") }).await;
+    assert_eq!(reused.error(), (422, "key_reused".to_owned()));
+    // The same order in another spelling is the same order.
+    let spelled = order("k").body.replace(':', ": ");
+    assert_eq!(paper.post(&Order { body: spelled, ..order("k") }).await.status, 200);
+    assert_eq!(paper.counts("k").await.0, 1);
+}
+
+#[tokio::test]
+async fn an_order_can_be_asked_for_by_its_key() {
+    let paper = Paper::start(&[]);
+    let answer = paper.get("/orders/by-key/a%2Fb").await;
+    assert_eq!(answer.error(), (404, "no_such_order".to_owned()));
+    let taken = paper.post(&order("a/b")).await;
+    let found = paper.get("/orders/by-key/a%2Fb").await;
+    assert_eq!((found.status, found.json()), (200, taken.json()));
+    assert_eq!(paper.get("/elsewhere").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_body_without_measure_is_refused() {
+    let paper = Paper::start(&[]);
+    let large = Order { body: "x".repeat((4 << 20) + 1), ..order("k") };
+    // It answers, and may hang up before all of it was sent.
+    if let Ok(answer) = paper.try_post(&large).await {
+        assert_eq!(answer.error(), (413, "too_large".to_owned()));
+    }
+    assert_eq!(paper.effects().await["effects"], 0);
+}

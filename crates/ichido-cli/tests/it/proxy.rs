@@ -1,0 +1,19 @@
+//! `ichido proxy` as a process, between real sockets.
+
+mod adapter;
+mod boundary;
+mod chain;
+mod client;
+mod clients;
+mod guide;
+mod identity;
+mod keys;
+mod ledger;
+mod passing;
+mod preflight;
+mod program;
+mod retries;
+mod service;
+mod settings;
+mod stopping;
+mod wire;

@@ -1,0 +1,382 @@
+//! The whole chain as processes: a stand-in for the browser, bff, gateway, adapter and a counting service (SPEC C2, C4, C6, F2).
+//!
+//! Answers are lost after the effect, requests come several times at once, handlers are slow, and the adapter is killed and
+//! started again. A service that honours keys counts one effect per action; one that does not never counts two, and what
+//! nobody knows is held, listed and decided.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use ichido_store::testing::postgres::fresh_database;
+use ichido_store::testing::sqlite::fresh_file;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::client::{Client, HUNG, Request};
+use super::program::{Proxy, run};
+use super::service::{Act, Effects, Gate, Service, answer};
+use crate::folder::{self, Folder};
+use crate::http_message::Message;
+
+/// What befalls an action on its first arrival at the service. Its name begins with the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing; but it is sent by several at once.
+    Plain,
+    /// It is done, and the answer is lost.
+    Lost,
+    /// It is not done, and the connection is cut: to the adapter the same as lost.
+    CutBefore,
+    /// It is done, and the answer comes only when the test says so.
+    Slow,
+    /// It is done, and before the answer comes the adapter is killed.
+    Killed,
+}
+
+impl Fate {
+    const ALL: [(&'static str, Self); 5] = [
+        ("plain", Self::Plain),
+        ("lost", Self::Lost),
+        ("cut", Self::CutBefore),
+        ("slow", Self::Slow),
+        ("killed", Self::Killed),
+    ];
+
+    fn of(order: &str) -> Self {
+        let found = Self::ALL.into_iter().find(|(word, _)| order.starts_with(word));
+        found.unwrap_or_else(|| panic!("no fate for {order}")).1
+    }
+}
+
+/// How many actions of each kind.
+const OF_EACH: usize = 4;
+/// How long a crash blocks its keys: short for the test, and long enough to be renewed on a busy machine.
+const LEASE: &str = "3s";
+/// How many send each action at once.
+const AT_ONCE: usize = 3;
+
+fn orders() -> Vec<String> {
+    Fate::ALL.iter().flat_map(|(word, _)| (0..OF_EACH).map(move |index| format!("{word}-{index}"))).collect()
+}
+
+fn orders_of(fate: Fate) -> Vec<String> {
+    orders().into_iter().filter(|order| Fate::of(order) == fate).collect()
+}
+
+/// A service that counts its effects by the order that the body names.
+struct Counting {
+    service: Service,
+    effects: Effects,
+    /// Opens the answers of the slow ones.
+    slow: Gate,
+}
+
+/// `honours_keys`: whether a key that was seen before gets its first answer, and no second effect.
+async fn counting(honours_keys: bool) -> Counting {
+    let effects = Effects::default();
+    let (slow, never) = (Gate::default(), Gate::default());
+    let known: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::default();
+    let arrived: Mutex<HashSet<String>> = Mutex::default();
+    let (counted, opened) = (effects.clone(), slow.clone());
+    let service = Service::start(move |request, _| {
+        let key = request.one("idempotency-key").expect("the adapter passes one").to_owned();
+        let order = request.text().to_owned();
+        let mut known = known.lock().expect("no test panics inside");
+        if let Some(first) = known.get(&key).filter(|_| honours_keys) {
+            return Act::Answer(first.clone());
+        }
+        let is_first = arrived.lock().expect("no test panics inside").insert(order.clone());
+        if is_first && Fate::of(&order) == Fate::CutBefore {
+            return Act::Cut(Vec::new());
+        }
+        let count = counted.apply(&order);
+        let made = answer("201 Created", &[("x-effects", &count.to_string())], &format!("made {order}"));
+        known.insert(key, made.clone());
+        match Fate::of(&order) {
+            _ if !is_first => Act::Answer(made),
+            Fate::Plain | Fate::CutBefore => Act::Answer(made),
+            Fate::Lost => Act::Cut(Vec::new()),
+            Fate::Slow => Act::AnswerWhen(opened.clone(), made),
+            Fate::Killed => Act::AnswerWhen(never.clone(), made),
+        }
+    })
+    .await;
+    Counting { service, effects, slow }
+}
+
+/// The processes in front of a service.
+struct Chain {
+    bff: Proxy,
+    _gateway: Proxy,
+    adapter: Option<Proxy>,
+    address: SocketAddr,
+    service: SocketAddr,
+    flags: Vec<String>,
+    _files: Folder,
+}
+
+/// The starting set, with tries that are short for a test and fit into each other from the bottom up.
+fn files(folder: &Folder, effect: &str) -> [String; 4] {
+    let times =
+        |try_ms: u32, in_all_ms: u32| json!({"upstream_timeout_ms": try_ms, "client_timeout_ms": in_all_ms});
+    let to_bff = json!({"http": {"timeouts": times(50_000, 160_000)}});
+    let to_gateway = json!({"http": {"retry": {"backoff_ms": 20}, "timeouts": times(20_000, 41_000)}});
+    let retry = json!({
+        "mode": "enabled",
+        "apply_to_methods": ["POST"],
+        "max_attempts": 3,
+        "retry_on_status": [502, 503, 504],
+        "retry_on_network_error": true,
+        "backoff_ms": [20, 40],
+        "retry_gate": {"require_idempotency_key_when_state_changing": true},
+    });
+    let enabled = json!({"response_replay": {"on_duplicate_while_inflight": {"wait_up_to_ms": 200}}});
+    let to_adapter = json!({
+        "http": {"idempotency": {"enabled": enabled}, "retry": retry, "timeouts": times(6_000, 19_000)},
+    });
+    let keeps = if effect == "keyed" { json!({"days": 7}) } else { Value::Null };
+    let own = json!({
+        "identity": {"source": "single", "name": "shop"},
+        "operations": {
+            "orders.create": {"effect": effect, "upstream_keeps_keys_for": keeps},
+            "profiles.update": null,
+        },
+        "http": {"timeouts": {"upstream_timeout_ms": 5_000}},
+    });
+    [
+        folder.boundary("browser_to_bff.json", &to_bff),
+        folder.boundary("bff_to_gateway.json", &to_gateway),
+        folder.boundary("gateway_to_adapter.json", &to_adapter),
+        folder.boundary("adapter.json", &own),
+    ]
+}
+
+impl Chain {
+    fn start(service: SocketAddr, store: &str, effect: &str) -> Self {
+        let folder = folder::fresh();
+        let [to_bff, to_gateway, to_adapter, own] = files(&folder, effect);
+        let flags = ["--boundary", &to_adapter, "--boundary", &own, "--store", store, "--lease", LEASE];
+        let flags: Vec<String> = flags.map(str::to_owned).to_vec();
+        let adapter = Proxy::start("adapter", service, &borrowed(&flags));
+        let address = adapter.address;
+        let gateway =
+            Proxy::start("gateway", address, &["--boundary", &to_gateway, "--boundary", &to_adapter]);
+        let bff = Proxy::start("bff", gateway.address, &["--boundary", &to_bff, "--boundary", &to_gateway]);
+        Self { bff, _gateway: gateway, adapter: Some(adapter), address, service, flags, _files: folder }
+    }
+
+    /// Kills the adapter as a crash would, and starts it again in the same place.
+    async fn crash(&mut self) {
+        self.adapter.take().expect("it runs").kill().await;
+        self.adapter = Some(Proxy::start_on(self.address, "adapter", self.service, &borrowed(&self.flags)));
+    }
+}
+
+fn borrowed(flags: &[String]) -> Vec<&str> {
+    flags.iter().map(String::as_str).collect()
+}
+
+/// Sends an order once, as a page would; `None` when no whole answer came.
+async fn press(bff: SocketAddr, order: &str) -> Option<Message> {
+    let request =
+        Request::post("/v1/orders").key(&format!("key-of-{order}")).field("X-User-Id", "root").body(order);
+    let mut client = Client::connect(bff).await;
+    client.write(request.bytes()).await;
+    client.try_answer().await
+}
+
+/// Sends an order again and again under its one key, until something definite is said (SPEC A8). `processing` counts how
+/// often it was told to come back.
+async fn insist(bff: SocketAddr, order: String, processing: Effects) -> (String, Message) {
+    loop {
+        let Some(answer) = press(bff, &order).await else { continue };
+        if answer.status() == 202 && answer.one("idempotency-status") == Some("processing") {
+            processing.apply(&order);
+        } else if !matches!(answer.status(), 408 | 429 | 500..=599) {
+            return (order, answer);
+        }
+    }
+}
+
+/// The definite answer to an order.
+async fn definite(chain: &Chain, order: &str) -> Message {
+    insist(chain.bff.address, order.to_owned(), Effects::default()).await.1
+}
+
+type Answers = BTreeMap<String, Vec<Message>>;
+
+/// Sends orders, each from several places at once.
+fn send_all(chain: &Chain, orders: Vec<String>, processing: &Effects) -> Vec<JoinHandle<(String, Message)>> {
+    let bff = chain.bff.address;
+    let each = orders.into_iter().flat_map(|order| vec![order; AT_ONCE]);
+    each.map(|order| tokio::spawn(insist(bff, order, processing.clone()))).collect()
+}
+
+async fn gather(presses: Vec<JoinHandle<(String, Message)>>, answers: &mut Answers) {
+    for press in presses {
+        let (order, answer) =
+            tokio::time::timeout(HUNG, press).await.expect("it ends").expect("it does not panic");
+        answers.entry(order).or_default().push(answer);
+    }
+}
+
+/// Sends every order, and lets all their fates happen. Answers by order.
+async fn live_through(chain: &mut Chain, counting: &Counting) -> Answers {
+    let (mut answers, processing) = (Answers::new(), Effects::default());
+    let calm = orders().into_iter().filter(|order| Fate::of(order) != Fate::Killed).collect();
+    let presses = send_all(chain, calm, &processing);
+    for order in orders_of(Fate::Slow) {
+        processing.until(&order).await;
+    }
+    counting.slow.open();
+    gather(presses, &mut answers).await;
+    let presses = send_all(chain, orders_of(Fate::Killed), &processing);
+    for order in orders_of(Fate::Killed) {
+        counting.effects.until(&order).await;
+    }
+    chain.crash().await;
+    gather(presses, &mut answers).await;
+    answers
+}
+
+/// Polls until it is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let polling = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(HUNG, polling).await.expect("it comes to be so");
+}
+
+async fn a_service_that_honours_keys_counts_one(store: &str) {
+    let counting = counting(true).await;
+    let mut chain = Chain::start(counting.service.address, store, "keyed");
+    let answers = live_through(&mut chain, &counting).await;
+    for order in orders() {
+        assert_eq!(counting.effects.of(&order), 1, "{order}");
+        for answer in &answers[&order] {
+            assert_eq!((answer.status(), answer.text()), (201, format!("made {order}").as_str()), "{order}");
+            assert_eq!(
+                answer.one("idempotency-key"),
+                Some(format!("key-of-{order}").as_str()),
+                "echoed at every hop"
+            );
+        }
+        let firsts =
+            answers[&order].iter().filter(|answer| answer.one("idempotency-replayed").is_none()).count();
+        assert!(firsts <= 1, "{order}: {firsts} of its answers claim to be the first");
+        let later = definite(&chain, &order).await;
+        assert_eq!(later.one("idempotency-replayed"), Some("true"), "{order}");
+        assert_eq!(counting.effects.of(&order), 1, "{order}");
+    }
+    assert_eq!(unknown(store), BTreeMap::new(), "nothing is left in doubt");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_effect_per_key_through_the_whole_chain_on_sqlite() {
+    let file = fresh_file();
+    a_service_that_honours_keys_counts_one(&file.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_effect_per_key_through_the_whole_chain_on_postgres() {
+    let database = fresh_database().await;
+    a_service_that_honours_keys_counts_one(&database.url).await;
+}
+
+async fn a_service_that_does_not_never_counts_two(store: &str) {
+    let counting = counting(false).await;
+    let mut chain = Chain::start(counting.service.address, store, "opaque");
+    let answers = live_through(&mut chain, &counting).await;
+    let mut held = Vec::new();
+    for order in orders() {
+        let effects = counting.effects.of(&order);
+        let said: HashSet<(u16, bool)> = answers[&order]
+            .iter()
+            .map(|answer| (answer.status(), answer.text() == format!("made {order}")))
+            .collect();
+        assert!(effects <= 1, "{order} took effect {effects} times");
+        // All who sent it are told the same: that it was made, or that nobody knows.
+        match said.iter().collect::<Vec<_>>()[..] {
+            [(201, true)] => assert_eq!(effects, 1, "{order}"),
+            [(409, false)] => {
+                assert!(answers[&order].iter().all(|answer| answer.code() == "outcome_unknown"), "{order}");
+                held.push(order);
+            }
+            _ => panic!("{order}: {said:?}"),
+        }
+    }
+    for fate in [Fate::Lost, Fate::CutBefore, Fate::Killed] {
+        let count = held.iter().filter(|order| Fate::of(order) == fate).count();
+        assert_eq!(count, OF_EACH, "what is {fate:?} is held: {held:?}");
+    }
+    assert_eq!(held.len(), 3 * OF_EACH, "and nothing else: {held:?}");
+    let listed = unknown(store);
+    let expected: Vec<String> = held.iter().map(|order| format!("key-of-{order}")).collect();
+    assert_eq!(listed.keys().cloned().collect::<Vec<_>>(), sorted(expected), "every one of them is listed");
+    assert_eq!(hops_of(&listed["key-of-lost-0"]), ["bff", "gateway", "adapter"]);
+    decide_all(&chain, &counting, store, &held).await;
+    assert_eq!(unknown(store), BTreeMap::new(), "all are decided");
+}
+
+/// A person looks at the service, and says what came of each.
+async fn decide_all(chain: &Chain, counting: &Counting, store: &str, held: &[String]) {
+    for order in held {
+        let was_done = counting.effects.of(order) == 1;
+        if was_done {
+            assert_eq!(decide(store, order, &["applied"]).0, Some(0), "{order}");
+            let told = definite(chain, order).await;
+            assert_eq!((told.status(), told.code().as_str()), (409, "response_not_kept"), "{order}");
+            let (code, said) = decide(store, order, &["applied"]);
+            assert_eq!(code, Some(4), "{said}");
+        } else {
+            let (code, said) = decide(store, order, &["nothing-done"]);
+            assert_eq!(code, Some(4), "{said}");
+            assert!(said.contains("may still take effect"), "{said}");
+            let settled = ["nothing-done", "--settles-within", "1s"];
+            until(|| decide(store, order, &settled).0 == Some(0)).await;
+            let made = definite(chain, order).await;
+            assert_eq!((made.status(), made.text()), (201, format!("made {order}").as_str()));
+        }
+        assert_eq!(counting.effects.of(order), 1, "{order}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn never_two_effects_and_the_unknown_are_held_and_decided_on_sqlite() {
+    let file = fresh_file();
+    a_service_that_does_not_never_counts_two(&file.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn never_two_effects_and_the_unknown_are_held_and_decided_on_postgres() {
+    let database = fresh_database().await;
+    a_service_that_does_not_never_counts_two(&database.url).await;
+}
+
+/// What the command lists, by key.
+fn unknown(store: &str) -> BTreeMap<String, Value> {
+    let (code, out, err) = run(&["ledger", "unknown", "--json", "--store", store]);
+    assert_eq!(code, Some(0), "{err}");
+    let rows = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    rows.map(|row| (row["idempotency_key"].as_str().expect("a key").to_owned(), row)).collect()
+}
+
+fn decide(store: &str, order: &str, finding: &[&str]) -> (Option<i32>, String) {
+    let key = format!("key-of-{order}");
+    let named = ["--operation", "orders.create", "--identity", "shop", "--key", &key, "--store", store];
+    let (code, out, err) = run(&[&["ledger", "decide"], finding, &named].concat());
+    (code, format!("{out}{err}"))
+}
+
+fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort();
+    texts
+}
+
+fn hops_of(row: &Value) -> Vec<String> {
+    let hops = ichido_core::hops::Hops::read(row["hops"].as_str());
+    hops.iter().map(|hop| hop.name.as_str().to_owned()).collect()
+}

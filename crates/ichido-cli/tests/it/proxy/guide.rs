@@ -1,0 +1,97 @@
+//! The guide to running proxies: its three commands run as they stand there, and answer as it says.
+
+use ichido_store::testing::sqlite::fresh_file;
+use serde_json::json;
+
+use super::client::{Request, send};
+use super::identity::{SECRET, claims, hs256};
+use super::program::Proxy;
+use super::service::{Act, Service, answer};
+use crate::folder;
+use crate::http_message::Message;
+
+const GUIDE: &str = include_str!("../../../../../docs/guides/run-proxies.md");
+
+/// The words of each `ichido proxy` command, in order.
+fn commands() -> Vec<Vec<String>> {
+    let whole = GUIDE.replace("\\\n", " ");
+    let lines = whole.lines().filter(|line| line.starts_with("ichido proxy "));
+    lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+/// What a command says after `flag`.
+fn said<'a>(command: &'a [String], flag: &str) -> &'a str {
+    let at = command.iter().position(|word| word == flag).expect("the flag is there");
+    &command[at + 1]
+}
+
+/// Everything but where the proxy stands, which a test must choose.
+fn flags(command: &[String], place: impl Fn(&str) -> String) -> Vec<String> {
+    let mut flags = Vec::new();
+    for pair in command["ichido proxy".split(' ').count()..].chunks(2) {
+        if !["--role", "--listen", "--upstream"].contains(&pair[0].as_str()) {
+            flags.extend([pair[0].clone(), place(&pair[1])]);
+        }
+    }
+    flags
+}
+
+/// Statuses and bodies of the answers that the guide shows.
+fn answers() -> Vec<(u16, &'static str)> {
+    let blocks = GUIDE.split("```http\n").skip(1);
+    blocks
+        .map(|block| {
+            let block = block.split("\n```").next().expect("it ends");
+            let (head, body) = block.split_once("\n\n").expect("a head and a body");
+            let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+            (status.expect("a status"), body)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_guide_to_running_proxies_is_true() {
+    let [adapter, gateway, bff] = &commands()[..] else { panic!("three commands") };
+    for (before, behind) in [(bff, gateway), (gateway, adapter)] {
+        assert_eq!(said(before, "--upstream"), format!("http://{}", said(behind, "--listen")));
+    }
+    let (store, folder) = (fresh_file(), folder::fresh());
+    let place = |word: &str| match word {
+        "sqlite:outcomes.db" => store.url.clone(),
+        "jwt.secret" => folder.write("jwt.secret", SECRET),
+        word => match word.strip_prefix("boundaries/") {
+            Some(name) => folder.boundary(name, &json!({})),
+            None => word.to_owned(),
+        },
+    };
+    let service = Service::start(|_, before| {
+        let kind = [("content-type", "application/json")];
+        Act::Answer(answer("201 Created", &kind, &format!("{{\"order\": {}}}", before + 1)))
+    })
+    .await;
+    let start = |command: &[String], upstream| {
+        let flags = flags(command, place);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        Proxy::start(said(command, "--role"), upstream, &flags)
+    };
+    let adapter = start(adapter, service.address);
+    let gateway = start(gateway, adapter.address);
+    let bff = start(bff, gateway.address);
+
+    let authorization = format!("Bearer {}", hs256(&claims("customer-7")));
+    let order = |body: &str| {
+        let order = Request::post("/v1/orders").field("authorization", &authorization);
+        order.field("content-type", "application/json").body(body)
+    };
+    let tea = r#"{"item":"tea"}"#;
+    let first = send(bff.address, &order(tea).key("order-1")).await;
+    let again = send(bff.address, &order(tea).key("order-1")).await;
+    let other = send(bff.address, &order(r#"{"item":"coffee"}"#).key("order-1")).await;
+    let bare = send(bff.address, &order(tea)).await;
+    assert_eq!((first.one("idempotency-replayed"), again.one("idempotency-replayed")), (None, Some("true")));
+    let told = |message: &Message| (message.status(), message.text().to_owned());
+    let told: Vec<(u16, String)> = [first, again, other, bare].iter().map(told).collect();
+    let shown: Vec<(u16, String)> =
+        answers().into_iter().map(|(status, body)| (status, body.to_owned())).collect();
+    assert_eq!(told, shown);
+}

@@ -1,0 +1,216 @@
+//! Who asks: headers, tokens and API keys, and that nobody gets at another's action (SPEC C3).
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ichido_core::digest::Digest;
+use ichido_store::testing::sqlite::{File, fresh_file};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+
+use super::client::{Request, send};
+use super::program::Proxy;
+use super::service::{Act, Service, answer};
+use crate::folder::{self, Folder};
+use crate::http_message::Message;
+
+pub(crate) const SECRET: &str = "a secret of at least thirty-two bytes";
+const RSA: &[u8] = include_bytes!("keys_for_tests/rsa.pem");
+const RSA_PUBLIC: &str = include_str!("keys_for_tests/rsa_pub.pem");
+const EC: &[u8] = include_bytes!("keys_for_tests/ec.pem");
+const EC_PUBLIC: &str = include_str!("keys_for_tests/ec_pub.pem");
+
+/// An adapter in front of a service that numbers its answers.
+struct Guarded {
+    service: Service,
+    proxy: Proxy,
+    _store: File,
+    _folder: Folder,
+}
+
+async fn guarded(identity: &str, flags: impl FnOnce(&Folder) -> Vec<String>) -> Guarded {
+    let service =
+        Service::start(|_, before| Act::Answer(answer("201 Created", &[], &format!("order {before}")))).await;
+    let (store, folder) = (fresh_file(), folder::fresh());
+    let mut all: Vec<String> = ["--store", &store.url, "--operation", "POST /orders", "--identity", identity]
+        .map(str::to_owned)
+        .to_vec();
+    all.extend(flags(&folder));
+    let flags: Vec<&str> = all.iter().map(String::as_str).collect();
+    let proxy = Proxy::start("adapter", service.address, &flags);
+    Guarded { service, proxy, _store: store, _folder: folder }
+}
+
+impl Guarded {
+    async fn order(&self, fields: &[(&str, &str)]) -> Message {
+        let request = Request::post("/orders").key("k").body("same");
+        let request = fields.iter().fold(request, |request, (name, value)| request.field(name, value));
+        send(self.proxy.address, &request).await
+    }
+
+    async fn order_with_token(&self, token: &str) -> Message {
+        self.order(&[("Authorization", &format!("Bearer {token}"))]).await
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tokens are valid by the machine's own clock")]
+fn seconds_from_now(seconds: i64) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    i64::try_from(now).expect("before the end of time") + seconds
+}
+
+pub(crate) fn claims(subject: &str) -> Value {
+    json!({"sub": subject, "aud": "orders", "exp": seconds_from_now(600)})
+}
+
+pub(crate) fn hs256(claims: &Value) -> String {
+    encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes()))
+        .expect("signed")
+}
+
+fn jwt_flags(folder: &Folder, algorithm: &str, key: &str) -> Vec<String> {
+    let key = folder.write("key", key);
+    ["--jwt-algorithm", algorithm, "--jwt-key", &key, "--jwt-audience", "orders"].map(str::to_owned).to_vec()
+}
+
+#[tokio::test]
+async fn a_header_that_no_hop_sets_is_explained_once_in_the_log() {
+    let service = Service::start(|_, _| Act::Answer(answer("201 Created", &[], "made"))).await;
+    let store = fresh_file();
+    let flags = ["--store", &store.url, "--operation", "POST /orders", "--identity", "header:x-user-id"];
+    let mut adapter = Proxy::start_logged("adapter", service.address, &flags);
+    // The bff drops it, as it must: a browser could say anything.
+    let bff = Proxy::start("bff", adapter.address, &["--drop-headers", "x-user-id"]);
+    for key in ["one", "two"] {
+        let order = Request::post("/orders").key(key).field("x-user-id", "7").body("same");
+        assert_eq!(send(bff.address, &order).await.status(), 403);
+    }
+    adapter.signal("TERM");
+    assert!(adapter.wait().await.success());
+    let log = adapter.log();
+    assert_eq!(log.matches("a request without the header that says who asks").count(), 1, "{log}");
+    assert!(log.contains("x-user-id") && log.contains("take the identity from a JWT"), "{log}");
+}
+
+#[tokio::test]
+async fn the_same_key_of_two_callers_is_two_actions() {
+    let guarded = guarded("header:x-user-id", |_| Vec::new()).await;
+    let alice = guarded.order(&[("x-user-id", "alice")]).await;
+    let bob = guarded.order(&[("x-user-id", "bob")]).await;
+    assert_eq!((alice.text(), bob.text()), ("order 0", "order 1"));
+    let again = guarded.order(&[("x-user-id", "alice")]).await;
+    assert_eq!((again.text(), again.one("idempotency-replayed")), ("order 0", Some("true")));
+    assert_eq!(guarded.service.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_caller_without_a_name_or_with_two_is_refused() {
+    let guarded = guarded("header:x-user-id", |_| Vec::new()).await;
+    let twice = [("x-user-id", "alice"), ("x-user-id", "bob")];
+    let named = [("connection", "x-user-id"), ("x-user-id", "alice")];
+    for (fields, status) in [(&[][..], 403), (&[("x-user-id", "")], 403), (&twice, 403), (&named, 400)] {
+        assert_eq!(guarded.order(fields).await.status(), status, "{fields:?}");
+    }
+    assert_eq!(guarded.service.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_renewed_token_is_the_same_caller() {
+    let guarded = guarded("jwt:sub", |folder| jwt_flags(folder, "HS256", &format!("{SECRET}\n"))).await;
+    assert_eq!(guarded.order_with_token(&hs256(&claims("alice"))).await.text(), "order 0");
+    let mut renewed = claims("alice");
+    renewed["exp"] = json!(seconds_from_now(1200));
+    renewed["jti"] = json!("another");
+    let again = guarded.order_with_token(&hs256(&renewed)).await;
+    assert_eq!((again.text(), again.one("idempotency-replayed")), ("order 0", Some("true")));
+    assert_eq!(guarded.order_with_token(&hs256(&claims("bob"))).await.text(), "order 1");
+}
+
+#[tokio::test]
+async fn tokens_that_do_not_hold_are_refused() {
+    let guarded = guarded("jwt:sub", |folder| jwt_flags(folder, "HS256", SECRET)).await;
+    let with = |name: &str, value: Value| {
+        let mut claims = claims("alice");
+        claims[name] = value;
+        hs256(&claims)
+    };
+    let without = |name: &str| {
+        let mut claims = claims("alice");
+        claims.as_object_mut().expect("an object").remove(name);
+        hs256(&claims)
+    };
+    let other = EncodingKey::from_secret(b"another secret of at least 32 bytes!!");
+    let good = hs256(&claims("alice"));
+    let (head, rest) = good.split_once('.').expect("three parts");
+    let (payload, _) = rest.split_once('.').expect("three parts");
+    // `{"alg":"none","typ":"JWT"}`
+    let none = format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{payload}.");
+    for (what, token) in [
+        ("expired", with("exp", json!(seconds_from_now(-3600)))),
+        ("without an end", without("exp")),
+        ("not yet", with("nbf", json!(seconds_from_now(3600)))),
+        ("for another", with("aud", json!("billing"))),
+        ("for nobody", without("aud")),
+        ("about nobody", without("sub")),
+        ("about nothing", with("sub", json!(""))),
+        ("about an object", with("sub", json!({"a": 1}))),
+        ("another key", encode(&Header::new(Algorithm::HS256), &claims("alice"), &other).expect("signed")),
+        (
+            "another algorithm",
+            encode(
+                &Header::new(Algorithm::HS512),
+                &claims("alice"),
+                &EncodingKey::from_secret(SECRET.as_bytes()),
+            )
+            .expect("signed"),
+        ),
+        ("no algorithm", none),
+        ("no signature", format!("{head}.{payload}.")),
+        ("no token", "abc".to_owned()),
+        ("too long", "a".repeat(17_000)),
+    ] {
+        let refused = guarded.order_with_token(&token).await;
+        assert_eq!((refused.status(), refused.one("www-authenticate")), (401, Some("Bearer")), "{what}");
+    }
+    for fields in [&[][..], &[("Authorization", "Basic YTpi")], &[("Authorization", "Bearer")]] {
+        assert_eq!(guarded.order(fields).await.status(), 401, "{fields:?}");
+    }
+    assert_eq!(guarded.service.seen().len(), 0);
+    assert_eq!(guarded.order_with_token(&good).await.status(), 201);
+}
+
+#[tokio::test]
+async fn public_keys_verify_and_are_no_secret() {
+    for (name, algorithm, key, public) in [
+        ("RS256", Algorithm::RS256, EncodingKey::from_rsa_pem(RSA).expect("a key"), RSA_PUBLIC),
+        ("ES256", Algorithm::ES256, EncodingKey::from_ec_pem(EC).expect("a key"), EC_PUBLIC),
+    ] {
+        let guarded = guarded("jwt:sub", |folder| jwt_flags(folder, name, public)).await;
+        let signed = encode(&Header::new(algorithm), &claims("alice"), &key).expect("signed");
+        assert_eq!(guarded.order_with_token(&signed).await.status(), 201, "{name}");
+        // The public key taken for the secret of HS256: the oldest trick there is.
+        let forged = EncodingKey::from_secret(public.as_bytes());
+        let forged = encode(&Header::new(Algorithm::HS256), &claims("alice"), &forged).expect("signed");
+        assert_eq!(guarded.order_with_token(&forged).await.status(), 401, "{name}");
+        let mut cut = signed.clone();
+        cut.truncate(signed.len() - 4);
+        assert_eq!(guarded.order_with_token(&cut).await.status(), 401, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_api_key_is_known_by_its_hash() {
+    let guarded = guarded("api-key:X-Api-Key", |folder| {
+        let line = |key: &str, whose: &str| format!("{} {whose}\n", Digest::of_bytes(key.as_bytes()));
+        let keys =
+            format!("# ours\n{}{}{}", line("key-a1", "alice"), line("key-a2", "alice"), line("key-b", "bob"));
+        vec!["--api-keys".to_owned(), folder.write("api-keys", &keys)]
+    })
+    .await;
+    assert_eq!(guarded.order(&[("x-api-key", "key-a1")]).await.text(), "order 0");
+    assert_eq!(guarded.order(&[("x-api-key", "key-a2")]).await.text(), "order 0", "two keys, one caller");
+    assert_eq!(guarded.order(&[("x-api-key", "key-b")]).await.text(), "order 1");
+    for wrong in ["", "key-c", "KEY-B"] {
+        assert_eq!(guarded.order(&[("x-api-key", wrong)]).await.status(), 401, "{wrong}");
+    }
+    assert_eq!(guarded.service.seen().len(), 2);
+}

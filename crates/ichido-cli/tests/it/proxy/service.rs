@@ -1,0 +1,179 @@
+//! A service on a real socket that does exactly as its test says, and remembers what it was asked.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::client::HUNG;
+use crate::http_message::{Kind, Message, Reader};
+
+/// What the service does about one request.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// These bytes are the answer; the connection stays.
+    Answer(Vec<u8>),
+    /// These bytes, and then the connection is cut.
+    Cut(Vec<u8>),
+    /// The answer, once the gate is opened.
+    AnswerWhen(Gate, Vec<u8>),
+}
+
+/// Closed until a test opens it, and open from then on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub(crate) async fn opened(&self) {
+        self.0.subscribe().wait_for(|is_open| *is_open).await.expect("the gate outlives whoever waits");
+    }
+}
+
+impl Act {
+    pub(crate) fn ok(body: &str) -> Self {
+        Self::Answer(answer("200 OK", &[], body))
+    }
+
+    pub(crate) fn status(status: &str) -> Self {
+        Self::Answer(answer(status, &[], ""))
+    }
+}
+
+/// An answer as bytes.
+pub(crate) fn answer(status: &str, fields: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in fields {
+        write!(text, "{name}: {value}\r\n").expect("a string takes all");
+    }
+    text.push_str("\r\n");
+    text.push_str(body);
+    text.into_bytes()
+}
+
+/// A running service.
+pub(crate) struct Service {
+    pub(crate) address: SocketAddr,
+    seen: watch::Receiver<Vec<Message>>,
+    connections: watch::Receiver<usize>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Service {
+    /// Starts one that acts as `script` says, given the request and how many came before it.
+    pub(crate) async fn start(script: impl Fn(&Message, usize) -> Act + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        let address = listener.local_addr().expect("an address");
+        let (record, seen) = watch::channel(Vec::new());
+        let (count, connections) = watch::channel(0);
+        let (script, record) = (Arc::new(script), Arc::new(record));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.send_modify(|count| *count += 1);
+                tokio::spawn(converse(stream, Arc::clone(&script), Arc::clone(&record)));
+            }
+        });
+        Self { address, seen, connections, task }
+    }
+
+    /// One that says 200 and `ok` to everything.
+    pub(crate) async fn plain() -> Self {
+        Self::start(|_, _| Act::ok("ok")).await
+    }
+
+    /// What it was asked so far.
+    pub(crate) fn seen(&self) -> Vec<Message> {
+        self.seen.borrow().clone()
+    }
+
+    /// The one request that it was asked.
+    pub(crate) fn only(&self) -> Message {
+        let seen = self.seen();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        seen[0].clone()
+    }
+
+    /// Waits until it was asked so often.
+    pub(crate) async fn until_seen(&self, count: usize) {
+        let mut seen = self.seen.clone();
+        let asked = tokio::time::timeout(HUNG, seen.wait_for(|seen| count <= seen.len())).await;
+        asked.expect("it is asked so often").expect("it runs");
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        *self.connections.borrow()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn converse(
+    stream: TcpStream,
+    script: Arc<impl Fn(&Message, usize) -> Act>,
+    record: Arc<watch::Sender<Vec<Message>>>,
+) {
+    let (read, mut write) = stream.into_split();
+    let mut reader = Reader::new(read);
+    while let Ok(Some(request)) = reader.message(Kind::Request).await {
+        let mut before = 0;
+        record.send_modify(|seen| {
+            before = seen.len();
+            seen.push(request.clone());
+        });
+        let written = match script(&request, before) {
+            Act::Answer(bytes) => write.write_all(&bytes).await,
+            Act::AnswerWhen(gate, bytes) => {
+                gate.opened().await;
+                write.write_all(&bytes).await
+            }
+            Act::Cut(bytes) => {
+                // The client may be gone; the connection ends here either way.
+                drop(write.write_all(&bytes).await);
+                return;
+            }
+        };
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// How often each action took effect.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects(Arc<watch::Sender<BTreeMap<String, usize>>>);
+
+impl Effects {
+    /// Takes effect once more; answers how often it has.
+    pub(crate) fn apply(&self, action: &str) -> usize {
+        let mut count = 0;
+        self.0.send_modify(|effects| {
+            let of_action = effects.entry(action.to_owned()).or_default();
+            *of_action += 1;
+            count = *of_action;
+        });
+        count
+    }
+
+    pub(crate) fn of(&self, action: &str) -> usize {
+        self.0.borrow().get(action).copied().unwrap_or(0)
+    }
+
+    /// Waits until an action has taken effect.
+    pub(crate) async fn until(&self, action: &str) {
+        let mut effects = self.0.subscribe();
+        let happened =
+            tokio::time::timeout(HUNG, effects.wait_for(|effects| effects.contains_key(action))).await;
+        happened.unwrap_or_else(|_| panic!("{action} takes effect")).expect("we hold the sender");
+    }
+}

@@ -1,0 +1,224 @@
+//! Many messages, through a server.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use super::program::{run, send, signal};
+use super::server::{Act, LOOK_EVERY, Server};
+use crate::folder;
+
+fn lines(count: usize) -> String {
+    let line = |number| format!("{{\"key\":\"k{number}\",\"body\":{{\"n\": {number}.0}}}}\n");
+    (1..=count).map(line).collect::<Vec<_>>().concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_line_is_on_its_own_and_has_its_result_in_order() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let input = [
+        r#"{"key":"k1","body":{"n": 1.0}}"#,
+        "",
+        r#"{"body" : [1 , "é"], "key" : "k2"}"#,
+        r#"{"key":"k1","body":{"n": 1.0}}"#,
+        r#"{"key":"k1","body":{"n": 2}}"#,
+        "no JSON",
+        r#"{"key":"k3","body":{"idempotency_key":"k4"}}"#,
+        r#"{"key":"k 5","body":1}"#,
+        r#"{"key":"k6","body":"last"}"#,
+    ];
+    let input = input.join("\n");
+    let flags = ["--ndjson", "-", "--parallel", "1"];
+    let sent = run(server.send(folder.path(), &flags), &input);
+    assert_eq!(sent.code, Some(1), "{sent:?}");
+    let said = sent.lines();
+    let begins = [
+        "new id-of-2 line 1",
+        "new id-of-2 line 3",
+        "same id-of-2 line 4",
+        "refused line 5: key_conflict: words of the server",
+        "refused line 6: line_invalid: the line is no JSON: ",
+        "refused line 7: key_disagrees: ",
+        "refused line 8: key_invalid: ",
+        "new id-of-2 line 9",
+    ];
+    assert_eq!(said.len(), begins.len(), "{sent:?}");
+    for (said, begin) in said.iter().zip(begins) {
+        assert!(said.starts_with(begin), "{said} is not {begin}");
+    }
+    assert_eq!(sent.err, "ichido: 3 new, 1 same, 4 refused\n");
+    assert_eq!(server.message("k2"), Some(("[1 , \"é\"]".to_owned(), 1)), "byte for byte");
+    assert_eq!(server.message("k3"), None, "D11: nothing was sent");
+    let again = run(server.send(folder.path(), &["--ndjson", "-", "--json"]), &input);
+    let said = again.lines();
+    assert_eq!(said[0], r#"{"id":"id-of-2","line":1,"result":"same"}"#);
+    assert!(said[3].contains(r#""line":5"#) && said[3].contains(r#""result":"refused""#), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_can_be_sent_again_and_its_lines_can_be_the_bodies() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let line = |number| format!("{{ \"order\": {{\"id\":{number}}} }}\r\n");
+    folder.write("orders.ndjson", &(1..=50).map(line).collect::<Vec<_>>().concat());
+    let flags = ["--ndjson", "orders.ndjson", "--key-from", "/order/id"];
+    for word in ["new", "same"] {
+        let sent = run(server.send(folder.path(), &flags), "");
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        assert!(sent.lines().iter().all(|line| line.starts_with(word)), "{sent:?}");
+        let numbers: Vec<_> =
+            sent.lines().iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(numbers, (1..=50).map(|number| number.to_string()).collect::<Vec<_>>(), "in order");
+    }
+    for number in 1..=50 {
+        let body = format!("{{ \"order\": {{\"id\":{number}}} }}");
+        assert_eq!(server.message(&number.to_string()), Some((body, 1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_line_stands_once_though_the_server_fails_at_each() {
+    let folder = folder::fresh();
+    let server = Server::start(|nth, request| {
+        let number: usize = request.key()[1..].parse().unwrap();
+        match (nth, number % 3) {
+            (0, 0) => Act::AcceptAndReset,
+            (0, 1) => Act::Refuse(503, "store_unavailable"),
+            _ => Act::Accept,
+        }
+    })
+    .await;
+    let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "32"]), &lines(32));
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    for number in 1..=32 {
+        assert_eq!(server.message(&format!("k{number}")), Some((format!("{{\"n\": {number}.0}}"), 1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_are_said_while_more_lines_are_waited_for() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let mut command = server.send(folder.path(), &["--ndjson", "-"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    for number in 1..=3 {
+        writeln!(input, "{{\"key\":\"k{number}\",\"body\":1}}").unwrap();
+        assert_eq!(said.next().unwrap().unwrap(), format!("new id-of-2 line {number}"));
+    }
+    drop(input);
+    assert!(said.next().is_none());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_refuses_all_is_left_alone() {
+    let folder = folder::fresh();
+    for (status, code) in [(401, "token_missing"), (404, "queue_unknown")] {
+        let server =
+            Server::start(
+                move |_, request| {
+                    if request.key() == "k2" { Act::Refuse(status, code) } else { Act::Accept }
+                },
+            )
+            .await;
+        let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
+        assert_eq!((sent.code, sent.lines().len()), (Some(1), 2), "{sent:?}");
+        for part in ["refused line 2", "no further line was sent", "sending the same lines again is safe"] {
+            assert!(sent.err.contains(part), "no {part} in {sent:?}");
+        }
+        assert!(server.message("k1").is_some() && server.message("k3").is_none());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_the_server_fails_at_holds_up_no_other() {
+    let folder = folder::fresh();
+    let server =
+        Server::start(
+            |_, request| {
+                if request.key() == "k2" { Act::Refuse(500, "handler_failed") } else { Act::Accept }
+            },
+        )
+        .await;
+    let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
+    assert_eq!((sent.code, sent.lines().len()), (Some(3), 5), "{sent:?}");
+    assert!(
+        sent.lines()[1].starts_with("unknown line 2: the server answered 500: words of the server"),
+        "{sent:?}"
+    );
+    assert!(sent.err.contains("4 new, 0 same, 0 refused, 1 without an outcome"), "{sent:?}");
+    assert!(server.message("k5").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_fails_at_every_line_is_left_alone() {
+    let folder = folder::fresh();
+    let server = Server::start(|_, _| Act::Refuse(503, "store_unavailable")).await;
+    let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "8"]), &lines(500));
+    assert_eq!(sent.code, Some(3), "{sent:?}");
+    assert!(
+        sent.err.contains("unknown line 3: ") && sent.err.contains("no further line was sent"),
+        "{sent:?}"
+    );
+    // Those that were under way beside the third, and no others.
+    assert!((3..=10).contains(&sent.lines().len()), "{sent:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_asked_for_no_further_line() {
+    let folder = folder::fresh();
+    // A port that was free a moment ago.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let mut command = send(folder.path());
+    command.args(["--ndjson", "-", "--parallel", "1", "--server", &format!("http://{}", address.unwrap())]);
+    let sent = run(command, &lines(5));
+    assert_eq!((sent.code, sent.lines().len()), (Some(3), 1), "{sent:?}");
+    assert!(sent.lines()[0].starts_with("unsent line 1: the server cannot be reached: "), "{sent:?}");
+}
+
+/// The first signal lets what is under way end; the second does not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
+    let folder = folder::fresh();
+    let server = Server::start(
+        |nth, request| if request.key() == "k5" && nth == 0 { Act::Silence } else { Act::Accept },
+    )
+    .await;
+    folder.write("lines", &lines(10));
+    let flags = ["--ndjson", "lines", "--parallel", "1"];
+    let mut command = server.send(folder.path(), &flags);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    server.until_seen("k5").await;
+    // Two at once may be one to it, so that it is told until it has gone.
+    while child.try_wait().unwrap().is_none() {
+        signal("INT", child.id());
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!((output.status.code(), out.lines().count()), (Some(3), 4), "{out} {err}");
+    assert!(err.contains("told to stop after 4 new") && err.contains("same lines again is safe"), "{err}");
+    let again = run(server.send(folder.path(), &flags), "");
+    assert_eq!((again.code, again.err.as_str()), (Some(0), "ichido: 6 new, 4 same, 0 refused\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_in_the_middle_puts_nothing_in_twice() {
+    let folder = folder::fresh();
+    let server = Server::start(
+        |nth, request| if request.key() == "k20" && nth == 0 { Act::Silence } else { Act::Accept },
+    )
+    .await;
+    folder.write("lines", &lines(40));
+    let flags = ["--ndjson", "lines", "--parallel", "8"];
+    let mut child =
+        server.send(folder.path(), &flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    server.until_seen("k20").await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let again = run(server.send(folder.path(), &flags), "");
+    assert_eq!(again.code, Some(0), "{again:?}");
+    for number in 1..=40 {
+        assert_eq!(server.message(&format!("k{number}")).unwrap().1, 1, "k{number}");
+    }
+}

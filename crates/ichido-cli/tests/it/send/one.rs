@@ -1,0 +1,172 @@
+//! One message, through a server.
+
+use super::program::{run, send};
+use super::server::{Act, Server};
+use crate::folder;
+
+const BODY: &str = "{\"qty\": 1.0, \"symbol\":\"ACME\"}\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_new_and_then_the_same() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    for (said, json) in [
+        ("new id-of-2\n", false),
+        ("same id-of-2\n", false),
+        ("{\"id\":\"id-of-2\",\"result\":\"same\"}\n", true),
+    ] {
+        let mut command = server.send(folder.path(), &["--key", "k1"]);
+        if json {
+            command.arg("--json");
+        }
+        let sent = run(command, BODY);
+        assert_eq!((sent.code, sent.out.as_str(), sent.err.as_str()), (Some(0), said, ""));
+    }
+    assert_eq!(server.message("k1"), Some((BODY.to_owned(), 1)), "byte for byte");
+    let request = &server.seen()[0];
+    assert_eq!(request.line, "POST /v1/queues/orders/messages HTTP/1.1");
+    assert_eq!(request.field("content-type"), Some("application/json"));
+    assert_eq!(request.field("ichido-try"), Some("1; manual"));
+    assert_eq!((request.field("authorization"), request.field("ichido-identity")), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_and_for_whom_goes_along_where_it_is_given() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let mut command = send(folder.path());
+    command.args(["--key", "k1", "--identity", "ann"]);
+    command.env("ICHIDO_SERVER", format!("http://{}/", server.address)).env("ICHIDO_TOKEN", "s3cret");
+    let sent = run(command, BODY);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let request = &server.seen()[0];
+    assert_eq!(request.field("authorization"), Some("Bearer s3cret"));
+    assert_eq!(request.field("ichido-identity"), Some("ann"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_of_another_body_is_a_conflict_with_a_code_of_its_own() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    run(server.send(folder.path(), &["--key", "k-secret"]), BODY);
+    let refused = run(server.send(folder.path(), &["--key", "k-secret"]), "{}");
+    assert_eq!((refused.code, refused.out.as_str()), (Some(4), ""), "{refused:?}");
+    // A terminal does not obey what a server says.
+    let expected = "ichido: refused: key_conflict: words of the server\\u{1b}[2J\n";
+    assert_eq!(refused.err, expected);
+    let refused = run(server.send(folder.path(), &["--key", "k-secret", "--json"]), "{}");
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.out.starts_with(r#"{"code":"key_conflict","detail":"words"#), "{refused:?}");
+    assert_eq!(server.seen().len(), 3, "a no is not asked for again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_ends_with_1() {
+    let folder = folder::fresh();
+    for (status, code) in [(400, "body_invalid"), (401, "token_missing"), (422, "key_disagrees")] {
+        let server = Server::start(move |_, _| Act::Refuse(status, code)).await;
+        let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains(code) && refused.err.contains("words of the server"), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_answer_is_learnt_and_the_message_stands_once() {
+    let folder = folder::fresh();
+    let acts = [Act::AcceptAndReset, Act::Accept];
+    let server = Server::start(move |nth, _| acts[nth]).await;
+    let sent = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+    assert_eq!((sent.code, sent.out.as_str()), (Some(0), "same id-of-2\n"), "{sent:?}");
+    assert_eq!(server.message("k1"), Some((BODY.to_owned(), 1)));
+    let tries: Vec<_> =
+        server.seen().iter().map(|seen| seen.field("ichido-try").unwrap().to_owned()).collect();
+    assert_eq!(tries, ["1; manual", "2; auto"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_that_names_no_message_is_none() {
+    let folder = folder::fresh();
+    let server = Server::start(|_, _| Act::Refuse(201, "anything")).await;
+    let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
+    assert!(ended.err.contains("is it an Ichido server") && ended.err.contains("nobody knows"), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yes_about_another_key_is_none() {
+    let (folder, server) = (folder::fresh(), Server::start(|_, _| Act::About("another")).await);
+    let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
+    assert!(ended.err.contains("about another key"), "{ended:?}");
+    let server = Server::start(|_, _| Act::About("k1")).await;
+    assert_eq!(run(server.send(folder.path(), &["--key", "k1"]), BODY).code, Some(0));
+}
+
+#[test]
+fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
+    let folder = folder::fresh();
+    // A port that was free a moment ago.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let mut command = send(folder.path());
+    command.args(["--key", "k1", "--server", &format!("http://{}", address.unwrap())]);
+    let ended = run(command, BODY);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
+    for part in ["the server cannot be reached", "it was not put in", "again with the same key is safe"] {
+        assert!(ended.err.contains(part), "no {part} in {ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_of_the_environment_is_not_asked() {
+    let (folder, server) = (folder::fresh(), Server::accepting().await);
+    let mut command = server.send(folder.path(), &["--key", "k1"]);
+    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env(name, "http://127.0.0.1:9");
+    }
+    assert_eq!(run(command, BODY).code, Some(0));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
+    let folder = folder::fresh();
+    let cases: [(&[&str], &str); 7] = [
+        (&["--key", "k", "--server", "127.0.0.1:4180"], "--server: "),
+        (&["--key", "k", "--server", "http://ann:s3cret@host"], "--server: must not hold a user"),
+        (&["--key", "k", "--server", "http://h", "--store", "sqlite:x.db"], "leave --server or --store out"),
+        (&["--key", "k", "--server", "http://h", "--identity", "änn"], "--identity: "),
+        (&["--key", "k", "--server", "http://h", "--identity", "ann "], "--identity: "),
+        (&["--ndjson", "none.ndjson", "--server", "http://h"], "none.ndjson cannot be read"),
+        (&["--ndjson", "-", "--key-from", "id", "--server", "http://h"], "--key-from: "),
+    ];
+    for (flags, part) in cases {
+        let mut command = send(folder.path());
+        command.args(flags);
+        let refused = run(command, "{}");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(part) && !refused.err.contains("s3cret"), "no {part} in {refused:?}");
+    }
+    let mut command = send(folder.path());
+    command.args(["--key", "k", "--server", "http://h"]).env("ICHIDO_TOKEN", "s3cret\n");
+    let refused = run(command, "{}");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("ICHIDO_TOKEN: ") && !refused.err.contains("s3cret"), "{refused:?}");
+    for flags in [["--key", "k", "--ndjson", "-"].as_slice(), &[], &["--key", "k", "--key-from", "/id"]] {
+        let mut command = send(folder.path());
+        command.args(flags);
+        assert_eq!(run(command, "{}").code, Some(2), "{flags:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_is_not_followed_and_says_where_to_and_how_to_mend_it() {
+    for status in [301, 302, 307, 308] {
+        let to = "https://ichido.test/v1/queues/orders/messages?token=s3cret";
+        let (folder, server) = (folder::fresh(), Server::start(move |_, _| Act::Redirect(status, to)).await);
+        let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+        let expected = format!(
+            "the server answered {status}, a redirect to https://ichido.test/v1/queues/orders/messages, which is not followed; if that is the \
+             server, say --server https://ichido.test"
+        );
+        assert!(refused.err.contains(&expected) && !refused.err.contains("s3cret"), "{refused:?}");
+        assert_eq!(server.seen().len(), 1, "it is not asked for again");
+    }
+}

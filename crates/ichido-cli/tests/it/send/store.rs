@@ -1,0 +1,93 @@
+//! Straight on the store, both databases.
+
+use ichido_store::Store;
+use ichido_store::message::{MessageFilter, MessageRow};
+use ichido_store::testing::{postgres, sqlite};
+
+use super::program::{Ended, run, send};
+use crate::folder;
+
+async fn rows(url: &str) -> Vec<MessageRow> {
+    let store = Store::open(url, 2).await.unwrap();
+    let mut rows = store.message_list(&MessageFilter::default(), 100).await.unwrap();
+    rows.sort_by(|one, other| one.key.as_str().cmp(other.key.as_str()));
+    rows
+}
+
+fn sent(url: &str, flags: &[&str], input: &str) -> Ended {
+    let folder = folder::fresh();
+    let mut command = send(folder.path());
+    command.args(["--store", url]).args(flags);
+    run(command, input)
+}
+
+async fn known_by_their_meaning(url: &str) {
+    let first = sent(url, &["--key", "k1"], r#"{"qty": 1.0, "a":2}"#);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let again = sent(url, &["--key", "k1"], r#"{"a":2,"qty":1}"#);
+    assert_eq!(again.out, first.out.replace("new", "same"), "C9: they mean the same");
+    let other = sent(url, &["--key", "k1"], r#"{"a":2,"qty":2}"#);
+    assert_eq!(other.code, Some(4), "{other:?}");
+    assert!(other.err.contains("key_conflict: the key was used for another body"), "{other:?}");
+    let doubtful = sent(url, &["--key", "k2"], r#"{"a":1,"a":2}"#);
+    assert_eq!(doubtful.code, Some(1), "{doubtful:?}");
+    assert!(doubtful.err.contains("body_invalid: the body is no clear JSON"), "{doubtful:?}");
+    let text = sent(url, &["--key", "k3", "--content-type", "text/plain"], "no JSON");
+    assert_eq!(text.code, Some(0), "{text:?}");
+    let rows = rows(url).await;
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].identity, "local", "as a server has it");
+}
+
+async fn many(url: &str) {
+    let line = |number| format!("{{\"key\":\"k{number:02}\",\"body\":{{\"n\":{number}}}}}\n");
+    let lines = (1..=60).map(line).collect::<Vec<_>>().concat();
+    let first = sent(url, &["--ndjson", "-"], &lines);
+    assert_eq!(
+        (first.code, first.err.as_str()),
+        (Some(0), "ichido: 60 new, 0 same, 0 refused\n"),
+        "{first:?}"
+    );
+    let changed = lines.replacen("{\"n\":7}", "{\"n\":8}", 1);
+    let again = sent(url, &["--ndjson", "-"], &changed);
+    assert_eq!(
+        (again.code, again.err.as_str()),
+        (Some(1), "ichido: 0 new, 59 same, 1 refused\n"),
+        "{again:?}"
+    );
+    assert!(again.lines()[6].starts_with("refused line 7: key_conflict: "), "{again:?}");
+    let ids = |ended: &Ended, nth: usize| ended.lines()[nth].split(' ').nth(1).unwrap().to_owned();
+    assert_eq!(ids(&first, 30), ids(&again, 30));
+    assert_eq!(rows(url).await.len(), 60);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_known_by_their_meaning_on_postgres() {
+    known_by_their_meaning(&postgres::fresh_database().await.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_known_by_their_meaning_on_sqlite() {
+    known_by_their_meaning(&sqlite::fresh_file().url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_lines_stand_once_on_postgres() {
+    many(&postgres::fresh_database().await.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_lines_stand_once_on_sqlite() {
+    many(&sqlite::fresh_file().url).await;
+}
+
+#[test]
+fn a_store_that_is_not_reached_ends_with_3() {
+    // Nobody listens on this port: it was reserved for discarding what is sent.
+    let ended = sent("postgres://nobody@127.0.0.1:9/nothing", &["--key", "k1"], "{}");
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(
+        ended.err.contains("the store cannot be opened") && ended.err.contains("nothing was put in"),
+        "{ended:?}"
+    );
+}

@@ -1,0 +1,25 @@
+//! `ichido serve` and `ichido token` as processes, with real databases, real HTTP and real signals.
+
+mod accepting;
+mod access;
+mod admitting;
+mod away;
+mod batch;
+pub(crate) mod client;
+mod destinations;
+mod feed;
+mod fitting;
+mod hops;
+mod ledger;
+mod limits;
+mod many;
+mod ops;
+pub(crate) mod program;
+mod quickstart;
+mod reading;
+mod searching;
+mod sending;
+mod setup;
+mod stepping;
+mod stopping;
+mod waiting;

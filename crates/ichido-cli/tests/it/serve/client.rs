@@ -1,0 +1,130 @@
+//! A client that sends exactly the bytes a test says.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::http_message::{Kind, Message, Reader};
+
+/// After this a test has hung. It is no measure of anything.
+pub(crate) const HUNG: Duration = Duration::from_mins(2);
+
+/// One connection.
+pub(crate) struct Client {
+    pub(crate) reader: Reader<OwnedReadHalf>,
+    write: OwnedWriteHalf,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        let (read, write) = TcpStream::connect(address).await.expect("somebody listens").into_split();
+        Self { reader: Reader::new(read), write }
+    }
+
+    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        // Who has heard enough may have closed; its answer tells.
+        drop(self.write.write_all(bytes.as_ref()).await);
+    }
+
+    /// The next answer; `None` when the connection ends without one.
+    pub(crate) async fn try_answer(&mut self) -> Option<Message> {
+        let answer = tokio::time::timeout(HUNG, self.reader.message(Kind::Answer)).await;
+        answer.expect("an answer, or an end").ok().flatten()
+    }
+
+    pub(crate) async fn answer(&mut self) -> Message {
+        self.try_answer().await.expect("an answer")
+    }
+
+    pub(crate) async fn send(&mut self, request: &Request) -> Message {
+        self.write(request.bytes()).await;
+        self.answer().await
+    }
+}
+
+/// A request, with a length and a host.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    method: String,
+    target: String,
+    fields: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    pub(crate) fn new(method: &str, target: &str) -> Self {
+        Self { method: method.to_owned(), target: target.to_owned(), fields: Vec::new(), body: Vec::new() }
+    }
+
+    pub(crate) fn get(target: &str) -> Self {
+        Self::new("GET", target)
+    }
+
+    pub(crate) fn post(target: &str) -> Self {
+        Self::new("POST", target)
+    }
+
+    /// A message of JSON for the built-in queue.
+    pub(crate) fn put(key: &str, body: &str) -> Self {
+        Self::post("/v1/queues/demo/messages").key(key).field("Content-Type", "application/json").body(body)
+    }
+
+    /// The same, to another target.
+    pub(crate) fn to(self, target: &str) -> Self {
+        Self { target: target.to_owned(), ..self }
+    }
+
+    pub(crate) fn field(mut self, name: &str, value: &str) -> Self {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn key(self, key: &str) -> Self {
+        self.field("Idempotency-Key", key)
+    }
+
+    pub(crate) fn token(self, token: &str) -> Self {
+        self.field("Authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) fn body(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = body.as_ref().to_vec();
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
+        if !self.fields.iter().any(|(name, _)| name == "Host") {
+            text.push_str("Host: localhost\r\n");
+        }
+        for (name, value) in &self.fields {
+            write!(text, "{name}: {value}\r\n").expect("a string takes all");
+        }
+        if !self.body.is_empty() || self.method != "GET" {
+            write!(text, "Content-Length: {}\r\n", self.body.len()).expect("a string takes all");
+        }
+        text.push_str("\r\n");
+        let mut bytes = text.into_bytes();
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+}
+
+/// Sends one request on a connection of its own.
+pub(crate) async fn send(address: SocketAddr, request: &Request) -> Message {
+    Client::connect(address).await.send(request).await
+}
+
+/// The status and the code of a problem.
+pub(crate) fn problem(answer: &Message) -> (u16, String) {
+    let code = answer.code();
+    let body = answer.json();
+    assert_eq!(body["type"], format!("urn:ichido:problem:{code}"));
+    assert_eq!(body["status"], answer.status());
+    assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{body}");
+    (answer.status(), code)
+}

@@ -1,0 +1,100 @@
+//! Destinations: how they stand, and how fast they are called.
+
+use serde_json::{Value, json};
+
+use super::client::{Request, problem, send};
+use super::program::{LOOK_EVERY, On, Server, on_both};
+use super::stepping::serve;
+use crate::dead::place::{Place, both_databases};
+use crate::http_message::Message;
+
+async fn set(server: &Server, name: &str, told: &Value) -> Message {
+    let request = Request::new("PUT", &format!("/v1/destinations/{name}/pace"));
+    server.send(&request.field("Content-Type", "application/json").body(told.to_string())).await
+}
+
+async fn destination(server: &Server, name: &str) -> Value {
+    let listed = server.get("/v1/destinations").await.json();
+    let found = listed["destinations"].as_array().expect("a list").iter().find(|one| one["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {listed}")).clone()
+}
+
+both_databases! {
+    #[test]
+    async fn a_rate_is_set_and_cleared_and_both_are_in_the_audit(place: Place) {
+        let server = serve(&place).await;
+        let before = destination(&server, "broker").await;
+        for (member, value) in [
+            ("kind", json!("http")),
+            ("queues", json!(["orders", "ledger"])),
+            ("rate", Value::Null),
+            ("rate_set", Value::Null),
+            ("slowed", json!(false)),
+            ("paused_until", Value::Null),
+            ("circuit", json!("closed")),
+        ] {
+            assert_eq!(before[member], value, "{member} of {before}");
+        }
+        let answer = set(&server, "broker", &json!({"rate": 2.5})).await;
+        assert_eq!((answer.status(), &answer.json()["rate"]), (200, &json!(2.5)), "{answer:?}");
+        let after = destination(&server, "broker").await;
+        assert_eq!((&after["rate"], &after["rate_set"]), (&json!(2.5), &json!(2.5)));
+        assert_eq!(set(&server, "broker", &json!({"rate": null})).await.json()["rate_set"], Value::Null);
+        let actions = place.store.action_list(None, 10).await.unwrap();
+        let told: Vec<_> = actions
+            .iter()
+            .filter(|row| row.action.about == "destination broker")
+            .map(|row| (row.action.kind.as_str(), row.action.from.as_str(), row.action.to.as_str(), row.action.actor.as_deref()))
+            .collect();
+        assert_eq!(told, [
+            ("pace_cleared", "2.5/s", "as configured", Some("local")),
+            ("pace_set", "as configured", "2.5/s", Some("local")),
+        ]);
+    }
+
+    #[test]
+    async fn a_rate_that_makes_no_sense_changes_nothing(place: Place) {
+        let server = serve(&place).await;
+        for told in [json!({}), json!({"rate": 0}), json!({"rate": -1}), json!({"rate": 1e9}), json!({"rate": "fast"}), json!({"rate": 1, "burst": 2})] {
+            assert_eq!(problem(&set(&server, "broker", &told).await), (422, "body_unexpected".to_owned()), "{told}");
+        }
+        assert_eq!(problem(&set(&server, "nowhere", &json!({"rate": 1})).await), (404, "destination_unknown".to_owned()));
+        let actions = place.store.action_list(None, 10).await.unwrap();
+        assert!(actions.iter().all(|row| !row.action.about.starts_with("destination")), "{actions:?}");
+    }
+}
+
+on_both! {
+    /// What a destination asks for is seen by whoever looks.
+    async fn a_destination_that_asks_to_be_left_alone_is_shown_so(place) {
+        let server = place.serve(&[]);
+        let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
+        assert_eq!(send(server.broker(), &faults).await.status(), 200);
+        server.send(&Request::put("k", "{}")).await;
+        let slowed = loop {
+            let paper = destination(&server, "paper").await;
+            if paper["slowed"] == true {
+                break paper;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        };
+        assert!(slowed["rate"].as_f64().is_some_and(|rate| 0.0 < rate), "{slowed}");
+        assert!(slowed["paused_until"].is_string(), "{slowed}");
+        assert_eq!(slowed["queues"], json!(["demo"]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paces_are_set_by_operators_and_seen_by_viewers() {
+    let place = super::program::Place::new(On::Sqlite).await;
+    let operator = place.token(&["night watch", "--role", "operator"]);
+    let viewer = place.token(&["screen", "--role", "viewer"]);
+    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let server = place.serve(&[]);
+    let set = Request::new("PUT", "/v1/destinations/paper/pace").body(r#"{"rate":5}"#);
+    let ask = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
+    for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
+        assert_eq!(ask(Request::get("/v1/destinations"), token).await, if sees { 200 } else { 403 });
+        assert_eq!(ask(set.clone(), token).await, if acts { 200 } else { 403 });
+    }
+}

@@ -1,0 +1,248 @@
+//! The feed of events.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::client::{Client, HUNG, Request, problem};
+use super::program::{LOOK_EVERY, On, Place, Server, on_both};
+
+/// One who listens.
+struct Listener {
+    client: Client,
+    text: String,
+    events: VecDeque<(String, Value)>,
+}
+
+impl Listener {
+    async fn new(server: &Server, request: &Request) -> Self {
+        let mut client = Client::connect(server.address).await;
+        client.write(request.bytes()).await;
+        let head = client.reader.head().await.expect("an answer").expect("an answer");
+        assert_eq!((head.status(), head.one("content-type")), (200, Some("text/event-stream")), "{head:?}");
+        Self { client, text: String::new(), events: VecDeque::new() }
+    }
+
+    async fn at(server: &Server, query: &str) -> Self {
+        Self::new(server, &Request::get(&format!("/v1/events{query}"))).await
+    }
+
+    /// Reads on; `false` when the stream has ended.
+    async fn more(&mut self) -> bool {
+        let chunk = self.client.reader.chunk().await.expect("a chunk, or the last one");
+        self.text.push_str(std::str::from_utf8(&chunk).expect("text"));
+        while let Some(end) = self.text.find("\n\n") {
+            let block: String = self.text.drain(..end + 2).collect();
+            let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+            if let (Some(name), Some(data)) = (line("event: "), line("data: ")) {
+                self.events.push_back((name.to_owned(), serde_json::from_str(data).expect("JSON")));
+            }
+        }
+        !chunk.is_empty()
+    }
+
+    /// The next event; `None` when the stream has ended.
+    async fn next(&mut self) -> Option<(String, Value)> {
+        while self.events.is_empty() {
+            if !self.more().await {
+                return None;
+            }
+        }
+        self.events.pop_front()
+    }
+
+    async fn until_end(&mut self) {
+        let ended = tokio::time::timeout(HUNG, async { while self.next().await.is_some() {} }).await;
+        ended.expect("the stream ends");
+    }
+
+    /// The first event of a name that fits. Those of one look come in any order, so that the others are kept.
+    async fn until(&mut self, name: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let found = self.events.iter().position(|(known, data)| known == name && fits(data));
+            if let Some((_, data)) = found.and_then(|index| self.events.remove(index)) {
+                return data;
+            }
+            assert!(self.more().await, "the stream goes on");
+        }
+    }
+}
+
+async fn until_listening(server: &Server, count: usize) {
+    let line = format!("ichido_http_listening {count}");
+    while !server.get("/metrics").await.text().lines().any(|found| found == line) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+on_both! {
+    async fn the_whole_state_is_told_and_then_what_changes(place) {
+        let server = place.serve(&[]);
+        let mut listener = Listener::at(&server, "").await;
+        let queues = listener.until("queues", |_| true).await;
+        assert_eq!((&queues["queues"][0]["name"], &queues["queues"][0]["paused"]), (&"demo".into(), &false.into()));
+        listener.until("nodes", |nodes| nodes["nodes"][0]["alive"] == true).await;
+        let destinations = listener.until("destinations", |_| true).await;
+        assert_eq!(destinations["destinations"][0]["circuit"], "closed");
+        assert_eq!(listener.until("alerts", |_| true).await["alerts"], serde_json::json!([]));
+        assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+        listener.until("queues", |queues| queues["queues"][0]["paused"] == true).await;
+        let action = listener.until("actions", |_| true).await;
+        for (member, value) in [("about", "queue demo"), ("kind", "paused"), ("to", "paused"), ("actor", "local")] {
+            assert_eq!(action[member], value, "{action}");
+        }
+        server.send(&Request::put("k", "{}")).await;
+        let told = listener.until("queues", |queues| queues["queues"][0]["counts"]["queued"] == 1).await;
+        assert!(told["queues"][0]["oldest_waiting_at"].is_string(), "{told}");
+    }
+
+    /// Each transition once and in order, those included that were before.
+    async fn the_transitions_of_a_watched_message_are_told(place) {
+        let server = place.serve(&[]);
+        assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+        let mut hrefs = Vec::new();
+        for key in ["k1", "k2"] {
+            hrefs.push(server.send(&Request::put(key, "{}")).await.one("location").unwrap().to_owned());
+        }
+        let ids: Vec<&str> = hrefs.iter().map(|href| href.rsplit('/').next().unwrap()).collect();
+        let mut listener = Listener::at(&server, &format!("?message={}&message={}", ids[0], ids[1])).await;
+        listener.until("destinations", |_| true).await;
+        assert_eq!(server.post("/v1/queues/demo/resume").await.status(), 200);
+        let mut told: Vec<Vec<Value>> = vec![Vec::new(), Vec::new()];
+        while told.iter().any(|events| events.last().is_none_or(|event| event["to"] != "sent")) {
+            let mut event = listener.until("message", |_| true).await;
+            let id = event.as_object_mut().unwrap().remove("message").unwrap();
+            told[ids.iter().position(|known| id == **known).expect("one that is watched")].push(event);
+        }
+        for (href, told) in hrefs.iter().zip(told) {
+            let events = server.get(&format!("{href}/events")).await.json();
+            assert_eq!(Value::Array(told), events["events"]);
+        }
+    }
+
+    /// One that is good goes on meanwhile.
+    async fn a_token_that_was_revoked_or_has_expired_hears_no_more(place) {
+        let good = place.token(&["root", "--role", "admin"]);
+        let revoked = place.token(&["screen", "--role", "viewer"]);
+        let expires = place.token(&["guest", "--role", "viewer", "--lives", "3s"]);
+        let server = place.serve(&[]);
+        let mut listeners = Vec::new();
+        for token in [&good, &revoked, &expires] {
+            let mut listener = Listener::new(&server, &Request::get("/v1/events").token(token)).await;
+            listener.until("queues", |_| true).await;
+            listeners.push(listener);
+        }
+        let listed: Value = serde_json::from_str(&place.run(&["token", "list", "--json"]).1).unwrap();
+        let screen = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "screen").unwrap();
+        assert_eq!(place.run(&["token", "revoke", screen["id"].as_str().unwrap()]).0, Some(0));
+        for mut listener in listeners.drain(1..) {
+            listener.until_end().await;
+        }
+        server.send(&Request::post("/v1/queues/demo/pause").token(&good)).await;
+        listeners[0].until("queues", |queues| queues["queues"][0]["paused"] == true).await;
+    }
+
+    async fn the_first_token_ends_what_was_heard_without_one(place) {
+        let server = place.serve(&[]);
+        let mut listener = Listener::at(&server, "").await;
+        listener.until("queues", |_| true).await;
+        place.token(&["root", "--role", "admin"]);
+        listener.until_end().await;
+    }
+
+    async fn a_server_that_stops_ends_the_feed(place) {
+        let mut server = place.serve(&[]);
+        let mut listener = Listener::at(&server, "").await;
+        listener.until("queues", |_| true).await;
+        server.signal("TERM");
+        while listener.next().await.is_some() {}
+        assert_eq!(server.wait().await.0, Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_listen_and_who_hangs_up_leaves_nothing_behind() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let mut listening = Vec::new();
+    for _ in 0..64 {
+        listening.push(Listener::at(&server, "").await);
+    }
+    let refused = server.get("/v1/events").await;
+    assert_eq!(problem(&refused), (503, "feed_full".to_owned()));
+    assert!(refused.one("retry-after").is_some());
+    until_listening(&server, 64).await;
+    listening.truncate(1);
+    until_listening(&server, 1).await;
+    Listener::at(&server, "").await.until("queues", |_| true).await;
+    listening[0].until("queues", |_| true).await;
+    drop(listening);
+    until_listening(&server, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_token_does_not_take_the_seats_of_all_others() {
+    let place = Place::new(On::Sqlite).await;
+    let greedy = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = place.token(&["screen", "--role", "viewer"]);
+    let server = place.serve(&[]);
+    let listen = |token: &str| Request::get("/v1/events").token(token);
+    let mut listening = Vec::new();
+    for _ in 0..16 {
+        listening.push(Listener::new(&server, &listen(&greedy)).await);
+    }
+    let refused = server.send(&listen(&greedy)).await;
+    assert_eq!(problem(&refused), (429, "token_busy".to_owned()));
+    assert!(refused.one("retry-after").is_some());
+    Listener::new(&server, &listen(&other)).await.until("queues", |_| true).await;
+    listening.pop();
+    // Who hangs up is noticed by the next look.
+    while server.send_head(&listen(&greedy)).await != 200 {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_is_told_what_it_may_see() {
+    let place = Place::new(On::Sqlite).await;
+    let admin = place.token(&["root", "--role", "admin"]);
+    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let elsewhere = place.token(&["mail", "--role", "producer", "--identity", "ann", "--queue", "mail"]);
+    let server = place.serve(&[]);
+    let put = Request::put("k", "{}").field("Ichido-Identity", "ben").token(&admin);
+    let others = server.send(&put).await.json()["id"].as_str().unwrap().to_owned();
+    let own = server.send(&Request::put("k", "{}").token(&producer)).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+
+    let listen = |token: &str, query: &str| Request::get(&format!("/v1/events{query}")).token(token);
+    let mut told = Listener::new(&server, &listen(&producer, &format!("?message={own}"))).await;
+    let (name, queues) = told.next().await.unwrap();
+    assert_eq!((name.as_str(), queues["queues"].as_array().unwrap().len()), ("queues", 1));
+    server.send(&Request::post("/v1/queues/demo/pause").token(&admin)).await;
+    loop {
+        let (name, data) = told.next().await.unwrap();
+        assert!(matches!(name.as_str(), "queues" | "message"), "{name}");
+        if data["queues"][0]["paused"] == true {
+            break;
+        }
+    }
+    let mut told = Listener::new(&server, &listen(&elsewhere, "")).await;
+    assert_eq!(told.next().await.unwrap().1["queues"], serde_json::json!([]));
+
+    let many: Vec<String> = (0..21).map(|_| format!("message={}", uuid::Uuid::now_v7())).collect();
+    for (query, status, code) in [
+        (format!("?message={others}"), 404, "message_unknown"),
+        ("?message=4711".to_owned(), 404, "message_unknown"),
+        (format!("?{}", many.join("&")), 400, "parameter_invalid"),
+        ("?queue=demo".to_owned(), 400, "parameter_invalid"),
+    ] {
+        assert_eq!(
+            problem(&server.send(&listen(&producer, &query)).await),
+            (status, code.to_owned()),
+            "{query}"
+        );
+    }
+    assert_eq!(problem(&server.get("/v1/events").await), (401, "token_missing".to_owned()));
+}

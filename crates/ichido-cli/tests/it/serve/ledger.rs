@@ -1,0 +1,138 @@
+//! The ledger over HTTP (SPEC A6, F2).
+
+use std::sync::Arc;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::{Fingerprint, RequestParts};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
+use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use serde_json::{Value, json};
+
+use super::client::{Request, problem};
+use super::program::{Place, Server, on_both};
+use crate::http_message::Message;
+
+/// Lets a request under a key come to an end.
+async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
+    let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).expect("a policy"));
+    let name = RecordName {
+        operation: "orders.create".to_owned(),
+        identity: "ann".to_owned(),
+        key: IdempotencyKey::parse(key).expect("a key"),
+    };
+    let request_digest = Digest::of_bytes(b"one apple");
+    let fingerprint = Fingerprint::of(&RequestParts {
+        operation: &name.operation,
+        identity: &name.identity,
+        method: "POST",
+        path: "/orders",
+        query: "",
+        media_type: "text/plain",
+        digest: request_digest,
+    });
+    let claim = KeyClaim { name: name.clone(), fingerprint, request_digest, policy, hops: None, trace: None };
+    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+        panic!("nobody was here before");
+    };
+    store.key_settle(KeySettle { name, fence, outcome }).await.expect("settled");
+}
+
+fn applied() -> KeyOutcome {
+    KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response: Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) },
+        result_digest: None,
+        message_id: None,
+        ttl: std::time::Duration::from_hours(1),
+    }
+}
+
+async fn store(place: &Place) -> Store {
+    Store::open(&place.url, 2).await.expect("the store")
+}
+
+fn target(key: &str) -> String {
+    format!("/v1/ledger?operation=orders.create&identity=ann&key={key}")
+}
+
+async fn decide(server: &Server, key: &str, finding: &str) -> Message {
+    let told = json!({"operation": "orders.create", "identity": "ann", "key": key, "finding": finding});
+    let request = Request::post("/v1/ledger/decide").field("Content-Type", "application/json");
+    server.send(&request.body(told.to_string())).await
+}
+
+on_both! {
+    async fn a_record_is_looked_up_and_a_viewer_sees_no_body(place) {
+        let viewer = place.token(&["screen", "--role", "viewer"]);
+        let operator = place.token(&["night watch", "--role", "operator"]);
+        let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+        settled(&store(&place).await, "k1", applied()).await;
+        let server = place.serve(&[]);
+        let ask = async |target: &str, token: &str| server.send(&Request::get(target).token(token)).await;
+        let seen = ask(&target("k1"), &viewer).await.json();
+        for (member, value) in [
+            ("operation", json!("orders.create")),
+            ("identity", json!("ann")),
+            ("idempotency_key", json!("k1")),
+            ("state", json!("applied")),
+            ("message", Value::Null),
+            ("response", json!({"status": 201, "body_bytes": 6})),
+        ] {
+            assert_eq!(seen[member], value, "{member} of {seen}");
+        }
+        let whole = ask(&target("k1"), &operator).await.json();
+        assert_eq!(whole["response"]["body_base64"], "dGhhbmtz");
+        for target in [&*target("k1"), "/v1/ledger/unknown"] {
+            assert_eq!(problem(&ask(target, &producer).await), (403, "role_insufficient".to_owned()));
+        }
+        let post = Request::post("/v1/ledger/decide").token(&viewer);
+        assert_eq!(problem(&server.send(&post).await), (403, "role_insufficient".to_owned()));
+        for (query, status, code) in [
+            ("operation=orders.create&identity=ann&key=k2", 404, "record_unknown"),
+            ("operation=%00&identity=%00&key=k2", 404, "record_unknown"),
+            ("operation=orders.create&identity=ann", 400, "parameter_invalid"),
+            ("operation=orders.create&identity=ann&key=", 400, "key_invalid"),
+        ] {
+            let answer = ask(&format!("/v1/ledger?{query}"), &viewer).await;
+            assert_eq!(problem(&answer), (status, code.to_owned()), "{query}");
+        }
+    }
+
+    async fn records_of_unknown_outcome_are_listed_and_decided(place) {
+        let kept = store(&place).await;
+        for key in ["k1", "k2", "k3"] {
+            settled(&kept, key, KeyOutcome::Hold).await;
+        }
+        settled(&kept, "known", applied()).await;
+        let server = place.serve(&[]);
+        let keys = |page: &Value| -> Vec<String> {
+            let records = page["records"].as_array().unwrap().iter();
+            records.map(|record| record["idempotency_key"].as_str().unwrap().to_owned()).collect()
+        };
+        let first = server.get("/v1/ledger/unknown?limit=2").await.json();
+        assert_eq!(keys(&first), ["k1", "k2"]);
+        let next = first["next"].as_str().unwrap();
+        let second = server.get(&format!("/v1/ledger/unknown?limit=2&cursor={next}")).await.json();
+        assert_eq!((keys(&second), &second["next"]), (vec!["k3".to_owned()], &Value::Null));
+        for query in ["cursor=AAAA", "limit=0", "limit=101", "before=k1"] {
+            let answer = server.get(&format!("/v1/ledger/unknown?{query}")).await;
+            assert_eq!(problem(&answer), (400, "parameter_invalid".to_owned()), "{query}");
+        }
+
+        let decided = decide(&server, "k1", "applied").await;
+        assert_eq!((decided.status(), &decided.json()["record"]["state"]), (200, &json!("applied")), "{decided:?}");
+        assert_eq!(problem(&decide(&server, "k1", "refused").await), (409, "decision_refused".to_owned()));
+        let early = decide(&server, "k2", "nothing_done").await;
+        assert_eq!(problem(&early), (409, "decision_refused".to_owned()), "its call may still be travelling");
+        assert_eq!(problem(&decide(&server, "k4", "applied").await), (404, "record_unknown".to_owned()));
+        assert_eq!(problem(&decide(&server, "k2", "perhaps").await), (422, "body_unexpected".to_owned()));
+        let told = json!({"operation": "orders.create", "identity": "ann", "key": "k2", "finding": "nothing_done", "settles_within": "soon"});
+        let answer = server.send(&Request::post("/v1/ledger/decide").body(told.to_string())).await;
+        assert_eq!(problem(&answer), (422, "body_unexpected".to_owned()));
+        assert_eq!(keys(&server.get("/v1/ledger/unknown").await.json()), ["k2", "k3"]);
+        let actions = kept.action_list(None, 10).await.unwrap();
+        assert_eq!((actions[0].action.kind.as_str(), actions[0].action.actor.as_deref()), ("decided", Some("local")));
+    }
+}

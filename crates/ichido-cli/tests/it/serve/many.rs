@@ -1,0 +1,236 @@
+//! Operations on many dead messages (SPEC D17, E4).
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::client::{HUNG, Request, problem};
+use super::program::{LOOK_EVERY, On, Server};
+use super::stepping::serve;
+use crate::dead::place::{Place, both_databases};
+use crate::http_message::Message;
+
+async fn begin(server: &Server, told: &Value) -> Message {
+    let request = Request::post("/v1/operations").field("Content-Type", "application/json");
+    server.send(&request.body(told.to_string())).await
+}
+
+/// Begins one that goes on for as long as its queue is paused: a canary that waits for its first message.
+async fn begin_canary(server: &Server) -> String {
+    begin_canary_of(server, "orders").await
+}
+
+async fn begin_canary_of(server: &Server, queue: &str) -> String {
+    let told = json!({"action": "requeue", "filter": {"queue": queue}, "canary": true});
+    let answer = begin(server, &told).await;
+    assert_eq!(answer.status(), 202, "{answer:?}");
+    answer.one("location").expect("where it is shown").to_owned()
+}
+
+async fn until_state(server: &Server, href: &str, state: &str) -> Value {
+    let reached = async {
+        loop {
+            let operation = server.get(href).await.json();
+            if operation["state"] == state {
+                return operation;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::time::timeout(HUNG, reached).await.expect("the operation comes to its state")
+}
+
+both_databases! {
+    #[test]
+    async fn a_preview_says_what_would_happen_and_does_nothing(place: Place) {
+        let dead = place.dead("orders", 3).await;
+        place.dead("ledger", 1).await;
+        let server = serve(&place).await;
+        let answer = begin(&server, &json!({"action": "requeue", "all": true, "preview": true})).await;
+        let told = answer.json();
+        assert_eq!((answer.status(), &told["operation"]), (200, &Value::Null));
+        let preview = &told["preview"];
+        assert_eq!((&preview["matched"], &preview["would_go"]), (&4.into(), &3.into()), "{preview}");
+        assert_eq!(preview["queues"], json!({"orders": 3}));
+        assert_eq!(preview["errors"], json!({"BAD_REQUEST": 3}));
+        assert_eq!(preview["refused"][0]["reason"], "not_allowed");
+        assert_eq!(place.status(dead[0]).await, "dead");
+        assert_eq!(server.get("/v1/operations").await.json(), json!({"operations": []}));
+    }
+
+    #[test]
+    async fn an_operation_runs_to_its_end_and_is_shown(place: Place) {
+        let dead = place.dead("orders", 3).await;
+        let others = place.dead("mail", 2).await;
+        let server = serve(&place).await;
+        let answer = begin(&server, &json!({"action": "requeue", "filter": {"queue": "orders"}, "reason": "back"})).await;
+        assert_eq!(answer.status(), 202, "{answer:?}");
+        let href = answer.one("location").unwrap();
+        let operation = until_state(&server, href, "ended").await;
+        assert_eq!((&operation["action"], &operation["by"]), (&"requeue".into(), &"local".into()));
+        assert!(operation["detail"].as_str().unwrap().contains("moved=3"), "{operation}");
+        for id in dead {
+            assert_eq!(place.status(id).await, "queued");
+        }
+        let told = json!({"action": "discard", "filter": {"queue": "mail"}, "reason": "test data"});
+        let discard = begin(&server, &told).await;
+        until_state(&server, discard.one("location").unwrap(), "ended").await;
+        assert_eq!(place.status(others[0]).await, "dead");
+        let again = begin(&server, &told).await;
+        assert_eq!((again.status(), &again.json()["preview"]["matched"]), (200, &0.into()), "nothing is left to do");
+        let listed = server.get("/v1/operations").await.json();
+        let ids: Vec<&Value> = listed["operations"].as_array().unwrap().iter().map(|operation| &operation["id"]).collect();
+        assert_eq!(ids, [&discard.json()["operation"]["id"], &operation["id"]]);
+        let bulks = place.json(&["bulks"]);
+        assert_eq!((&bulks[1]["id"], &bulks[1]["state"]), (&operation["id"], &"ended".into()), "the same for the command");
+    }
+
+    #[test]
+    async fn an_operation_is_watched_and_stopped(place: Place) {
+        place.dead("orders", 20).await;
+        let server = serve(&place).await;
+        let href = begin_canary(&server).await;
+        let watched = loop {
+            let progress = server.get(&href).await.json()["progress"].clone();
+            if progress["watched"].is_object() {
+                break progress;
+            }
+        };
+        assert_eq!(watched, json!({"moved": 1, "of": 20, "watched": {"waiting": 1, "well": 0, "ill": 0}}));
+        let asked = server.post(&format!("{href}/stop")).await;
+        assert_eq!(asked.status(), 202);
+        let operation = until_state(&server, &href, "stopped").await;
+        assert!(operation["detail"].as_str().unwrap().contains("asked to stop by local"), "{operation}");
+        assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
+    }
+
+    /// What it did is done, its record says that it was stopped, and the process ends as it should.
+    #[test]
+    async fn a_server_that_stops_halts_its_operations_and_says_so(place: Place) {
+        place.dead("orders", 20).await;
+        let mut server = serve(&place).await;
+        begin_canary(&server).await;
+        server.signal("TERM");
+        let (code, log) = server.wait().await;
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains("halted, because the server stops"), "{log}");
+        assert_eq!(place.json(&["bulks"])[0]["state"], "stopped");
+    }
+
+    #[test]
+    async fn an_operation_whose_server_was_killed_is_abandoned_and_begun_again_goes_on(place: Place) {
+        place.dead("orders", 20).await;
+        let mut killed = serve(&place).await;
+        let href = begin_canary(&killed).await;
+        let told = json!({"action": "requeue", "all": true});
+        let refused = begin(&killed, &told).await;
+        assert_eq!(problem(&refused), (409, "operation_refused".to_owned()));
+        assert_eq!(refused.json()["operation"], href.as_str(), "it says which one is in the way");
+        killed.signal("KILL");
+        killed.wait().await;
+        let server = serve(&place).await;
+        assert_eq!(server.get(&href).await.json()["state"], "begun", "its server may only be slow");
+        until_state(&server, &href, "abandoned").await;
+        assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
+        let again = begin(&server, &told).await;
+        assert_eq!((again.status(), &again.json()["preview"]["would_go"]), (202, &19.into()), "{again:?}");
+        until_state(&server, again.one("location").unwrap(), "ended").await;
+        assert_eq!(server.get(&href).await.json()["state"], "abandoned");
+    }
+
+    #[test]
+    async fn an_operation_that_was_asked_to_stop_before_its_server_was_killed_has_stopped(place: Place) {
+        place.dead("orders", 20).await;
+        let mut killed = serve(&place).await;
+        let href = begin_canary(&killed).await;
+        killed.signal("KILL");
+        killed.wait().await;
+        let server = serve(&place).await;
+        let asked = server.post(&format!("{href}/stop")).await;
+        assert_eq!((asked.status(), &asked.json()["state"]), (202, &"stopping".into()));
+        until_state(&server, &href, "stopped").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_operations_run_at_once() {
+    let place = Place::on_sqlite().await;
+    let queues = ["orders", "trades", "refunds", "bills"];
+    let config = place.folder().join("ichido.toml");
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    for queue in queues {
+        if queue != "orders" {
+            write!(text, "[queues.{queue}]\ndestination = \"broker\"\nrequeue = true\n").unwrap();
+        }
+        place.dead(queue, 20).await;
+    }
+    std::fs::write(&config, text).unwrap();
+    place.dead("mail", 1).await;
+    let server = serve(&place).await;
+    let mut running = Vec::new();
+    for queue in queues {
+        assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
+        running.push(begin_canary_of(&server, queue).await);
+    }
+    let told = json!({"action": "requeue", "filter": {"queue": "mail"}});
+    assert_eq!(problem(&begin(&server, &told).await), (409, "operation_refused".to_owned()));
+    assert_eq!(server.post(&format!("{}/stop", running[0])).await.status(), 202);
+    until_state(&server, &running[0], "stopped").await;
+    while begin(&server, &told).await.status() != 202 {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_makes_no_sense_is_not_begun() {
+    let place = Place::on_sqlite().await;
+    place.dead("orders", 1).await;
+    let server = serve(&place).await;
+    for told in [
+        json!({"action": "requeue"}),
+        json!({"action": "requeue", "filter": {}}),
+        json!({"action": "requeue", "all": true, "filter": {"queue": "orders"}}),
+        json!({"action": "discard", "all": true}),
+        json!({"action": "discard", "all": true, "reason": "x", "canary": true}),
+        json!({"action": "delete", "all": true}),
+        json!({"action": "requeue", "filter": {"colour": "red"}}),
+        json!({"action": "requeue", "filter": {"effect": "perhaps"}}),
+        json!([]),
+    ] {
+        assert_eq!(problem(&begin(&server, &told).await), (422, "body_unexpected".to_owned()), "{told}");
+    }
+    for filter in
+        [json!({"queue": "no blanks"}), json!({"code": "TEAPOT"}), json!({"since_from": "yesterday"})]
+    {
+        let told = json!({"action": "requeue", "filter": filter});
+        assert_eq!(problem(&begin(&server, &told).await), (400, "parameter_invalid".to_owned()), "{told}");
+    }
+    assert_eq!(server.get("/v1/operations").await.json(), json!({"operations": []}));
+    for (method, target) in [("GET", ""), ("POST", "/stop")] {
+        for id in ["4711", &Uuid::now_v7().to_string()] {
+            let answer = server.send(&Request::new(method, &format!("/v1/operations/{id}{target}"))).await;
+            assert_eq!(problem(&answer), (404, "operation_unknown".to_owned()));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_are_begun_by_operators_and_seen_by_viewers() {
+    let place = super::program::Place::new(On::Sqlite).await;
+    let operator = place.token(&["night watch", "--role", "operator"]);
+    let viewer = place.token(&["screen", "--role", "viewer"]);
+    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let server = place.serve(&[]);
+    let stop = format!("/v1/operations/{}/stop", Uuid::now_v7());
+    let told = json!({"action": "requeue", "all": true}).to_string();
+    let ask = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
+    for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
+        assert_eq!(ask(Request::get("/v1/operations"), token).await, if sees { 200 } else { 403 });
+        assert_eq!(
+            ask(Request::post("/v1/operations").body(&told), token).await,
+            if acts { 200 } else { 403 }
+        );
+        assert_eq!(ask(Request::post(&stop), token).await, if acts { 404 } else { 403 });
+    }
+}

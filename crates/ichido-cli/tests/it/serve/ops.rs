@@ -1,0 +1,146 @@
+//! What is shipped for Prometheus and Grafana names only what a real server shows (SPEC A14, D19).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::client::Request;
+use super::program::{LOOK_EVERY, On, Place};
+
+/// How long a name may be missing: the server measures every few seconds.
+const SHOWN_WITHIN: Duration = Duration::from_mins(1);
+
+fn shipped(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ops").join(name);
+    std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// One metric as an expression names it, and one of its labels with a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Named {
+    metric: String,
+    label: Option<(String, String)>,
+}
+
+/// Everything that an expression of Prometheus names of ours. What a label must not be, and what a variable stands for, is left out.
+fn named(text: &str) -> BTreeSet<Named> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut found = BTreeSet::new();
+    for (start, _) in text.match_indices("outbox_").chain(text.match_indices("ichido_")) {
+        if text[..start].ends_with(is_name) {
+            continue;
+        }
+        let (metric, rest) = text[start..].split_at(text[start..].find(|c| !is_name(c)).unwrap_or(0));
+        found.insert(Named { metric: metric.to_owned(), label: None });
+        let Some((labels, _)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) else {
+            continue;
+        };
+        for label in labels.split(", ") {
+            let (name, values) = label.split_once('=').unwrap_or_else(|| panic!("no label: {label}"));
+            if name.ends_with('!') || values.contains('$') {
+                continue;
+            }
+            let values = values.trim_start_matches('~').trim_matches('"');
+            for value in values.split('|') {
+                let label = Some((name.to_owned(), value.to_owned()));
+                found.insert(Named { metric: metric.to_owned(), label });
+            }
+        }
+    }
+    found
+}
+
+/// The expressions and the variables of a dashboard.
+fn expressions(dashboard: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let members: Vec<(&str, &Value)> = match dashboard {
+        Value::Object(members) => members.iter().map(|(name, value)| (name.as_str(), value)).collect(),
+        Value::Array(items) => items.iter().map(|item| ("", item)).collect(),
+        _ => Vec::new(),
+    };
+    for (name, value) in members {
+        match value.as_str() {
+            Some(text) if ["expr", "definition"].contains(&name) => found.push(text.to_owned()),
+            Some(_) => (),
+            None => found.extend(expressions(value)),
+        }
+    }
+    found
+}
+
+/// Whether a page of metrics has it.
+fn shows(page: &str, named: &Named) -> bool {
+    page.lines().filter_map(|line| line.strip_prefix(named.metric.as_str())).any(|rest| {
+        rest.starts_with(['{', ' '])
+            && named.label.as_ref().is_none_or(|(name, value)| rest.contains(&format!("{name}=\"{value}\"")))
+    })
+}
+
+#[test]
+fn what_is_named_is_read_out_of_an_expression() {
+    let names = named(
+        r#"sum by (queue) (rate(outbox_a{x="1", y=~"2|3", z!="4", q=~"$queue"}[5m])) / not_outbox_b + ichido_c > 0"#,
+    );
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|named| {
+            named.metric + &named.label.map(|(name, value)| format!("/{name}/{value}")).unwrap_or_default()
+        })
+        .collect();
+    assert_eq!(names, ["ichido_c", "outbox_a", "outbox_a/x/1", "outbox_a/y/2", "outbox_a/y/3"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
+    let dashboard: Value = serde_json::from_str(&shipped("grafana-dashboard.json")).expect("JSON");
+    // What stands in a comment counts as well: it must not mislead anybody.
+    let mut names = named(&shipped("prometheus-alerts.yml"));
+    let drawn = expressions(&dashboard);
+    assert!(30 < drawn.len(), "{drawn:?}");
+    names.extend(drawn.iter().flat_map(|expression| named(expression)));
+    assert!(40 < names.len(), "{names:?}");
+
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let put = server.send(&Request::put("k1", "{}")).await;
+    server.until_status(put.one("location").expect("a place"), "sent").await;
+    let mut missing: Vec<&Named> = Vec::new();
+    let all_shown = async {
+        loop {
+            let page = server.get("/metrics").await;
+            missing = names.iter().filter(|named| !shows(page.text(), named)).collect();
+            if missing.is_empty() {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    let is_shown = timeout(SHOWN_WITHIN, all_shown).await.is_ok();
+    assert!(is_shown, "no server shows {missing:#?}");
+}
+
+/// The name by which a heading of Markdown is linked to, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+}
+
+#[test]
+fn every_alert_for_prometheus_names_the_section_of_the_runbook_that_is_about_it() {
+    let runbook = include_str!("../../../../../docs/runbook.md");
+    let headings = runbook.lines().filter_map(|line| line.strip_prefix("## "));
+    let sections: BTreeSet<String> = headings.map(anchor).collect();
+    let rules = shipped("prometheus-alerts.yml");
+    let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
+    assert!(10 < alerts.len(), "{} alerts are too few to be all", alerts.len());
+    for alert in alerts {
+        let name = alert.lines().next().expect("a name");
+        let named =
+            alert.split_once("runbook: \"docs/runbook.md#").and_then(|(_, rest)| rest.split_once('"'));
+        let (section, _) = named.unwrap_or_else(|| panic!("{name} names no section of the runbook"));
+        assert!(sections.contains(section), "{name}: there is no section {section} among {sections:#?}");
+    }
+}

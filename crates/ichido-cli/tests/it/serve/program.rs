@@ -1,0 +1,237 @@
+//! The binary under test, as a process that ends with its owner.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ichido_store::testing::postgres;
+use serde_json::Value;
+
+use super::client::{Client, Request, send};
+use crate::folder::{self, Folder};
+use crate::http_message::Message;
+
+/// How often a condition is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Where messages are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    Sqlite,
+    Postgres,
+}
+
+/// A folder, and a database of its own.
+pub(crate) struct Place {
+    pub(crate) folder: Folder,
+    pub(crate) url: String,
+    database: Option<postgres::Database>,
+}
+
+impl Place {
+    pub(crate) async fn new(on: On) -> Self {
+        let folder = folder::fresh();
+        match on {
+            On::Sqlite => {
+                let url = format!("sqlite:{}", folder.path().join("ichido.db").display());
+                Self { folder, url, database: None }
+            }
+            On::Postgres => {
+                let database = postgres::fresh_database().await;
+                Self { folder, url: database.url.clone(), database: Some(database) }
+            }
+        }
+    }
+
+    /// The same with an empty database in a server that syncs, where it is PostgreSQL.
+    pub(crate) async fn durable(self) -> Self {
+        if self.database.is_none() {
+            return self;
+        }
+        let database = postgres::durable_database().await;
+        Self { url: database.url.clone(), database: Some(database), ..self }
+    }
+
+    /// Runs another command on the same store, to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = ichido(self.folder.path()).args(arguments).args(["--store", &self.url]).output();
+        let output = output.expect("the binary starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    /// Makes a token, and gives its text.
+    pub(crate) fn token(&self, arguments: &[&str]) -> String {
+        let (code, out, err) = self.run(&[&["token", "create"], arguments].concat());
+        assert_eq!(code, Some(0), "{err}");
+        out.trim().to_owned()
+    }
+
+    pub(crate) fn serve(&self, flags: &[&str]) -> Server {
+        Server::start(self.folder.path(), &[&["--store", &self.url], flags].concat())
+    }
+}
+
+/// The binary in a folder, with nothing of the environment that it would listen to.
+pub(crate) fn ichido(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
+    for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG"] {
+        command.env_remove(name);
+    }
+    command.current_dir(folder);
+    command
+}
+
+/// A running `ichido serve`.
+pub(crate) struct Server {
+    /// `None` once it was waited for.
+    child: Option<Child>,
+    pub(crate) address: SocketAddr,
+    /// What it said when it began.
+    pub(crate) said: String,
+    log: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    /// Starts one on a free port, of loopback unless the flags say otherwise, and waits until it says that it serves.
+    pub(crate) fn start(folder: &Path, flags: &[&str]) -> Self {
+        let mut command = ichido(folder);
+        command.arg("serve").args(flags);
+        if !flags.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut err = child.stderr.take().expect("piped");
+        let log = std::thread::spawn(move || {
+            let mut text = String::new();
+            err.read_to_string(&mut text).expect("text");
+            text
+        });
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = Self { child: Some(child), address: nowhere, said: String::new(), log: Some(log) };
+        for line in lines {
+            let line = line.expect("text");
+            server.said.push_str(&line);
+            server.said.push('\n');
+            if let Some((_, rest)) = line.split_once("serving on http://") {
+                let address = rest.split(',').next().and_then(|address| address.parse().ok());
+                server.address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
+                return server;
+            }
+        }
+        panic!("it does not serve: {}", server.log.take().expect("it is read").join().expect("text"));
+    }
+
+    pub(crate) async fn send(&self, request: &Request) -> Message {
+        send(self.address, request).await
+    }
+
+    /// The status alone, of an answer whose body need not end.
+    pub(crate) async fn send_head(&self, request: &Request) -> u16 {
+        let mut client = Client::connect(self.address).await;
+        client.write(request.bytes()).await;
+        client.reader.head().await.expect("an answer").expect("an answer").status()
+    }
+
+    pub(crate) async fn get(&self, target: &str) -> Message {
+        self.send(&Request::get(target)).await
+    }
+
+    pub(crate) async fn post(&self, target: &str) -> Message {
+        self.send(&Request::post(target)).await
+    }
+
+    /// The broker of paper behind the built-in queue.
+    pub(crate) fn broker(&self) -> SocketAddr {
+        let line = self.said.lines().find_map(|line| line.split_once("goes to paper at http://"));
+        line.and_then(|(_, address)| address.parse().ok()).expect("an address")
+    }
+
+    /// What the broker did.
+    pub(crate) async fn effects(&self) -> Value {
+        send(self.broker(), &Request::get("/paper/effects")).await.json()
+    }
+
+    /// The built-in queue, or another, as it stands.
+    pub(crate) async fn queue(&self, name: &str) -> Value {
+        let queues = self.get("/v1/queues").await.json();
+        let found = queues["queues"].as_array().expect("a list").iter().find(|queue| queue["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {queues}")).clone()
+    }
+
+    /// Waits until a message is in a state, and shows it.
+    pub(crate) async fn until_status(&self, href: &str, status: &str) -> Value {
+        loop {
+            let message = self.get(href).await.json();
+            if message["status"] == status {
+                return message;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until as many requests wait for their messages.
+    pub(crate) async fn until_waiting(&self, count: usize) {
+        let line = format!("ichido_http_waiting {count}");
+        while !self.get("/metrics").await.text().lines().any(|found| found == line) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().expect("it runs").id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Waits for its end, while the test goes on: its code, and what it logged.
+    pub(crate) async fn wait(&mut self) -> (Option<i32>, String) {
+        let mut child = self.child.take().expect("it was not waited for yet");
+        let log = self.log.take().expect("it was not read yet");
+        let ended = tokio::task::spawn_blocking(move || {
+            let status = child.wait().expect("it is our child");
+            (status.code(), log.join().expect("it is read"))
+        });
+        ended.await.expect("it does not panic")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended already, which is as good.
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// One behaviour, one test for each database.
+macro_rules! on_both {
+    ($($(#[doc = $doc:literal])* $(#[test])? async fn $name:ident($place:ident) $body:block)+) => { $(
+        $(#[doc = $doc])*
+        mod $name {
+            use super::*;
+            use $crate::serve::program::{On, Place};
+
+            async fn case($place: Place) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                case(Place::new(On::Sqlite).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                case(Place::new(On::Postgres).await).await;
+            }
+        }
+    )+ };
+}
+
+pub(crate) use on_both;

@@ -1,0 +1,143 @@
+//! Looking at messages, queues, nodes and the server itself (SPEC D1, D13, D18, E6).
+
+use super::client::{Request, problem, send};
+use super::program::{LOOK_EVERY, On, Place, on_both};
+
+on_both! {
+    async fn a_message_is_shown_with_what_came_of_it(place) {
+        let server = place.serve(&[]);
+        let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
+        let put = server.send(&Request::put("order-1", body).field("Ichido-Identity", "ann")).await;
+        let href = put.one("location").unwrap();
+        let message = server.until_status(href, "sent").await;
+        for (member, value) in [
+            ("id", put.json()["id"].clone()),
+            ("queue", "demo".into()),
+            ("identity", "ann".into()),
+            ("idempotency_key", "order-1".into()),
+            ("content_type", "application/json".into()),
+            ("request_bytes", body.len().into()),
+            ("request_digest", put.json()["request_digest"].clone()),
+            ("effect", "done".into()),
+            ("tries", 1.into()),
+            ("tries_allowed", 9.into()),
+            ("next_attempt_at", serde_json::Value::Null),
+            ("last_error", serde_json::Value::Null),
+        ] {
+            assert_eq!(message[member], value, "{member}");
+        }
+        assert_eq!((&message["result"]["receipt"], &message["result"]["status"]), (&"paper-1".into(), &200.into()));
+        assert!(message["result"]["result_digest"].as_str().unwrap().starts_with("sha256:"));
+        let events = server.get(&format!("{href}/events")).await.json();
+        let kinds: Vec<_> = events["events"].as_array().unwrap().iter().map(|event| event["to"].as_str().unwrap()).collect();
+        assert_eq!(kinds.last(), Some(&"sent"), "{events}");
+        let nodes = server.get("/v1/nodes").await.json();
+        let node = events["events"].as_array().unwrap().iter().find_map(|event| event["node"].as_str());
+        assert_eq!((&nodes["nodes"][0]["id"], &nodes["nodes"][0]["alive"]), (&node.unwrap().into(), &true.into()));
+    }
+
+    /// SPEC D7: what the earlier call gave is not known, and the word for that stands in its place.
+    #[test]
+    async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(place) {
+        let server = place.serve(&[]);
+        let faults = Request::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
+        assert_eq!(send(server.broker(), &faults).await.status(), 200);
+        let put = server.send(&Request::put("order-1", "{}")).await;
+        let href = put.one("location").unwrap();
+        let message = server.until_status(href, "sent").await;
+        let result = &message["result"];
+        assert_eq!((&result["status"], &result["result_digest"]), (&409.into(), &"sha256:from-conflict".into()));
+        let events = server.get(&format!("{href}/events")).await.json();
+        let of = |index: usize| (&events["events"][index]["to"], &events["events"][index]["result_digest"]);
+        assert_eq!(of(0), (&"sending".into(), &serde_json::Value::Null));
+        assert_eq!(of(1), (&"sent".into(), &"sha256:from-conflict".into()));
+    }
+
+    /// A pause holds on every node, and says whose it is; messages are still taken in.
+    async fn a_queue_is_paused_and_resumed(place) {
+        let server = place.serve(&[]);
+        let paused = server.post("/v1/queues/demo/pause").await;
+        assert_eq!((paused.status(), &paused.json()["paused"]), (200, &true.into()));
+        let put = server.send(&Request::put("k", "{}")).await;
+        let queue = server.queue("demo").await;
+        assert_eq!((&queue["paused"], &queue["paused_by"], &queue["counts"]["queued"]), (&true.into(), &"local".into(), &1.into()));
+        assert!(queue["oldest_waiting_seconds"].as_f64().is_some_and(|age| 0.0 <= age), "{queue}");
+        assert!(queue["paused_at"].is_string());
+        let resumed = server.post("/v1/queues/demo/resume").await.json();
+        assert_eq!((&resumed["paused"], &resumed["paused_by"]), (&false.into(), &serde_json::Value::Null));
+        server.until_status(put.one("location").unwrap(), "sent").await;
+        while server.queue("demo").await["counts"]["sent"] != 1 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let nowhere = server.post("/v1/queues/nowhere/pause").await;
+        assert_eq!(problem(&nowhere), (404, "queue_unknown".to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_request_is_given_back_and_no_browser_runs_it() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let page = "<script>alert(1)</script>";
+    let put =
+        Request::post("/v1/queues/demo/messages").key("k").field("Content-Type", "text/html").body(page);
+    let href = server.send(&put).await.one("location").unwrap().to_owned();
+    let given = server.get(&format!("{href}/request")).await;
+    assert_eq!((given.status(), given.text(), given.one("content-type")), (200, page, Some("text/html")));
+    assert_eq!(given.one("x-content-type-options"), Some("nosniff"));
+    assert_eq!(given.one("content-disposition"), Some("attachment"));
+    assert!(given.one("content-security-policy").unwrap().contains("sandbox"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_there_is_a_problem() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let nobody = format!("/v1/messages/{}", uuid::Uuid::now_v7());
+    for (method, target, status, code) in [
+        ("GET", nobody.as_str(), 404, "message_unknown"),
+        ("GET", &format!("{nobody}/events"), 404, "message_unknown"),
+        ("GET", &format!("{nobody}/request"), 404, "message_unknown"),
+        ("GET", "/v1/messages/4711", 404, "message_unknown"),
+        ("GET", "/v1/nothing", 404, "route_unknown"),
+        ("GET", "/v1/queues?limit=1", 400, "parameter_invalid"),
+        ("DELETE", "/v1/queues", 405, "method_not_allowed"),
+        ("GET", "/v1/queues/demo/messages", 405, "method_not_allowed"),
+        ("POST", "/livez", 405, "method_not_allowed"),
+    ] {
+        let answer = server.send(&Request::new(method, target)).await;
+        assert_eq!(problem(&answer), (status, code.to_owned()), "{method} {target}");
+        assert_eq!(answer.one("allow").is_some(), status == 405, "{method} {target}");
+        assert!(answer.one("x-request-id").is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_says_how_it_is() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    assert_eq!(server.get("/livez").await.text(), "ok\n");
+    let ready = server.get("/readyz").await;
+    assert_eq!((ready.status(), ready.json()), (200, serde_json::json!({"status": "ready"})));
+    let verbose = server.get("/readyz?verbose").await.json();
+    let names: Vec<_> =
+        verbose["checks"].as_array().unwrap().iter().map(|check| (&check["name"], &check["ok"])).collect();
+    assert_eq!(names, [(&"store".into(), &true.into()), (&"worker".into(), &true.into())]);
+    server.send(&Request::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
+    let metrics = server.get("/metrics").await;
+    for line in [
+        "outbox_send_total{queue=\"demo\",outcome=\"success\"} 1",
+        "ichido_http_requests_total{method=\"POST\",status=\"200\"} 1",
+    ] {
+        assert!(metrics.text().lines().any(|found| found == line), "{line} in {}", metrics.text());
+    }
+    let page = server.get("/").await;
+    assert!(page.one("content-type").unwrap().starts_with("text/html"));
+    for link in page.text().split("href=\"").skip(1) {
+        let target = link.split('"').next().unwrap();
+        assert_eq!(server.get(target).await.status(), 200, "{target}");
+    }
+    let description = server.get("/openapi.json").await;
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    assert_eq!(description.text(), std::fs::read_to_string(kept).unwrap());
+}

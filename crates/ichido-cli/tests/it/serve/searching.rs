@@ -1,0 +1,158 @@
+//! Looking for messages: filters, pages, fields of requests (issue 7).
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::client::{Request, problem};
+use super::program::{On, Place, Server, on_both};
+
+/// The keys on a page, and where the next one begins.
+async fn page(server: &Server, query: &str) -> (Vec<String>, Option<String>) {
+    let answer = server.get(&format!("/v1/messages?{query}")).await;
+    assert_eq!(answer.status(), 200, "{query}: {answer:?}");
+    keys(&answer.json())
+}
+
+fn keys(page: &Value) -> (Vec<String>, Option<String>) {
+    let listed = page["messages"].as_array().expect("a list").iter();
+    let keys = listed.map(|message| message["idempotency_key"].as_str().expect("a key").to_owned());
+    (keys.collect(), page["next"].as_str().map(str::to_owned))
+}
+
+/// The keys of all pages, each of so many at most.
+async fn all(server: &Server, query: &str) -> Vec<String> {
+    let (mut found, mut next) = page(server, query).await;
+    while let Some(cursor) = next {
+        let (more, after) = page(server, &format!("{query}&cursor={cursor}")).await;
+        found.extend(more);
+        next = after;
+    }
+    found
+}
+
+on_both! {
+    async fn messages_are_found_by_what_is_asked_for(place) {
+        let server = place.serve(&[]);
+        let sent = server.send(&Request::put("first", "{}").to("/v1/queues/demo/messages?wait=30s")).await.json();
+        assert_eq!(sent["status"], "sent");
+        assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+        for (key, identity, body) in [
+            ("k1", "ann", r#"{"symbol":"ACME","qty":10.0}"#),
+            ("k2", "ben", r#"{"symbol":"ACME","qty":"10"}"#),
+            ("k3", "ann", r#"{"symbol":"OTHER","legs":[{"a":1}]}"#),
+            ("k4", "ann", "no JSON"),
+        ] {
+            let put = Request::post("/v1/queues/demo/messages").key(key).field("Ichido-Identity", identity);
+            assert_eq!(server.send(&put.body(body)).await.status(), 201);
+        }
+        let created = server.get("/v1/messages?key=k3").await.json()["messages"][0]["created_at"].clone();
+        let created = created.as_str().unwrap();
+        for (query, expected) in [
+            ("", vec!["k4", "k3", "k2", "k1", "first"]),
+            ("queue=demo&state=queued", vec!["k4", "k3", "k2", "k1"]),
+            ("state=sent", vec!["first"]),
+            ("state=dead", vec![]),
+            ("queue=elsewhere", vec![]),
+            ("identity=ann&state=queued", vec!["k4", "k3", "k1"]),
+            ("key=k2", vec!["k2"]),
+            ("code=BROKER_5XX", vec![]),
+            (&format!("created_from={created}"), vec!["k4", "k3"]),
+            (&format!("created_before={created}&state=queued"), vec!["k2", "k1"]),
+            ("field=/symbol&value=ACME", vec!["k2", "k1"]),
+            ("field=/qty&value=10", vec!["k2", "k1"]),
+            ("field=/qty&value=1e1&identity=ann", vec!["k1"]),
+            ("field=/qty&value=%2210%22", vec!["k2"]),
+            ("field=/legs&value=[{%22a%22:1.0}]", vec!["k3"]),
+        ] {
+            assert_eq!(all(&server, query).await, expected, "{query}");
+            let by_two = format!("{query}&limit=2");
+            assert_eq!(all(&server, by_two.trim_start_matches('&')).await, expected, "{by_two}");
+        }
+        let listing = server.get("/v1/messages").await;
+        assert!(!listing.text().contains("ACME"), "a listing shows no request: {}", listing.text());
+        let shown = &listing.json()["messages"][0];
+        assert_eq!((&shown["request_bytes"], &shown["status"]), (&7.into(), &"queued".into()));
+        assert_eq!(server.get(shown["href"].as_str().unwrap()).await.json()["id"], shown["id"]);
+    }
+
+    /// However many there are, one request looks at a bounded number, and says where to go on.
+    async fn a_rare_field_is_found_page_by_page(place) {
+        let server = place.serve(&[]);
+        assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+        let mut lines = r#"{"key":"rare","body":{"symbol":"RARE"}}"#.to_owned();
+        for number in 0..2_050 {
+            write!(lines, "\n{{\"key\":\"k{number}\",\"body\":{{\"symbol\":\"ACME\"}}}}").unwrap();
+        }
+        let batch = Request::post("/v1/queues/demo/messages:batch")
+            .field("Content-Type", "application/x-ndjson")
+            .body(lines);
+        assert_eq!(server.send(&batch).await.status(), 200);
+        let query = "field=/symbol&value=RARE";
+        let first = server.get(&format!("/v1/messages?{query}")).await.json();
+        assert_eq!(keys(&first).0, Vec::<String>::new(), "not among the newest");
+        assert!(first["looked_at"].as_u64().is_some_and(|count| (2_000..2_051).contains(&count)), "{first}");
+        let (found, next) = page(&server, &format!("{query}&cursor={}", first["next"].as_str().unwrap())).await;
+        assert_eq!((found, next), (vec!["rare".to_owned()], None));
+    }
+
+    async fn a_producer_is_shown_its_own_messages_alone(place) {
+        let admin = place.token(&["root", "--role", "admin"]);
+        let viewer = place.token(&["screen", "--role", "viewer"]);
+        let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+        let elsewhere = place.token(&["mail", "--role", "producer", "--identity", "ann", "--queue", "mail"]);
+        let server = place.serve(&[]);
+        for (key, identity) in [("k1", "ann"), ("k2", "ben")] {
+            let put = Request::put(key, "{}").field("Ichido-Identity", identity).token(&admin);
+            assert_eq!(server.send(&put).await.status(), 201);
+        }
+        let ask = async |query: &str, token: &str| {
+            server.send(&Request::get(&format!("/v1/messages{query}")).token(token)).await
+        };
+        for (token, expected) in [(&viewer, vec!["k2", "k1"]), (&producer, vec!["k1"]), (&elsewhere, vec![])] {
+            assert_eq!(keys(&ask("", token).await.json()), (expected.iter().map(|key| (*key).to_owned()).collect(), None));
+        }
+        assert_eq!(keys(&ask("?queue=demo&identity=ann", &producer).await.json()).0, ["k1"]);
+        assert_eq!(problem(&ask("?identity=ben", &producer).await), (403, "role_insufficient".to_owned()));
+        assert_eq!(problem(&ask("?queue=demo", &elsewhere).await), (404, "queue_unknown".to_owned()));
+        assert_eq!(problem(&server.get("/v1/messages").await), (401, "token_missing".to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_makes_no_sense_is_refused() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    for query in [
+        "cursor=",
+        "cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "cursor=..%2F..",
+        "limit=0",
+        "limit=201",
+        "limit=-1",
+        "state=gone",
+        "code=TEAPOT",
+        "queue=no%20blanks",
+        "created_from=yesterday",
+        "created_before=2026-13-01T00:00:00Z",
+        "field=/a",
+        "value=1",
+        "field=a&value=1",
+        "identity=%00",
+        "identity=%ff",
+        "%ff=1",
+        "state=sent&state=dead",
+        "order=oldest",
+    ] {
+        let answer = server.get(&format!("/v1/messages?{query}")).await;
+        assert_eq!(problem(&answer), (400, "parameter_invalid".to_owned()), "{query}");
+    }
+    let answer = server.get("/v1/messages?limit=1&identity=a%ff").await;
+    assert!(
+        answer.json()["detail"].as_str().unwrap().contains("character 19"),
+        "its place is told: {answer:?}"
+    );
+    assert_eq!(problem(&server.get("/v1/events?message=%ff").await), (400, "parameter_invalid".to_owned()));
+    let answer = server.get("/v1/messages?key=").await;
+    assert_eq!(problem(&answer), (400, "key_invalid".to_owned()));
+}

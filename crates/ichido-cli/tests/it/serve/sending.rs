@@ -1,0 +1,42 @@
+//! `ichido send` to a running server, and past it on its store: both mean the same.
+
+use std::io::Write as _;
+use std::process::{Output, Stdio};
+
+use super::program::{Place, ichido, on_both};
+
+fn sent(place: &Place, arguments: &[&str], token: Option<&str>, body: &str) -> (Option<i32>, String) {
+    let mut command = ichido(place.folder.path());
+    command
+        .env_remove("ICHIDO_SERVER")
+        .env_remove("ICHIDO_TOKEN")
+        .envs(token.map(|token| ("ICHIDO_TOKEN", token)));
+    command.args(["send", "demo", "--key", "k"]).args(arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    (status.code(), String::from_utf8(if status.success() { stdout } else { stderr }).unwrap())
+}
+
+on_both! {
+    async fn a_message_is_known_both_ways(place) {
+        let token = place.token(&["till", "--role", "producer", "--identity", "local", "--queue", "demo"]);
+        let server = place.serve(&[]);
+        let url = format!("http://{}", server.address);
+        let through = |token, body| sent(&place, &["--server", &url], token, body);
+        let (code, said) = through(Some(token.as_str()), r#"{"qty":1.0}"#);
+        assert_eq!((code, said.starts_with("new ")), (Some(0), true), "{said}");
+        let id = said.trim().rsplit(' ').next().unwrap().to_owned();
+        for again in [
+            through(Some(token.as_str()), r#"{"qty": 1}"#),
+            sent(&place, &["--store", &place.url], None, r#"{ "qty": 1.00 }"#),
+        ] {
+            assert_eq!(again, (Some(0), format!("same {id}\n")));
+        }
+        let (code, said) = through(Some(token.as_str()), r#"{"qty":2}"#);
+        assert_eq!((code, said.contains("key_conflict")), (Some(4), true), "{said}");
+        let (code, said) = through(None, r#"{"qty":1}"#);
+        assert_eq!((code, said.contains("token_missing")), (Some(1), true), "{said}");
+    }
+}

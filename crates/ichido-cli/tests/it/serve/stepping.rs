@@ -1,0 +1,205 @@
+//! What operators do to one message over HTTP (SPEC D17, E4, F2).
+
+use ichido_core::lifecycle::Failure;
+use ichido_core::verdict::Effect;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::client::{Request, problem};
+use super::program::{On, Server};
+use crate::dead::place::{Place, both_databases};
+use crate::http_message::Message;
+
+/// A server on the letters of a place, its queues paused so that each step is seen.
+pub(crate) async fn serve(place: &Place) -> Server {
+    let server = Server::start(place.folder(), &["--store", &place.url]);
+    for queue in ["orders", "ledger", "mail"] {
+        assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
+    }
+    server
+}
+
+async fn step(server: &Server, id: Uuid, step: &str, told: &Value) -> Message {
+    let request = Request::post(&format!("/v1/messages/{id}/{step}"));
+    let told = if told.is_null() { String::new() } else { told.to_string() };
+    server.send(&request.field("Content-Type", "application/json").body(told)).await
+}
+
+/// The reason of a refusal, which changed nothing.
+async fn refused(server: &Server, id: Uuid, name: &str, told: &Value) -> String {
+    let target = format!("/v1/messages/{id}/events");
+    let before = server.get(&target).await.json();
+    let answer = step(server, id, name, told).await;
+    assert_eq!(problem(&answer), (409, "step_refused".to_owned()), "{name}");
+    assert_eq!(server.get(&target).await.json(), before, "nothing was changed");
+    answer.json()["reason"].as_str().expect("a reason").to_owned()
+}
+
+/// The last entry of a message's history.
+async fn last(server: &Server, id: Uuid) -> Value {
+    let events = server.get(&format!("/v1/messages/{id}/events")).await.json();
+    events["events"].as_array().expect("a list").last().expect("some").clone()
+}
+
+both_databases! {
+    #[test]
+    async fn a_dead_message_is_requeued_where_its_queue_allows_it(place: Place) {
+        let good = place.dead("orders", 1).await[0];
+        let forbidden = place.dead("ledger", 1).await[0];
+        let doubtful = place.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let done = place.letters("mail", 1, Failure::ForGood, Effect::Done).await[0];
+        let parked = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let server = serve(&place).await;
+        let answer = step(&server, good, "requeue", &json!({"reason": "the broker is back"})).await;
+        let message = answer.json();
+        assert_eq!((answer.status(), &message["status"], &message["tries"]), (200, &"queued".into(), &0.into()));
+        let entry = last(&server, good).await;
+        for (member, value) in [("kind", "requeued"), ("actor", "local"), ("error_text", "the broker is back")] {
+            assert_eq!(entry[member], value, "{entry}");
+        }
+        for (id, reason) in [
+            (forbidden, "not_allowed"),
+            (doubtful, "effect_unknown"),
+            (done, "was_done"),
+            (parked, "parked"),
+            (good, "no_letter"),
+        ] {
+            assert_eq!(refused(&server, id, "requeue", &Value::Null).await, reason);
+        }
+    }
+
+    #[test]
+    async fn a_message_that_waits_is_cancelled(place: Place) {
+        let dead = place.dead("orders", 1).await[0];
+        let server = serve(&place).await;
+        let put = server.send(&Request::put("k", "{}").to("/v1/queues/orders/messages")).await.json();
+        let id = put["id"].as_str().unwrap().parse().unwrap();
+        for _ in 0..2 {
+            let answer = step(&server, id, "cancel", &Value::Null).await;
+            assert_eq!((answer.status(), &answer.json()["status"]), (200, &"cancelled".into()));
+        }
+        let events = server.get(&format!("/v1/messages/{id}/events")).await.json();
+        let cancels = events["events"].as_array().unwrap().iter().filter(|event| event["kind"] == "cancelled");
+        assert_eq!(cancels.count(), 1, "the second one had nothing to do: {events}");
+        assert_eq!(refused(&server, dead, "cancel", &Value::Null).await, "not_from_here");
+    }
+
+    #[test]
+    async fn a_dead_message_is_discarded_with_a_reason(place: Place) {
+        let dead = place.dead("orders", 1).await[0];
+        let parked = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let server = serve(&place).await;
+        let answer = step(&server, dead, "discard", &json!({"reason": "test data"})).await;
+        assert_eq!((answer.status(), &answer.json()["status"]), (200, &"dead".into()));
+        assert_eq!(last(&server, dead).await["kind"], "discarded");
+        assert_eq!(refused(&server, parked, "discard", &json!({"reason": "why not"})).await, "not_from_here");
+        for told in [Value::Null, json!({}), json!({"reason": 1}), json!({"reason": "a", "more": true}), json!("why"), json!(["why"])] {
+            assert_eq!(problem(&step(&server, dead, "discard", &told).await), (422, "body_unexpected".to_owned()), "{told}");
+        }
+    }
+
+    #[test]
+    async fn a_message_of_unknown_effect_is_decided(place: Place) {
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            ids.push(place.arrived("mail", Failure::InDoubt).await);
+        }
+        let dead = place.arrived("mail", Failure::ForGood).await;
+        let travelling = place.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let known = place.dead("mail", 1).await[0];
+        let server = serve(&place).await;
+        let decision = |word: &str| json!({"decision": word, "reason": "asked the broker"});
+        for (id, word, status, effect) in [
+            (ids[0], "sent", "sent", "done"),
+            (ids[1], "queued", "queued", "not_done"),
+            (ids[2], "dead", "dead", "unknown"),
+            (dead, "queued", "dead", "not_done"),
+        ] {
+            let answer = step(&server, id, "decide", &decision(word)).await;
+            let message = answer.json();
+            assert_eq!((answer.status(), &message["status"], &message["effect"]), (200, &status.into(), &effect.into()), "{message}");
+            assert_eq!(last(&server, id).await["actor"], "local");
+        }
+        assert_eq!(refused(&server, travelling, "decide", &decision("queued")).await, "too_early");
+        assert_eq!(refused(&server, known, "decide", &decision("sent")).await, "not_from_here");
+        assert_eq!(refused(&server, ids[1], "decide", &decision("sent")).await, "no_letter");
+        let maybe = step(&server, travelling, "decide", &decision("maybe")).await;
+        assert_eq!(problem(&maybe), (422, "body_unexpected".to_owned()));
+    }
+
+    #[test]
+    async fn a_new_message_is_made_from_a_dead_one_once(place: Place) {
+        let dead = place.dead("orders", 1).await[0];
+        let done = place.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
+        let doubtful = place.letters("orders", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let server = serve(&place).await;
+        let replace = |id: Uuid, key: &str, body: &str| {
+            Request::post(&format!("/v1/messages/{id}/replace")).key(key).body(body)
+        };
+        let first = server.send(&replace(dead, "new-1", "{\"qty\":2}")).await;
+        assert_eq!(first.status(), 201, "{first:?}");
+        let again = server.send(&replace(dead, "new-1", "{\"qty\":2}")).await;
+        assert_eq!((again.status(), &again.body, again.one("idempotency-replayed")), (201, &first.body, Some("true")));
+        let new = server.get(first.one("location").unwrap()).await.json();
+        assert_eq!((&new["made_from"], &new["status"], &new["identity"]), (&dead.to_string().into(), &"queued".into(), &"alice".into()));
+        assert_eq!(last(&server, dead).await["receipt"], new["id"]);
+        let other = server.send(&replace(dead, "new-1", "{\"qty\":3}")).await;
+        assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
+        assert_eq!(refused(&server, dead, "requeue", &Value::Null).await, "has_successor");
+        for (id, reason) in [(done, "was_done"), (doubtful, "effect_unknown")] {
+            let answer = server.send(&replace(id, "new-2", "{}")).await;
+            assert_eq!((problem(&answer).1.as_str(), &answer.json()["reason"]), ("step_refused", &reason.into()));
+        }
+        let knowingly = replace(done, "new-3", "{}").to(&format!("/v1/messages/{done}/replace?although_done=true"));
+        assert_eq!(server.send(&knowingly).await.status(), 201);
+        assert_eq!(problem(&server.post(&format!("/v1/messages/{dead}/replace")).await), (400, "key_missing".to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
+    let place = super::program::Place::new(On::Sqlite).await;
+    let admin = place.token(&["root", "--role", "admin"]);
+    let operator = place.token(&["night watch", "--role", "operator"]);
+    let viewer = place.token(&["screen", "--role", "viewer"]);
+    let producer = place.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
+    let other = place.token(&["mail", "--role", "producer", "--identity", "ben", "--queue", "demo"]);
+    let server = place.serve(&[]);
+    assert_eq!(server.send(&Request::post("/v1/queues/demo/pause").token(&admin)).await.status(), 200);
+    let put = server.send(&Request::put("k", "{}").token(&producer)).await.json();
+    let href = put["href"].as_str().unwrap();
+    let ask = async |step: &str, token: &str| {
+        let answer = server.send(&Request::post(&format!("{href}/{step}")).token(token)).await;
+        problem(&answer)
+    };
+    for step in ["requeue", "discard", "decide", "replace"] {
+        for token in [&viewer, &producer] {
+            assert_eq!(ask(step, token).await, (403, "role_insufficient".to_owned()), "{step}");
+        }
+    }
+    assert_eq!(ask("cancel", &viewer).await, (403, "role_insufficient".to_owned()));
+    assert_eq!(ask("cancel", &other).await, (404, "message_unknown".to_owned()));
+    assert_eq!(ask("requeue", &operator).await, (409, "step_refused".to_owned()));
+    let cancelled = server.send(&Request::post(&format!("{href}/cancel")).token(&producer)).await;
+    assert_eq!(cancelled.json()["status"], "cancelled");
+    let events = server.send(&Request::get(&format!("{href}/events")).token(&viewer)).await.json();
+    assert_eq!(events["events"].as_array().unwrap().last().unwrap()["actor"], "till");
+}
+
+both_databases! {
+    /// The new message must be what the queue takes in.
+    #[test]
+    async fn a_replacement_that_breaks_the_queues_schema_makes_nothing(place: Place) {
+        let old = place.dead("orders", 1).await[0];
+        let file = |name: &str, text: &str| std::fs::write(place.folder().join(name), text).unwrap();
+        let config = std::fs::read_to_string(place.folder().join("ichido.toml")).unwrap();
+        file("ichido.toml", &config.replacen("requeue = true", "requeue = true\nschema = \"order.json\"", 1));
+        file("order.json", r#"{"properties": {"symbol": {"type": "string"}}}"#);
+        let server = serve(&place).await;
+        let target = format!("/v1/messages/{old}/replace");
+        let answer = server.send(&Request::post(&target).key("new").body("{\"symbol\":7}")).await;
+        assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
+        let answer = server.send(&Request::post(&target).key("new").body("{\"symbol\":\"A\"}")).await;
+        assert_eq!(answer.status(), 201, "{}", answer.text());
+    }
+}

@@ -1,0 +1,4 @@
+//! Traces, as a collector gets them.
+
+mod collector;
+mod spans;

@@ -1,0 +1,115 @@
+//! One trace from whoever asked to whoever was called.
+
+use super::collector::{Collector, Span};
+use crate::serve::client::Request;
+use crate::serve::program::{LOOK_EVERY, On, Place, Server, ichido};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+
+/// A server whose queue goes to an address where nobody listens, or to its own broker of paper.
+fn serve(place: &Place, collector: &Collector) -> Server {
+    let endpoint = format!("http://{}", collector.address);
+    place.folder.write(
+        "ichido.toml",
+        &format!(
+            "[traces]\nendpoint = \"{endpoint}\"\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nretries_max = 1\nretry = {{ waits = [\"10ms\"] }}\n"
+        ),
+    );
+    place.serve(&[])
+}
+
+async fn until(collector: &Collector, fits: impl Fn(&[Span]) -> bool) -> Vec<Span> {
+    loop {
+        let spans = collector.spans();
+        if fits(&spans) {
+            return spans;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
+    for on in [On::Sqlite, On::Postgres] {
+        let (place, collector) = (Place::new(on).await, Collector::start().await);
+        let server = serve(&place, &collector);
+        let parent = format!("00-{TRACE}-{CALLER}-01");
+        let put = Request::put("s3cret-key", "{\"s3cret\":1}").field("traceparent", &parent);
+        let accepted = server.send(&put).await;
+        assert_eq!(accepted.status(), 201, "{accepted:?}");
+        // Nobody listens there, so that there are two tries.
+        let spans = until(&collector, |spans| spans.len() == 3).await;
+        let of = |name: &str| -> Vec<&Span> { spans.iter().filter(|span| span.name == name).collect() };
+        let ([accept], [first, second]) = (&of("accept")[..], &of("deliver")[..]) else {
+            panic!("{spans:?}")
+        };
+        for span in &spans {
+            assert_eq!(span.trace, TRACE, "{span:?}");
+            assert!(span.began <= span.ended && 0 < span.began, "{span:?}");
+            assert_eq!(span.attributes["ichido.queue"], "demo");
+            assert_eq!(span.attributes["ichido.message_id"], accepted.json()["id"].as_str().unwrap());
+        }
+        assert_eq!((accept.parent.as_str(), accept.kind, accept.status), (CALLER, 2, 0));
+        assert_eq!((&first.parent, first.kind, first.status), (&accept.id, 3, 2), "a child that failed");
+        assert_eq!((&second.parent, second.attributes["ichido.attempt"].as_str()), (&accept.id, "2"));
+        assert_ne!((&first.id, &accept.id), (&second.id, &second.id));
+        assert!(!format!("{spans:?}").contains("s3cret"), "{spans:?}");
+        // The stored trace is what links them.
+        let shown = server.get(accepted.json()["href"].as_str().unwrap()).await.json();
+        assert_eq!(shown["trace"], format!("00-{TRACE}-{}-01", accept.id));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_trace_one_begins_and_what_nobody_wants_recorded_is_not() {
+    let (place, collector) = (Place::new(On::Sqlite).await, Collector::start().await);
+    let server = serve(&place, &collector);
+    let unwanted = format!("00-{TRACE}-{CALLER}-00");
+    let put = Request::put("unwanted", "{}").field("traceparent", &unwanted);
+    let shown = server.get(server.send(&put).await.json()["href"].as_str().unwrap()).await.json();
+    assert_eq!(shown["trace"], unwanted, "it is kept as it came");
+    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201);
+    let spans = until(&collector, |spans| spans.iter().any(|span| span.name == "deliver")).await;
+    assert!(spans.iter().all(|span| span.trace != TRACE && span.trace == spans[0].trace), "{spans:?}");
+}
+
+/// A collector that is away, or that never answers, holds nobody up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_waits_for_a_collector_that_does_not_answer() {
+    let place = Place::new(On::Sqlite).await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = silent.local_addr().unwrap();
+    let file = format!(
+        "[traces]\nendpoint = \"http://{endpoint}\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n"
+    );
+    place.folder.write("ichido.toml", &file);
+    let mut server = place.serve(&[]);
+    for key in 0..50 {
+        assert_eq!(server.send(&Request::put(&format!("k{key}"), "{}")).await.status(), 201);
+    }
+    // It stops in good order all the same.
+    server.signal("TERM");
+    let (code, log) = server.wait().await;
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_is_none_is_refused_with_its_place_and_the_variable_wins_over_the_file() {
+    let place = Place::new(On::Sqlite).await;
+    let refused = |variable: Option<&str>| {
+        let mut command = ichido(place.folder.path());
+        command.args(["serve", "--store", &place.url, "--listen", "127.0.0.1:0"]);
+        command.env_remove("OTEL_EXPORTER_OTLP_ENDPOINT");
+        if let Some(value) = variable {
+            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", value);
+        }
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    place.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n");
+    let (code, told) = refused(None);
+    assert!(code == Some(2) && told.contains("traces.endpoint: "), "{told}");
+    let (code, told) = refused(Some("elsewhere"));
+    assert!(code == Some(2) && told.contains("OTEL_EXPORTER_OTLP_ENDPOINT: "), "{told}");
+}

@@ -1,0 +1,182 @@
+//! The decisions after a try, by the table that the browser's module reads as well (`clients/js/test/decisions.json`): the two languages
+//! cannot drift apart.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_client::next::{self, Moment, Next, Refusal, Rules, Tries, Why};
+use ichido_core::ledger::Profile;
+use ichido_core::retry::{Retry, Safety};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Answer, Echo, Effect, NetworkFault, Seen};
+use serde_json::{Value, json};
+
+const TABLE: &str = include_str!("../../../../clients/js/test/decisions.json");
+
+/// The table, each case with what it leaves out.
+fn table() -> (Value, Vec<Value>) {
+    let table: Value = serde_json::from_str(TABLE).expect("JSON");
+    let cases = table["cases"].as_array().expect("cases").iter().map(|case| whole(&table, case));
+    (table.clone(), cases.collect())
+}
+
+fn whole(table: &Value, case: &Value) -> Value {
+    let mut whole = table["usual"].clone();
+    whole.as_object_mut().expect("an object").extend(case.as_object().expect("an object").clone());
+    whole
+}
+
+fn effect(name: &Value) -> Effect {
+    match name.as_str() {
+        Some("not_done") => Effect::NotDone,
+        Some("done") => Effect::Done,
+        Some("unknown") => Effect::Unknown,
+        other => panic!("no effect: {other:?}"),
+    }
+}
+
+fn profile(name: &Value) -> Profile {
+    match name.as_str() {
+        Some("ichido") => Profile::Ichido,
+        Some("ietf") => Profile::Ietf,
+        Some("stripe") => Profile::Stripe,
+        other => panic!("no profile: {other:?}"),
+    }
+}
+
+fn safety(name: &Value) -> Safety {
+    match name.as_str() {
+        Some("keyed") => Safety::Keyed,
+        Some("repeatable") => Safety::Repeatable,
+        Some("neither") => Safety::Neither,
+        other => panic!("no safety: {other:?}"),
+    }
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+fn count(value: &Value) -> u32 {
+    u32::try_from(number(value)).expect("a count")
+}
+
+/// What this client decides in a case, in the table's own words.
+fn decided(table: &Value, case: &Value) -> Value {
+    let tries = NonZeroU32::new(count(&case["tries"])).expect("a try");
+    let rules = Rules {
+        retry: Retry { tries, ..Retry::CLIENT },
+        retry_after_max: Duration::from_millis(number(&case["retry_after_max_ms"])),
+        profile: profile(&case["profile"]),
+    };
+    let before = &case["before"];
+    let before = Tries {
+        sent: count(&before["sent"]),
+        failed: count(&before["failed"]),
+        effect: effect(&before["effect"]),
+    };
+    let now = Timestamp::from_millis(i64::try_from(number(&table["now_ms"])).expect("a moment"));
+    let moment = Moment { now, left: Duration::from_millis(number(&case["left_ms"])), budget: None };
+    let dice = case["dice"].as_f64().expect("a number");
+    let headers = fields(&case["seen"]);
+    let seen = seen(&case["seen"], &headers);
+    let decided = next::decide(&rules, safety(&case["safety"]), before, &seen, moment, dice);
+    told(&decided.next, now)
+}
+
+fn fields(seen: &Value) -> Vec<(&str, &[u8])> {
+    let pairs = seen["headers"].as_array().into_iter().flatten();
+    pairs
+        .map(|pair| (pair[0].as_str().expect("a name"), pair[1].as_str().expect("a value").as_bytes()))
+        .collect()
+}
+
+fn seen<'a>(seen: &'a Value, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
+    if let Some(fault) = seen["fault"].as_str() {
+        return Seen::Network(match fault {
+            "never_sent" => NetworkFault::ConnectRefused,
+            "lost" => NetworkFault::Broken,
+            "timeout" => NetworkFault::Timeout,
+            "answer_cut" => NetworkFault::AnswerCut,
+            other => panic!("no fault: {other}"),
+        });
+    }
+    let echo = match seen["echo"].as_str() {
+        None => Echo::Absent,
+        Some("same") => Echo::Same,
+        Some("other") => Echo::Other,
+        Some(other) => panic!("no echo: {other}"),
+    };
+    let status = u16::try_from(number(&seen["status"])).expect("a status");
+    let body = seen["body"].as_str().unwrap_or_default().as_bytes();
+    Seen::Answer(Answer { status, headers, body, echo })
+}
+
+fn told(next: &Next, now: Timestamp) -> Value {
+    let name = |effect: Effect| match effect {
+        Effect::NotDone => "not_done",
+        Effect::Done => "done",
+        Effect::Unknown => "unknown",
+    };
+    match *next {
+        Next::Done => json!({ "done": {} }),
+        Next::Refused { effect, reason } => {
+            let reason = match reason {
+                Refusal::KeyConflict => "key_conflict",
+                Refusal::KeptFailure => "kept_failure",
+                Refusal::ByServer => "by_server",
+            };
+            json!({ "refused": { "effect": name(effect), "reason": reason } })
+        }
+        Next::Again { wait, tries: Tries { sent, failed, effect } } => {
+            let wait_ms = u64::try_from(wait.as_millis()).expect("a wait");
+            json!({ "again": { "wait_ms": wait_ms, "sent": sent, "failed": failed, "effect": name(effect) } })
+        }
+        Next::GiveUp { why, effect } => {
+            let since = |at: Timestamp| u64::try_from(at.since(now).as_millis()).expect("a wait");
+            let (why, come_back) = match why {
+                Why::TriesSpent => ("tries_spent", None),
+                Why::AskedToWait { come_back_at } => ("asked_to_wait", Some(since(come_back_at))),
+                Why::OutOfTime { come_back_at } => ("out_of_time", Some(since(come_back_at))),
+                Why::AnotherKey => ("another_key", None),
+                Why::NoKey => ("no_key", None),
+                Why::BudgetSpent => ("budget_spent", None),
+            };
+            let mut told = json!({ "give_up": { "why": why, "effect": name(effect) } });
+            if let Some(millis) = come_back {
+                told["give_up"]["come_back_in_ms"] = millis.into();
+            }
+            told
+        }
+    }
+}
+
+#[test]
+fn every_decision_is_that_of_the_table_that_both_languages_read() {
+    let (table, cases) = table();
+    assert!(50 < cases.len(), "{} cases", cases.len());
+    for case in &cases {
+        let found = decided(&table, case);
+        let (kind, wanted) = found.as_object().and_then(|found| found.iter().next()).expect("one decision");
+        assert_eq!(case[kind], *wanted, "{}: {found}", case["name"]);
+    }
+}
+
+#[test]
+fn every_status_is_read_as_the_table_says() {
+    let (table, _) = table();
+    let mut next_status = 200;
+    for row in table["statuses"].as_array().expect("statuses") {
+        assert_eq!(number(&row["from"]), next_status, "each status once, in order");
+        for status in number(&row["from"])..=number(&row["to"]) {
+            let found = decided(&table, &whole(&table, &json!({ "seen": { "status": status } })));
+            let (kind, told) = found.as_object().and_then(|found| found.iter().next()).expect("one decision");
+            assert_eq!(row["next"], kind.as_str(), "{status}");
+            if kind != "done" {
+                assert_eq!(row["effect"], told["effect"], "{status}");
+            }
+        }
+        next_status = number(&row["to"]) + 1;
+    }
+    assert_eq!(next_status, 1000);
+}

@@ -1,0 +1,154 @@
+//! The guide is true: its code is the example's and this file's, and does what it says at servers that misbehave.
+
+use std::path::PathBuf;
+
+use ichido_client::Token;
+use ichido_client::next::Why;
+use ichido_core::ledger::Profile;
+use ichido_core::retry::BudgetSettings;
+
+use crate::server::{self, Act, NO_KEY, Server, plain, with};
+
+// The example's own functions, as if they were written here.
+include!("../../examples/retrying_client/order.rs");
+
+const GUIDE: &str = include_str!("../../../../docs/guides/retrying-client.md");
+const PROGRAM: &str = include_str!("../../examples/retrying_client/order.rs");
+const REST: &str = include_str!("guide.rs");
+
+// What the guide shows of other servers.
+
+fn careful(url: &str) -> Result<Client, Problems> {
+    let budget = BudgetSettings { capacity: 500, earned_per_success: 10 };
+    ClientSettings { budget: Some(budget), ..ClientSettings::new(url) }.resolve()
+}
+
+fn payments(url: &str, token: Token) -> Result<Client, Problems> {
+    let settings = ClientSettings::new(url);
+    ClientSettings { profile: Profile::Stripe, token: Some(token), ..settings }.resolve()
+}
+
+async fn subscribe(client: &Client) -> Result<Outcome, ActionError> {
+    let action = Action::unkeyed(Method::POST, "/subscribers", "application/json", r#"{"name":"Ann"}"#)?;
+    Ok(client.send(&action).await)
+}
+
+/// The blocks of one kind, in order.
+fn blocks(kind: &str) -> Vec<&'static str> {
+    let fence = format!("```{kind}\n");
+    let parts = GUIDE.split(fence.as_str()).skip(1);
+    parts.map(|block| block.split("\n```").next().expect("it ends")).collect()
+}
+
+fn order() -> Order {
+    Order { key: fresh_key().unwrap(), body: "{}".to_owned() }
+}
+
+async fn place(client: &Client) -> String {
+    told(&client.send(&order().action().unwrap()).await)
+}
+
+fn url(server: &Server) -> String {
+    format!("http://{}", server.address)
+}
+
+#[test]
+fn every_block_of_the_guide_is_code_that_runs_here() {
+    let blocks = blocks("rust");
+    assert_eq!(blocks.len(), 6);
+    for block in blocks {
+        assert!(PROGRAM.contains(block) || REST.contains(block), "this is in the guide alone:\n{block}");
+    }
+}
+
+fn no_file_yet() -> PathBuf {
+    std::env::temp_dir().join(format!("ichido-guide-{}", fresh_key().unwrap().as_str()))
+}
+
+/// A server that compares bodies, as ours does.
+#[tokio::test]
+async fn the_program_says_what_the_guide_shows() {
+    let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
+    let server = Server::start(move |_, request| {
+        let is_other = request.body.windows(4).any(|four| four == b"sell");
+        if is_other { Act::Say(used.clone()) } else { Act::Work }
+    })
+    .await;
+    let kept = no_file_yet();
+    assert_eq!(run(&url(&server), &kept).await.unwrap().join("\n"), blocks("text")[0]);
+    assert!(!kept.exists(), "what was done is forgotten");
+
+    let down = Server::doing(vec![Act::Say(plain("404 What"))]).await;
+    let lines = run(&url(&down), &kept).await.unwrap();
+    assert_eq!(lines, ["first press: refused: the server will not do it"]);
+    let key = down.seen()[0].key().to_owned();
+    run(&url(&server), &kept).await.unwrap();
+    assert_eq!(server.effects(&key), 1, "the next run goes on with the same order");
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
+    let server = Server::doing(vec![Act::WorkAndReset, Act::Work]).await;
+    let order = order();
+    let outcome = client(&url(&server)).unwrap().send(&order.action().unwrap()).await;
+    assert_eq!(told(&outcome), "done before; the same answer again");
+    assert_eq!((server.effects(order.key.as_str()), server.seen().len()), (1, 2));
+}
+
+#[tokio::test]
+async fn each_end_is_told_as_the_guide_says() {
+    let server = Server::doing(vec![Act::Work]).await;
+    assert_eq!(place(&server.client()).await, "done, at try 1");
+    let no = with("422 Odd", &[], r#"{"detail":"no such symbol"}"#);
+    let server = Server::doing(vec![Act::Say(no)]).await;
+    assert_eq!(place(&server.client()).await, "refused: no such symbol");
+    let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
+    let server = Server::doing(vec![Act::Say(used)]).await;
+    assert_eq!(place(&server.client()).await, "our mistake: this key belongs to another order");
+    let server = Server::doing(vec![Act::Say(plain("503 Down"))]).await;
+    let unknown = format!("perhaps done, perhaps not: {}", Why::TriesSpent);
+    assert_eq!(place(&server.client()).await, unknown);
+    let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let nobody = server::resolved(server::quick(format!("http://{}", address.unwrap())));
+    assert_eq!(place(&nobody).await, format!("not sent: {}", Why::TriesSpent));
+}
+
+#[test]
+fn an_order_keeps_its_key_and_its_bytes_from_one_run_to_the_next() {
+    let kept = no_file_yet();
+    let first = Order::pressed(&kept, "{\n}").unwrap();
+    let again = Order::pressed(&kept, "another").unwrap();
+    std::fs::remove_file(&kept).unwrap();
+    assert!(first.key == again.key && again.body == "{\n}");
+    let new = Order::pressed(&kept, "another").unwrap();
+    std::fs::remove_file(&kept).unwrap();
+    assert!(new.key != first.key && new.body == "another");
+}
+
+#[tokio::test]
+async fn a_budget_of_five_is_spent_after_five() {
+    let server = Server::doing(vec![Act::Say(with("503 Down", &[("Retry-After", "0")], ""))]).await;
+    let careful = careful(&url(&server)).unwrap();
+    let (a, b, c, d) = tokio::join!(place(&careful), place(&careful), place(&careful), place(&careful));
+    let spent = [a, b, c, d].iter().filter(|told| told.ends_with(&Why::BudgetSpent.to_string())).count();
+    assert_eq!(spent, 3, "one of them had the last");
+    assert_eq!(server.seen().len(), 4 + 5, "four orders, and five retries among them");
+}
+
+#[tokio::test]
+async fn a_payment_in_flight_is_asked_after() {
+    let in_use = r#"{"error":{"code":"idempotency_key_in_use"}}"#;
+    let server = Server::doing(vec![Act::Say(with("409 Conflict", &[], in_use)), Act::Work]).await;
+    let payments = payments(&url(&server), Token::parse("sk_test").unwrap()).unwrap();
+    assert_eq!(place(&payments).await, "done, at try 2");
+    assert_eq!(server.seen()[0].field("authorization"), Some("Bearer sk_test"));
+}
+
+#[tokio::test]
+async fn a_subscriber_is_not_signed_up_twice() {
+    let server = Server::doing(vec![Act::WorkAndReset, Act::Work]).await;
+    let outcome = subscribe(&server.client()).await.unwrap();
+    assert!(matches!(outcome, Outcome::GaveUp { why: Why::NoKey, .. }), "{outcome:?}");
+    assert_eq!((server.effects(NO_KEY), server.seen().len()), (1, 1));
+    assert!(blocks("text").contains(&Why::NoKey.to_string().as_str()), "{}", Why::NoKey);
+}

@@ -1,0 +1,8 @@
+//! The offline queue: real files, real servers that misbehave, real processes that are killed.
+
+mod accepting;
+mod crash;
+mod deciding;
+mod files;
+mod place;
+mod sending;

@@ -1,0 +1,94 @@
+//! What is accepted is on the disk, once under its key, or not at all.
+
+use http::{HeaderName, HeaderValue};
+use ichido_client::queue::{Accepted, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, State};
+
+use super::place::{Place, SHOP, accept, all, keys, order, order_at};
+
+#[tokio::test]
+async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
+    let place = Place::new();
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    accept(&queue, &["k3"]).await;
+    // As a process that was killed would leave it: not closed.
+    let again = place.queue().await;
+    let entries = all(&again).await;
+    assert_eq!(keys(&entries), ["k1", "k2", "k3"]);
+    for entry in entries {
+        assert_eq!(
+            (entry.state, entry.attempts, entry.sends, entry.first_sent),
+            (State::Waiting, 0, 0, None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_action_or_refused() {
+    let place = Place::new();
+    let queue = place.queue().await;
+    let id = accept(&queue, &["k1"]).await[0];
+    let same = queue.accept(SHOP, &[order("k1")]).await.unwrap();
+    assert_eq!(same, [Accepted::Same { id, state: State::Waiting, reason: None }]);
+    let identity = |name| {
+        let value = HeaderValue::from_str(name).unwrap();
+        order("k1").with_header(HeaderName::from_static("ichido-identity"), value).unwrap()
+    };
+    let other_type =
+        order("k1").with_header(http::header::ACCEPT_LANGUAGE, HeaderValue::from_static("ja")).unwrap();
+    for other in [order_at("/orders", "k1", "{}"), other_type] {
+        assert_eq!(queue.accept(SHOP, &[other]).await.unwrap(), [Accepted::Different { id }]);
+    }
+    assert_eq!(all(&queue).await.len(), 1, "nothing was changed");
+    // Another path, another destination and another's key are other actions.
+    for action in [order_at("/payments", "k1", "{}"), identity("ann"), identity("bob")] {
+        assert!(matches!(queue.accept(SHOP, &[action]).await.unwrap()[..], [Accepted::New { .. }]));
+    }
+    assert!(matches!(queue.accept("bank", &[order("k1")]).await.unwrap()[..], [Accepted::New { .. }]));
+    let twice = queue.accept(SHOP, &[order("k9"), order("k9"), order_at("/orders", "k9", "")]).await.unwrap();
+    assert!(
+        matches!(twice[..], [Accepted::New { id: a }, Accepted::Same { id: b, .. }, Accepted::Different { id: c }] if a == b && b == c),
+        "{twice:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
+    let place = Place::new();
+    let queue = place.queue().await;
+    let columns = "destination, method, path, identity, key, headers, body, created_us, state, attempts, sends, sends_all, \
+                   due_passed_us, cause, is_released, effect";
+    place
+        .sql(&format!(
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {})
+             INSERT INTO entry ({columns})
+             SELECT 'x', 'POST', '/', '', 'k' || n, x'', x'', 0, 'waiting', 0, 0, 0, 0, 'auto', 0, 'not_done' FROM n",
+            ENTRIES_MAX - 1
+        ))
+        .await;
+    let full = queue.accept(SHOP, &[order("k1"), order("k2")]).await;
+    assert!(matches!(full, Err(QueueError::Full)), "{full:?}");
+    let count = |counts: Vec<ichido_client::queue::Count>| {
+        counts.into_iter().filter(|count| count.destination == SHOP).map(|count| count.entries).sum::<u64>()
+    };
+    assert_eq!(count(queue.counts().await.unwrap()), 0, "not even the first");
+    accept(&queue, &["k1"]).await;
+    // What is there already needs no room.
+    assert!(matches!(queue.accept(SHOP, &[order("k1")]).await.unwrap()[..], [Accepted::Same { .. }]));
+    assert!(matches!(queue.accept(SHOP, &[order("k2")]).await, Err(QueueError::Full)));
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_secret_is_not_kept() {
+    let place = Place::new();
+    let queue = place.queue().await;
+    let large = order_at("/orders", "k1", &"x".repeat(ENTRY_BYTES_MAX));
+    assert!(matches!(queue.accept(SHOP, &[order("k0"), large]).await, Err(QueueError::TooLarge { .. })));
+    let cookie =
+        order("k2").with_header(http::header::COOKIE, HeaderValue::from_static("session=1")).unwrap();
+    assert!(matches!(queue.accept(SHOP, &[cookie]).await, Err(QueueError::Secret(_))));
+    for name in ["", "a\nb", &"x".repeat(3_000)] {
+        assert!(matches!(queue.accept(name, &[order("k3")]).await, Err(QueueError::Destination)), "{name:?}");
+    }
+    assert_eq!(all(&queue).await.len(), 0);
+}

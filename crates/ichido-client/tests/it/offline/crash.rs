@@ -1,0 +1,247 @@
+//! Killed at any moment while it accepts and sends, against a server that drops answers: each action is done once, in order, and nothing that was
+//! acknowledged is lost.
+//!
+//! A child process accepts and sends; its parent is the server, and kills it with SIGKILL: in the middle of an accept, or while the server
+//! holds a request of it. The server does the work of a key once, and notes when first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ichido_client::queue::{Drained, Queue, State};
+use ichido_client::{Client, ClientSettings};
+
+use super::place::{Place, all, drained, order_at, quick};
+use crate::server::{self, Act, Server, plain};
+
+const FILE: &str = "ICHIDO_QUEUE_FILE";
+const ROUND: &str = "ICHIDO_QUEUE_ROUND";
+const SERVER: &str = "ICHIDO_QUEUE_SERVER";
+/// Each has its own path at the one server, so that it can be told there.
+const DESTINATIONS: [&str; 2] = ["shop", "bank"];
+
+/// How many times it is killed; another number by the environment.
+fn kills() -> u64 {
+    std::env::var("ICHIDO_QUEUE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40)
+}
+
+fn client(server: &str) -> Arc<Client> {
+    Arc::new(server::resolved(ClientSettings::new(server)))
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent listens");
+}
+
+/// Not a test of its own: the process that is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the case below as a process of its own"]
+async fn child() {
+    let Ok(file) = std::env::var(FILE) else { return };
+    let (round, server) = (std::env::var(ROUND).unwrap(), std::env::var(SERVER).unwrap());
+    let queue = Queue::open(PathBuf::from(file)).await.expect("the queue opens");
+    for destination in DESTINATIONS {
+        // The one before us is dead, and its lock is free.
+        let sender = queue.sender(destination, client(&server), quick()).await;
+        let mut sender = sender.expect("nobody else sends");
+        tokio::spawn(async move {
+            sender.run(std::future::pending(), drop).await.expect("it runs");
+        });
+    }
+    for number in 0.. {
+        let destination = DESTINATIONS[number % 2];
+        let key = format!("r{round}-{number:05}");
+        let action = order_at(&format!("/{destination}"), &key, &format!(r#"{{"key":"{key}"}}"#));
+        say(&format!("begin {key}"));
+        queue.accept(destination, &[action]).await.expect("accepted");
+        say(&format!("accepted {key}"));
+    }
+}
+
+/// What the server knows.
+#[derive(Default)]
+struct Book {
+    /// The keys whose work was done, in the order of the doing, by path.
+    first_effects: BTreeMap<String, Vec<String>>,
+    dice: Option<fastrand::Rng>,
+}
+
+/// What the children said.
+#[derive(Default)]
+struct Said {
+    begun: BTreeSet<String>,
+    accepted: BTreeSet<String>,
+}
+
+impl Said {
+    fn line(&mut self, line: &str) {
+        match line.split_once(' ') {
+            Some(("begin", key)) => drop(self.begun.insert(key.to_owned())),
+            Some(("accepted", key)) => drop(self.accepted.insert(key.to_owned())),
+            // Lines of the test harness.
+            _ => (),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    /// After so many lines of its own.
+    Said(u64),
+    /// While the server has this request of it, counted from its start.
+    AtServer(i64),
+}
+
+/// Requests until the one that is not answered and gets the child killed; under zero when none is.
+static FUSE: AtomicI64 = AtomicI64::new(-1);
+
+async fn server(book: Arc<Mutex<Book>>, held: tokio::sync::mpsc::UnboundedSender<()>) -> Server {
+    Server::start(move |_, request| {
+        assert!(String::from_utf8_lossy(&request.body).contains(request.key()), "the key is the body's own");
+        let mut book = book.lock().unwrap();
+        let roll = book.dice.as_mut().map_or(99, |dice| dice.u32(0..100));
+        let is_held = FUSE.fetch_sub(1, Ordering::SeqCst) == 0;
+        // Some of those that are held did their work before.
+        let works = if is_held { roll < 50 } else { 3 <= roll };
+        if works {
+            let path = request.line.split(' ').nth(1).unwrap().to_owned();
+            let done = book.first_effects.entry(path).or_default();
+            if !done.iter().any(|key| key == request.key()) {
+                done.push(request.key().to_owned());
+            }
+        }
+        if is_held {
+            held.send(()).expect("the case listens");
+            return Act::Silence;
+        }
+        match roll {
+            0..3 => Act::Say(plain("503 Service Unavailable")),
+            3..14 => Act::WorkAndReset,
+            14..20 => Act::WorkAndCut,
+            _ => Act::Work,
+        }
+    })
+    .await
+}
+
+/// Starts a child, and kills it at the moment. What it said before is heard.
+async fn run_and_kill(
+    place: &Place,
+    round: u64,
+    address: &str,
+    moment: Moment,
+    held: &mut tokio::sync::mpsc::UnboundedReceiver<()>,
+) -> Vec<String> {
+    FUSE.store(if let Moment::AtServer(nth) = moment { nth } else { -1 }, Ordering::SeqCst);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "offline::crash::child", "--nocapture"])
+        .env(FILE, place.file())
+        .env(ROUND, format!("{round:04}"))
+        .env(SERVER, address)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let reader = std::thread::spawn(move || {
+        for line in out.lines().map_while(Result::ok) {
+            drop(told.send(line));
+        }
+    });
+    let mut said = Vec::new();
+    let mut heard = 0;
+    loop {
+        tokio::select! {
+            line = lines.recv() => {
+                let Some(line) = line else {
+                    let output = child.wait_with_output().unwrap();
+                    panic!("the child ended by itself: {}", String::from_utf8_lossy(&output.stderr));
+                };
+                heard += u64::from(line.starts_with("begin") || line.starts_with("accepted"));
+                said.push(line);
+                if moment == Moment::Said(heard) {
+                    break;
+                }
+            }
+            Some(()) = held.recv(), if matches!(moment, Moment::AtServer(_)) => break,
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap();
+    while let Some(line) = lines.recv().await {
+        said.push(line);
+    }
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowledged_is_lost() {
+    let seed = std::env::var("ICHIDO_QUEUE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(|| fastrand::u64(..));
+    println!("seed: ICHIDO_QUEUE_SEED={seed}");
+    let mut dice = fastrand::Rng::with_seed(seed);
+    let place = Place::new();
+    let book = Arc::new(Mutex::new(Book { dice: Some(dice.fork()), ..Book::default() }));
+    let (tell, mut held) = tokio::sync::mpsc::unbounded_channel();
+    let server = server(Arc::clone(&book), tell).await;
+    let address = format!("http://{}", server.address);
+    let mut said = Said::default();
+    let (mut in_accept, mut in_send) = (0, 0);
+    for round in 0..kills() {
+        let moment =
+            if dice.bool() { Moment::Said(dice.u64(1..30)) } else { Moment::AtServer(dice.i64(0..12)) };
+        let lines = run_and_kill(&place, round, &address, moment, &mut held).await;
+        let last = lines.iter().rev().find(|line| line.starts_with("begin") || line.starts_with("accepted"));
+        in_accept += u64::from(last.is_some_and(|line| line.starts_with("begin")));
+        for line in &lines {
+            said.line(line);
+        }
+        let queue = place.queue().await;
+        in_send += u64::from(all(&queue).await.iter().any(|entry| entry.state == State::Sending));
+        queue.close().await;
+    }
+    println!("{in_accept} of {} kills in the middle of an accept, {in_send} of a send", kills());
+    assert!(kills() / 10 <= in_accept && kills() / 10 <= in_send, "they missed: {in_accept} and {in_send}");
+    // From now on nothing fails, and what is left is sent.
+    FUSE.store(-1, Ordering::SeqCst);
+    book.lock().unwrap().dice = None;
+    let queue = place.queue().await;
+    for destination in DESTINATIONS {
+        let mut sender =
+            queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
+        assert_eq!(drained(&mut sender).await.0, Drained::Empty);
+    }
+    let first_effects = book.lock().unwrap().first_effects.clone();
+    check(&queue, &first_effects, &said).await;
+}
+
+async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, said: &Said) {
+    let marked: BTreeSet<String> = all(queue)
+        .await
+        .into_iter()
+        .map(|entry| {
+            assert_eq!(entry.state, State::Failed, "nothing waits");
+            assert!(entry.reason.is_some());
+            entry.key.as_str().to_owned()
+        })
+        .collect();
+    let done: BTreeSet<&String> = first_effects.values().flatten().collect();
+    for key in &said.accepted {
+        assert!(done.contains(key) || marked.contains(key), "{key} was acknowledged, and is lost");
+    }
+    for (path, keys) in first_effects {
+        // The names are in the order of acceptance, so that twice or out of order is not rising.
+        assert!(keys.is_sorted_by(|before, after| before < after), "{path}: {keys:?}");
+        assert!(keys.iter().all(|key| said.begun.contains(key)), "a key that nobody made");
+    }
+    println!("{} acknowledged, {} done, {} marked failed", said.accepted.len(), done.len(), marked.len());
+    assert!(marked.len() * 10 < said.accepted.len(), "too many failed for this to say something");
+}

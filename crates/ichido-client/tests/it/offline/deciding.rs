@@ -1,0 +1,173 @@
+//! What is too old is held, and a person decides (SPEC A13, A14).
+
+use ichido_client::queue::{Drained, EntryId, QueueError, State, Step, What};
+use ichido_core::verdict::Effect;
+
+use super::place::{Place, accept, all, did, drained, sender};
+use crate::server::{Act, Server, plain, with};
+
+/// An entry that was sent once, and of which nothing is known.
+async fn sent_once(place: &Place, acts: Vec<Act>) -> (Server, ichido_client::queue::Queue, EntryId) {
+    let server = Server::doing(acts).await;
+    let queue = place.queue().await;
+    let id = accept(&queue, &["k1"]).await[0];
+    let came = did(&mut sender(&queue, server.client()).await).await;
+    assert!(matches!(came.what, What::Waits { .. }), "{came:?}");
+    (server, queue, id)
+}
+
+#[tokio::test]
+async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes_on() {
+    let place = Place::new();
+    let (server, queue, id) = sent_once(&place, vec![Act::WorkAndReset, Act::Work]).await;
+    accept(&queue, &["k2"]).await;
+    place.hours_pass(72).await;
+    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!(came, Drained::Empty);
+    assert!(
+        matches!(&events[0].what, What::Held { reason } if reason.code == "keys_forgotten"),
+        "{events:?}"
+    );
+    assert_eq!((events[0].entry, server.effects("k2")), (id, 1));
+    let [held] = &all(&queue).await[..] else { panic!("one is left") };
+    assert_eq!((held.state, held.effect, held.key.as_str()), (State::Held, Effect::Unknown, "k1"));
+    let asked = server.seen().len();
+    assert_eq!(drained(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
+    assert_eq!(server.seen().len(), asked, "it is never sent by itself");
+    // On a person's word it is, once.
+    queue.release(id).await.unwrap();
+    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((came, all(&queue).await.len(), server.effects("k1")), (Drained::Empty, 0, 1));
+    let of_k1: Vec<String> = server
+        .seen()
+        .iter()
+        .filter(|request| request.key() == "k1")
+        .map(|request| request.field("ichido-try").unwrap().to_owned())
+        .collect();
+    assert_eq!(of_k1, ["1; manual", "2; manual"]);
+}
+
+#[tokio::test]
+async fn a_release_is_for_one_try() {
+    let place = Place::new();
+    let (server, queue, id) = sent_once(&place, vec![Act::WorkAndReset]).await;
+    place.hours_pass(100).await;
+    drained(&mut sender(&queue, server.client()).await).await;
+    queue.release(id).await.unwrap();
+    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!(came, Drained::Empty);
+    assert!(
+        matches!(events[0].what, What::Waits { .. }) && matches!(events[1].what, What::Held { .. }),
+        "{events:?}"
+    );
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn what_was_never_sent_is_sent_however_old_it_is() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    place.hours_pass(10_000).await;
+    assert_eq!(drained(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
+    assert_eq!(server.effects("k1"), 1);
+}
+
+#[tokio::test]
+async fn what_was_sent_before_the_clock_was_set_back_is_held() {
+    let place = Place::new();
+    let (server, queue, _) = sent_once(&place, vec![Act::WorkAndReset, Act::Work]).await;
+    accept(&queue, &["k2"]).await;
+    // The clock is two hours before where it was.
+    place.hours_pass(-2).await;
+    let mut sender = sender(&queue, server.client()).await;
+    let held = did(&mut sender).await;
+    assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
+    // What is sent from now on is not held for that.
+    assert!(matches!(did(&mut sender).await.what, What::Waits { .. }));
+    assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
+    assert_eq!((server.effects("k1"), server.effects("k2")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
+    let place = Place::new();
+    let busy = with("503 Service Unavailable", &[("Retry-After", "36000")], "");
+    let (server, queue, _) = sent_once(&place, vec![Act::Say(busy), Act::Work]).await;
+    let mut sender = sender(&queue, server.client()).await;
+    place.hours_pass(-2).await;
+    assert!(matches!(sender.step().await.unwrap(), Step::Wait(_)));
+    // By its own word the clock is where it was, and ten hours later the wait is over.
+    place.hours_pass(2).await;
+    place.hours_pass(10).await;
+    let held = did(&mut sender).await;
+    assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
+    assert_eq!(server.effects("k1"), 0);
+}
+
+#[tokio::test]
+async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
+    let place = Place::new();
+    let mut acts = vec![Act::Say(plain("503 Service Unavailable")); 3];
+    acts.push(Act::Work);
+    let server = Server::doing(acts).await;
+    let queue = place.queue().await;
+    let id = accept(&queue, &["k1"]).await[0];
+    drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!(all(&queue).await[0].state, State::Failed);
+    queue.retry(id).await.unwrap();
+    let entry = &all(&queue).await[0];
+    assert_eq!((entry.state, entry.attempts, entry.sends, &entry.reason), (State::Waiting, 0, 3, &None));
+    drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((server.effects("k1"), all(&queue).await.len()), (1, 0));
+    assert_eq!(server.tries(), ["1; manual", "2; auto", "3; auto", "4; manual"]);
+    assert!(server.seen().iter().all(|request| request.key() == "k1"));
+}
+
+#[tokio::test]
+async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
+    let place = Place::new();
+    let server = Server::doing(vec![Act::Say(plain("422 Unprocessable Content")), Act::Work]).await;
+    let queue = place.queue().await;
+    let id = accept(&queue, &["k1"]).await[0];
+    drained(&mut sender(&queue, server.client()).await).await;
+    place.hours_pass(80).await;
+    queue.retry(id).await.unwrap();
+    drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((all(&queue).await[0].state, server.seen().len()), (State::Held, 1));
+}
+
+#[tokio::test]
+async fn a_person_decides_about_what_stands_so_and_nothing_else() {
+    let place = Place::new();
+    let (server, queue, id) = sent_once(&place, vec![Act::WorkAndReset]).await;
+    for refused in [queue.retry(id).await, queue.release(id).await] {
+        assert!(matches!(refused, Err(QueueError::NotNow { state: State::Waiting, .. })), "{refused:?}");
+    }
+    let nobody = EntryId::new(99);
+    for refused in [queue.retry(nobody).await, queue.release(nobody).await, queue.discard(nobody).await] {
+        assert!(matches!(refused, Err(QueueError::NoSuch(_))), "{refused:?}");
+    }
+    queue.discard(id).await.unwrap();
+    assert_eq!(all(&queue).await.len(), 0);
+    // A number is never used twice, so that a word about one is not taken for one about another.
+    assert!(id < accept(&queue, &["k2"]).await[0]);
+    drop(server);
+}
+
+#[tokio::test]
+async fn what_is_being_sent_is_not_discarded_but_what_a_dead_sender_left_is() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Silence]).await);
+    let queue = place.queue().await;
+    let id = accept(&queue, &["k1"]).await[0];
+    let mut sending = sender(&queue, server.client()).await;
+    tokio::select! {
+        step = sending.step() => panic!("nobody answers: {step:?}"),
+        () = async { while server.seen().is_empty() { tokio::task::yield_now().await; } } => {}
+    }
+    let refused = queue.discard(id).await;
+    assert!(matches!(refused, Err(QueueError::NotNow { state: State::Sending, .. })), "{refused:?}");
+    drop(sending);
+    queue.discard(id).await.unwrap();
+    assert_eq!(all(&queue).await.len(), 0);
+}

@@ -1,0 +1,329 @@
+//! Entries go out in order, under their keys, one sender at a time; what came of each is kept (SPEC A8, A9, A13, C6).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_client::queue::{Drained, QueueError, SendTerms, State, Step, What};
+use ichido_client::{Cause, Client, ClientSettings, Token};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::place::{Place, SHOP, accept, all, did, drained, keys, order, quick, sender};
+use crate::server::{Act, Server, plain, resolved, with};
+
+/// A client of a port where nobody listens, and the port.
+async fn away() -> (Client, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (resolved(ClientSettings::new(format!("http://{address}"))), address)
+}
+
+/// Somebody listens there after all, and passes all on.
+async fn open_up(address: SocketAddr, to: SocketAddr) {
+    let listener = TcpListener::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut from, _)) = listener.accept().await {
+            let mut to = TcpStream::connect(to).await.unwrap();
+            tokio::spawn(async move { drop(tokio::io::copy_bidirectional(&mut from, &mut to).await) });
+        }
+    });
+}
+
+#[tokio::test]
+async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    let by_program = order("k3").begun_by(Cause::Auto);
+    queue.accept(SHOP, &[by_program]).await.unwrap();
+    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((came, all(&queue).await.len()), (Drained::Empty, 0));
+    let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
+    assert_eq!(seen, ["k1", "k2", "k3"]);
+    assert_eq!(server.seen()[0].body, br#"{"order": "k1"}"#, "byte for byte");
+    assert_eq!(server.seen()[0].field("content-type"), Some("application/json"));
+    assert_eq!(server.tries(), ["1; manual", "1; manual", "1; auto"]);
+    for event in events {
+        assert!(matches!(&event.what, What::Sent { answer } if answer.status == 201 && !answer.is_replay()));
+    }
+}
+
+#[tokio::test]
+async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
+    for act in [Act::WorkAndReset, Act::WorkAndCut] {
+        let (place, server) = (Place::new(), Server::doing(vec![act, Act::Work]).await);
+        let queue = place.queue().await;
+        accept(&queue, &["k1", "k2"]).await;
+        let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+        assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+        assert!(
+            matches!(&events[0].what, What::Waits { reason, .. } if reason.code == "no_answer"),
+            "{events:?}"
+        );
+        assert!(matches!(&events[1].what, What::Sent { answer } if answer.is_replay()), "{events:?}");
+        // The second waits until the first is done.
+        let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
+        assert_eq!(seen, ["k1", "k1", "k2", "k2"]);
+        assert_eq!(server.tries(), ["1; manual", "2; auto", "1; manual", "2; auto"]);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
+    let problem = with("409 Conflict", &[], r#"{"code":"key_conflict","detail":"used for another"}"#);
+    let place = Place::new();
+    let server = Server::start(
+        move |_, request| if request.key() == "k1" { Act::Say(problem.clone()) } else { Act::Work },
+    )
+    .await;
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((came, server.seen().len(), server.effects("k2")), (Drained::Empty, 2, 1));
+    assert!(matches!(&events[0].what, What::Failed { refused: Some(answer), .. } if answer.status == 409));
+    let [failed] = &all(&queue).await[..] else { panic!("one is left") };
+    assert_eq!((failed.key.as_str(), failed.state, failed.attempts), ("k1", State::Failed, 1));
+    let reason = failed.reason.as_ref().unwrap();
+    assert_eq!(
+        (reason.code.as_str(), reason.text.as_str()),
+        ("key_conflict", "the server answered 409: used for another")
+    );
+}
+
+#[tokio::test]
+async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
+    let place = Place::new();
+    let server = Server::start(|nth, request| match (request.key(), nth) {
+        ("k1", 0) => Act::Say(plain("500 Internal Server Error")),
+        ("k1", 1) => Act::WorkAndReset,
+        ("k1", _) => Act::Say(plain("503 Service Unavailable")),
+        _ => Act::Work,
+    })
+    .await;
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+    assert!(matches!(&events[2].what, What::Failed { refused: None, .. }), "{events:?}");
+    let [failed] = &all(&queue).await[..] else { panic!("one is left") };
+    assert_eq!((failed.state, failed.attempts, failed.sends), (State::Failed, 3, 3));
+    assert_eq!(failed.effect, ichido_core::verdict::Effect::Unknown);
+    assert!(
+        failed.reason.as_ref().unwrap().text.contains("every try that is allowed was made"),
+        "{failed:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() {
+    let busy = with("429 Too Many Requests", &[("Retry-After", "3600")], "");
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Say(busy), Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
+    assert!(matches!(came, Drained::Waits(wait) if Duration::from_mins(59) < wait), "{came:?}");
+    queue.close().await;
+    let queue = place.queue().await;
+    let (came, events) = drained(&mut sender(&queue, server.client()).await).await;
+    assert!(matches!(came, Drained::Waits(_)) && events.is_empty() && server.seen().len() == 1, "{came:?}");
+    assert!(all(&queue).await[0].due_in.is_some());
+    place.hours_pass(2).await;
+    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
+    // k2 meets the same server as k1 did, which is asked to leave alone.
+    assert!(matches!(came, Drained::Waits(_)), "{came:?}");
+    assert_eq!((server.effects("k1"), keys(&all(&queue).await)), (1, vec!["k2"]));
+}
+
+#[tokio::test]
+async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
+    let processing =
+        with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Say(processing), Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    let mut sender = sender(&queue, server.client()).await;
+    let asked = did(&mut sender).await;
+    assert!(matches!(asked.what, What::InFlight { .. }), "{asked:?}");
+    let entry = &all(&queue).await[0];
+    assert_eq!((entry.state, entry.attempts, entry.sends), (State::Waiting, 0, 1));
+    let done = did(&mut sender).await;
+    assert!(matches!(done.what, What::Sent { .. }), "{done:?}");
+    assert_eq!(
+        (server.effects("k1"), server.tries()),
+        (1, vec!["1; manual".to_owned(), "2; auto".to_owned()])
+    );
+}
+
+#[tokio::test]
+async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    let (client, address) = away().await;
+    let mut sender = sender(&queue, client).await;
+    let offline = did(&mut sender).await;
+    assert!(matches!(&offline.what, What::Offline { wait, .. } if !wait.is_zero()), "{offline:?}");
+    let entry = &all(&queue).await[0];
+    assert_eq!((entry.state, entry.attempts, entry.sends, entry.first_sent), (State::Waiting, 0, 0, None));
+    assert!(matches!(sender.step().await.unwrap(), Step::Wait(_)), "it is left alone");
+    open_up(address, server.address).await;
+    queue.wake();
+    // The wait of an hour ends at once.
+    sender.rest(Duration::from_hours(1)).await;
+    let (came, _) = drained(&mut sender).await;
+    assert_eq!((came, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+    assert_eq!(server.tries(), ["1; manual", "1; manual"], "nothing had left before");
+}
+
+#[tokio::test]
+async fn draining_ends_when_nobody_is_reached() {
+    let place = Place::new();
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    let (came, events) = drained(&mut sender(&queue, away().await.0).await).await;
+    assert_eq!((came, events.len()), (Drained::Offline, 3));
+    assert_eq!(all(&queue).await[0].attempts, 0);
+}
+
+#[tokio::test]
+async fn there_is_one_sender_for_a_file_and_destination() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let (queue, other) = (place.queue().await, place.queue().await);
+    let first = sender(&queue, server.client()).await;
+    let second = other.sender(SHOP, Arc::new(server.client()), quick()).await;
+    assert!(matches!(second, Err(QueueError::SenderBusy)), "{second:?}");
+    let elsewhere = other.sender("bank", Arc::new(server.client()), quick()).await;
+    assert!(elsewhere.is_ok(), "another destination is another matter");
+    // By another name it is the same file.
+    #[cfg(unix)]
+    {
+        let link = place.folder().join("link");
+        std::os::unix::fs::symlink(place.file(), &link).unwrap();
+        let third = ichido_client::queue::Queue::open(link).await.unwrap();
+        let third = third.sender(SHOP, Arc::new(server.client()), quick()).await;
+        assert!(matches!(third, Err(QueueError::SenderBusy)), "{third:?}");
+    }
+    drop(first);
+    assert!(
+        other.sender(SHOP, Arc::new(server.client()), quick()).await.is_ok(),
+        "and it is free again at once"
+    );
+}
+
+#[tokio::test]
+async fn one_destination_does_not_hold_up_another() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    queue.accept("bank", &[order("k2")]).await.unwrap();
+    let mut shop = sender(&queue, away().await.0).await;
+    assert!(matches!(did(&mut shop).await.what, What::Offline { .. }));
+    let mut bank = queue.sender("bank", Arc::new(server.client()), quick()).await.unwrap();
+    assert_eq!(drained(&mut bank).await.0, Drained::Empty);
+    assert_eq!((server.effects("k2"), keys(&all(&queue).await)), (1, vec!["k1"]));
+}
+
+/// Whoever breaks a try off leaves the mark, and the next one finds out.
+#[tokio::test]
+async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Silence, Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    let mut first = sender(&queue, server.client()).await;
+    let seen = async {
+        while server.seen().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        step = first.step() => panic!("nobody answered: {step:?}"),
+        () = seen => {}
+    }
+    let entry = &all(&queue).await[0];
+    assert_eq!((entry.state, entry.attempts, entry.sends), (State::Sending, 0, 1));
+    drop(first);
+    let (came, _) = drained(&mut sender(&queue, server.client()).await).await;
+    assert_eq!((came, server.effects("k1")), (Drained::Empty, 1));
+    assert_eq!(server.tries(), ["1; manual", "2; auto"]);
+}
+
+/// Told to stop, it ends the try in hand first.
+#[tokio::test]
+async fn a_sender_that_is_told_to_stop_ends_its_try() {
+    let place = Place::new();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stop = std::sync::Mutex::new(Some(stop));
+    // It is told while the first request is at the server.
+    let server = Server::start(move |_, _| {
+        drop(stop.lock().unwrap().take());
+        Act::Work
+    })
+    .await;
+    let queue = place.queue().await;
+    accept(&queue, &["k1", "k2"]).await;
+    let mut sender = sender(&queue, server.client()).await;
+    let mut events = Vec::new();
+    sender.run(async { drop(stopped.await) }, |event| events.push(event)).await.unwrap();
+    assert!(matches!(&events[..], [event] if matches!(event.what, What::Sent { .. })), "{events:?}");
+    assert_eq!((server.effects("k1"), keys(&all(&queue).await)), (1, vec!["k2"]));
+}
+
+#[tokio::test]
+async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let queue = place.queue().await;
+    let mut sender = sender(&queue, server.client()).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(async move {
+        sender.run(async { drop(stopped.await) }, |event| told.send(event).unwrap()).await
+    });
+    for key in ["k1", "k2"] {
+        accept(&queue, &[key]).await;
+        assert_eq!(heard.recv().await.unwrap().key.as_str(), key);
+    }
+    drop(stop);
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn no_token_is_in_the_file_though_it_is_sent() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::WorkAndReset]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    let token = Token::parse("secret-of-the-token").unwrap();
+    let client = resolved(ClientSettings { token: Some(token), ..server.settings() });
+    did(&mut sender(&queue, client).await).await;
+    assert_eq!(server.seen()[0].field("authorization"), Some("Bearer secret-of-the-token"));
+    for file in std::fs::read_dir(place.folder()).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows(6).any(|six| six == b"secret"));
+    }
+}
+
+/// The login page of a hotel's network answers whatever it is asked.
+#[tokio::test]
+async fn a_success_without_its_proof_takes_nothing_out() {
+    let (place, server) =
+        (Place::new(), Server::doing(vec![Act::Say(with("200 OK", &[], "<html>")), Act::Work]).await);
+    let queue = place.queue().await;
+    accept(&queue, &["k1"]).await;
+    let terms = SendTerms { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
+    let mut sender = queue.sender(SHOP, Arc::new(server.client()), terms).await.unwrap();
+    let page = did(&mut sender).await;
+    assert!(
+        matches!(&page.what, What::Waits { reason, .. } if reason.text.contains("login page")),
+        "{page:?}"
+    );
+    assert!(matches!(did(&mut sender).await.what, What::Sent { .. }));
+    assert_eq!(server.effects("k1"), 1);
+}
+
+#[tokio::test]
+async fn terms_that_make_no_sense_are_refused() {
+    let (place, server) = (Place::new(), Server::doing(vec![Act::Work]).await);
+    let queue = place.queue().await;
+    let terms = SendTerms { keys_kept_for: Duration::from_secs(30), ..SendTerms::default() };
+    let refused = queue.sender(SHOP, Arc::new(server.client()), terms).await;
+    assert!(matches!(refused, Err(QueueError::Terms(_))), "{refused:?}");
+}

@@ -1,0 +1,200 @@
+//! A database for one test: migrated or empty, in the run's shared server or in this process's own.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::{Cluster, ClusterError, chance};
+use crate::Store;
+
+/// Names the environment variable with the URL of an administrator's database, in whose server
+/// [`fresh_database`] makes its databases instead of starting one. Not `DATABASE_URL`: that one also steers
+/// sqlx's macros, and a developer may have it set to a database that matters.
+pub const SERVER_VARIABLE: &str = "ICHIDO_TEST_POSTGRES";
+/// Names the environment variable with the database in that server that [`fresh_database`] copies. Without it every test
+/// runs the migrations again.
+pub const TEMPLATE_VARIABLE: &str = "ICHIDO_TEST_TEMPLATE";
+
+/// PostgreSQL's own empty template. Nobody connects to it, so it can always be copied, unlike `template1`.
+const EMPTY: &str = "template0";
+/// The migrated database that [`Cluster::template`] makes.
+const TEMPLATE: &str = "ichido_template";
+/// How long dropping a database in somebody else's server may take.
+const DROP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A database for one test. Keep it for as long as the test uses the URL: in a server that is not ours,
+/// dropping this drops the database and ends the sessions in it.
+#[derive(Debug)]
+#[must_use = "dropping this drops the database"]
+pub struct Database {
+    /// Where to connect.
+    pub url: String,
+    /// The database's name in its server.
+    pub name: String,
+    /// From where to drop the database, if it does not go with its cluster.
+    administrator: Option<String>,
+}
+
+/// Makes a database for a store: in the server of [`SERVER_VARIABLE`], or else in the one server that this process
+/// shares among its tests and that ends with it. It may already hold our tables, as a copy of [`TEMPLATE_VARIABLE`].
+///
+/// # Panics
+/// If there is no server or it makes no database, with what to do about it; a test has no other way on.
+pub async fn fresh_database() -> Database {
+    database_from(&std::env::var(TEMPLATE_VARIABLE).unwrap_or_else(|_| EMPTY.to_owned())).await
+}
+
+/// Makes a database without any table, wherever [`fresh_database`] makes its own.
+///
+/// # Panics
+/// As [`fresh_database`].
+pub async fn empty_database() -> Database {
+    database_from(EMPTY).await
+}
+
+/// Makes an empty database in a server that syncs, whatever [`SERVER_VARIABLE`] says: for tests of durability.
+///
+/// # Panics
+/// As [`fresh_database`].
+pub async fn durable_database() -> Database {
+    static SERVER: OnceLock<Result<Cluster, ClusterError>> = OnceLock::new();
+    // This blocks the runtimes of all tests that come first, and none of them could do anything without.
+    let made = match SERVER.get_or_init(|| Cluster::start(&[])) {
+        Ok(cluster) => cluster.database().await,
+        Err(error) => panic!("no PostgreSQL for this test: {}", with_causes(error)),
+    };
+    made.unwrap_or_else(|error| panic!("no database for this test: {}", with_causes(&error)))
+}
+
+async fn database_from(template: &str) -> Database {
+    match std::env::var_os(SERVER_VARIABLE) {
+        Some(url) if !url.is_empty() => {
+            let made = match url.to_str() {
+                Some(url) => given_database(url, template).await,
+                None => Err(ClusterError::NotUrl),
+            };
+            made.unwrap_or_else(|error| panic!("no database for this test: {}", with_causes(&error)))
+        }
+        _ => durable_database().await,
+    }
+}
+
+impl Cluster {
+    /// Makes an empty database, which goes when the cluster goes.
+    pub async fn database(&self) -> Result<Database, ClusterError> {
+        let number = self.databases.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ichido_test_{number}");
+        create_database(&self.url("postgres"), &name, EMPTY).await?;
+        Ok(Database { url: self.url(&name), name, administrator: None })
+    }
+
+    /// Makes a migrated database for [`TEMPLATE_VARIABLE`] and returns its name.
+    pub async fn template(&self) -> Result<String, ClusterError> {
+        create_database(&self.url("postgres"), TEMPLATE, EMPTY).await?;
+        let store = Store::open(&self.url(TEMPLATE), 1).await.map_err(ClusterError::Template)?;
+        store.close(DROP_TIMEOUT).await;
+        // Nobody may connect any more: a database with a session in it cannot be copied.
+        let sql = format!("ALTER DATABASE {TEMPLATE} WITH IS_TEMPLATE true ALLOW_CONNECTIONS false");
+        let ended =
+            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{TEMPLATE}'");
+        let close = async {
+            let connection = PgConnection::connect(&self.url("postgres")).await?;
+            execute(connection, format!("{sql}; {ended}")).await
+        };
+        close.await.map_err(|source| {
+            let doing = "close";
+            ClusterError::Database { doing, source }
+        })?;
+        Ok(TEMPLATE.to_owned())
+    }
+}
+
+async fn given_database(administrator: &str, template: &str) -> Result<Database, ClusterError> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    // The random part, because containers that share a server may have the same process ids.
+    let name = format!("ichido_test_{}_{number}_{:016x}", std::process::id(), chance());
+    let url = with_database(administrator, &name).ok_or(ClusterError::NotUrl)?;
+    create_database(administrator, &name, template).await?;
+    Ok(Database { url, name, administrator: Some(administrator.to_owned()) })
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let Some(administrator) = self.administrator.take() else {
+            return;
+        };
+        let name = self.name.clone();
+        // A thread of its own, because a runtime cannot wait for another on the thread that it runs on.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let drop = drop_database(&administrator, &name);
+                tokio::time::timeout(DROP_TIMEOUT, drop).await
+            })?
+        });
+        let dropped: Result<(), BoxError> = dropping.join().unwrap_or_else(|_| Err("it panicked".into()));
+        if let Err(error) = dropped {
+            eprintln!("database {} stays behind: {}", self.name, with_causes(&*error));
+        }
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+async fn create_database(administrator: &str, name: &str, template: &str) -> Result<(), ClusterError> {
+    let create = async {
+        let connection = PgConnection::connect(administrator).await?;
+        let mut sql = format!("CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'");
+        // Copied as files, a template costs a fifth of what it does through the buffers, where the server does not sync. Before
+        // PostgreSQL 15 that is the only way.
+        if template != EMPTY && connection.server_version_num().is_some_and(|version| 150_000 <= version) {
+            sql.push_str(" STRATEGY FILE_COPY");
+        }
+        execute(connection, sql).await
+    };
+    create.await.map_err(|source| {
+        let doing = "create";
+        ClusterError::Database { doing, source }
+    })
+}
+
+async fn drop_database(administrator: &str, name: &str) -> Result<(), BoxError> {
+    // By force, because a test that panicked may have left sessions behind.
+    let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+    Ok(execute(PgConnection::connect(administrator).await?, sql).await?)
+}
+
+/// Runs a statement over a connection of its own: each test has its own runtime, and a connection cannot move
+/// between them. There is no timeout here, because it would fire at once in a test that pauses the clock.
+async fn execute(mut connection: PgConnection, sql: String) -> Result<(), sqlx::Error> {
+    // Safe, because the names in it are of our own making: lower-case letters, digits and underscores.
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
+    connection.close().await
+}
+
+/// The same URL with another database in it, whether or not it named one.
+pub(super) fn with_database(url: &str, database: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !matches!(scheme, "postgres" | "postgresql") {
+        return None;
+    }
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = place.split('/').next().unwrap_or_default();
+    let mut with = format!("{scheme}://{authority}/{database}");
+    // A `dbname` in the query would win over the path.
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("dbname="));
+    for (index, pair) in kept.enumerate() {
+        with.push(if index == 0 { '?' } else { '&' });
+        with.push_str(pair);
+    }
+    Some(with)
+}
+
+/// An error and what caused it, for a test's panic message, which shows no causes by itself.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,26 @@
+//! What every database must do alike: one test per behaviour, run over each.
+//!
+//! A failure names the behaviour and the database: `conformance::ledger::a_second_arrival_waits::postgres`. A case uses
+//! nothing but the public interface of the store; time passes by moving the store's clock, never by sleeping.
+
+mod actions;
+mod alerts;
+mod answers;
+mod audit;
+mod bounds;
+mod evidence;
+mod ledger;
+mod letters;
+mod marks;
+mod members;
+mod operator;
+mod outbox;
+mod races;
+mod read;
+mod rescue;
+mod settle_in;
+mod tokens;
+mod transaction;
+mod unknown;
+mod wake;
+mod work;

@@ -1,0 +1,112 @@
+//! What operators do to other things than messages is in the trail, with who did it, and sealed (SPEC D13, F5).
+
+use ichido_core::audit::verify::Kind;
+use ichido_core::ledger::{EffectMode, Resolution};
+use ichido_store::action::{Action, ActionRow};
+use ichido_store::ledger::KeyResolved;
+use uuid::Uuid;
+
+use super::audit::{key, seal, write};
+use super::ledger::{name, policy};
+use crate::both_databases;
+use crate::fixture::{Fixture, queue};
+
+fn operation(to: &str) -> Action {
+    Action {
+        subject: Uuid::from_u128(7),
+        about: "letters".to_owned(),
+        kind: "requeue".to_owned(),
+        from: "none".to_owned(),
+        to: to.to_owned(),
+        actor: Some("olivia".to_owned()),
+        detail: Some("queue=orders".to_owned()),
+    }
+}
+
+fn told(row: &ActionRow) -> (&str, &str, &str, &str, Option<&str>) {
+    let Action { about, kind, from, to, actor, .. } = &row.action;
+    (about, kind, from, to, actor.as_deref())
+}
+
+impl Fixture {
+    async fn actions(&self) -> Vec<ActionRow> {
+        self.store.action_list(None, 100).await.unwrap()
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_pause_and_its_end_are_in_the_trail_with_who_did_them(fixture: Fixture) {
+        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
+        fixture.store.queue_pause(&queue(), false, Some("pete")).await.unwrap();
+        let actions = fixture.actions().await;
+        let told: Vec<_> = actions.iter().map(told).collect();
+        assert_eq!(
+            told,
+            [
+                ("queue orders", "resumed", "paused", "running", Some("pete")),
+                ("queue orders", "paused", "running", "paused", Some("olivia")),
+            ]
+        );
+        assert_eq!(actions[0].action.subject, actions[1].action.subject, "they are one chain");
+    }
+
+    #[test]
+    async fn a_decision_about_a_key_is_in_the_trail_with_who_decided(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
+        let decided = fixture.store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();
+        assert_eq!(decided, KeyResolved::Stands);
+        let actions = fixture.actions().await;
+        assert_eq!(actions.len(), 1, "{actions:?}");
+        let Action { kind, from, to, actor, detail, .. } = &actions[0].action;
+        assert_eq!((kind.as_str(), from.as_str(), to.as_str()), ("decided", "unknown", "applied"));
+        assert_eq!(actor.as_deref(), Some("olivia"));
+        assert!(detail.as_deref().is_some_and(|detail| detail.ends_with("k1")), "{detail:?}");
+    }
+
+    #[test]
+    async fn a_decision_that_is_refused_is_not_in_the_trail(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
+        let decide = async || {
+            fixture.store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap()
+        };
+        assert_eq!(decide().await, KeyResolved::Stands);
+        assert!(matches!(decide().await, KeyResolved::Refused(_)));
+        assert_eq!(fixture.actions().await.len(), 1);
+    }
+
+    #[test]
+    async fn actions_are_listed_page_by_page_and_by_their_subject(fixture: Fixture) {
+        for to in ["begun", "stopping", "stopped"] {
+            fixture.store.action_add(&operation(to)).await.unwrap();
+        }
+        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        let first = fixture.store.action_list(None, 2).await.unwrap();
+        let rest = fixture.store.action_list(Some(first[1].number), 10).await.unwrap();
+        let states = |rows: &[ActionRow]| rows.iter().map(|row| row.action.to.clone()).collect::<Vec<_>>();
+        assert_eq!((states(&first), states(&rest)), (vec!["paused".into(), "stopped".into()], vec!["stopping".into(), "begun".into()]));
+        let of_one = fixture.store.actions_of(Uuid::from_u128(7)).await.unwrap();
+        assert_eq!(states(&of_one), ["begun", "stopping", "stopped"]);
+        assert_eq!(of_one[0].action, operation("begun"));
+    }
+
+    #[test]
+    async fn actions_are_sealed_and_one_that_was_changed_or_removed_is_named(fixture: Fixture) {
+        for to in ["begun", "ended"] {
+            fixture.store.action_add(&operation(to)).await.unwrap();
+        }
+        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
+        seal(&fixture.store, 100).await;
+        let whole = fixture.store.audit_verify(Some(&key()), None).await.unwrap();
+        assert!(whole.is_whole() && whole.sealed == 3, "{whole:?}");
+        write(&fixture, "UPDATE {t}events SET actor = 'nobody' WHERE kind = 'paused'").await;
+        write(&fixture, "UPDATE {t}events SET about = 'nothing' WHERE to_state = 'begun'").await;
+        write(&fixture, "DELETE FROM {t}events WHERE to_state = 'ended'").await;
+        let report = fixture.store.audit_verify(Some(&key()), None).await.unwrap();
+        let mut kinds: Vec<Kind> = report.findings.iter().map(|finding| finding.kind).collect();
+        kinds.sort_unstable_by_key(|kind| kind.as_str());
+        assert_eq!(kinds, [Kind::Changed, Kind::Changed, Kind::Removed], "{report:?}");
+    }
+}

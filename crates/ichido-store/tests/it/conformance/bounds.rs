@@ -1,0 +1,204 @@
+//! What is refused or cut to its bound before a database sees it, alike on both.
+
+use std::num::NonZeroU32;
+
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::ledger::EffectMode;
+use ichido_core::lifecycle::{Event, State};
+use ichido_core::time::Timestamp;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, Response, limits as ledger};
+use ichido_store::letter::LetterFilter;
+use ichido_store::message::{
+    ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, Stepped, limits,
+};
+use ichido_store::node::Duty;
+use uuid::Uuid;
+
+use super::ledger::{keep, name, request};
+use crate::both_databases;
+use crate::fixture::{BACKOFF, DAY, Fixture, again, many, message, new_id, queue, terms};
+
+/// The longest that anything lasts.
+const HUNDRED_YEARS: Duration = Duration::from_hours(100 * 366 * 24);
+
+fn has_nul<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::NulInText { .. })), "{answer:?}");
+}
+
+both_databases! {
+    #[test]
+    async fn a_response_that_is_too_large_is_refused_and_the_largest_headers_are_kept(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        // A field takes 8 bytes beside its name and value.
+        let headers = |bytes: usize| vec![("x".to_owned(), vec![b'7'; bytes - 9])];
+        let answer = |headers, body| Response { status: 200, headers, body: Some(body) };
+        let settle = async |response| {
+            let settle = KeySettle { name: name("k1"), fence, outcome: keep(response) };
+            fixture.store.key_settle(settle).await
+        };
+        let over = settle(answer(headers(ledger::HEADERS_BYTES_MAX + 1), Vec::new())).await;
+        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::HEADERS_BYTES_MAX, .. })), "{over:?}");
+        let over = settle(answer(Vec::new(), vec![7; ledger::BODY_BYTES_MAX + 1])).await;
+        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::BODY_BYTES_MAX, .. })), "{over:?}");
+        let largest = answer(headers(ledger::HEADERS_BYTES_MAX), b"ok".to_vec());
+        assert_eq!(settle(largest.clone()).await.unwrap(), KeySettled::Stands);
+        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert!(replay == KeyClaimed::Replay(largest), "{replay:?}");
+    }
+
+    #[test]
+    async fn more_tries_than_can_be_counted_are_refused(fixture: Fixture) {
+        let tries = |count: u32| NewMessage {
+            tries_allowed: NonZeroU32::new(count).unwrap(),
+            ..message(&format!("t{count}"))
+        };
+        for over in [limits::TRIES_MAX + 1, u32::MAX] {
+            let refused = fixture.store.message_enqueue(tries(over)).await;
+            assert!(matches!(refused, Err(StoreError::OutOfRange { most: limits::TRIES_MAX, .. })), "{refused:?}");
+        }
+        let id = new_id(fixture.put(tries(limits::TRIES_MAX)).await);
+        fixture.enqueue("neighbour").await;
+        assert_eq!(fixture.claim(10).await.len(), 2);
+        assert_eq!(fixture.row(id).await.tries_allowed, limits::TRIES_MAX);
+    }
+
+    #[test]
+    async fn a_history_that_cannot_be_counted_blocks_nobody(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let mut work = fixture.claim_one().await;
+        (work.history.tries, work.history.deaths) = (u32::MAX, u32::MAX);
+        work.history.tries_allowed = NonZeroU32::MAX;
+        let back = Event::GivenBack { fence: work.fence, due: work.claimed_at };
+        assert!(matches!(fixture.settle(&work, back).await, Stepped::Now(State::Queued { .. })));
+        assert_eq!(fixture.claim(10).await.len(), 1);
+        assert_eq!(fixture.store.message_list(&MessageFilter::default(), 10).await.unwrap().len(), 1);
+        assert_eq!(fixture.status(id).await, "sending");
+        assert!(!fixture.store.message_transitions(id).await.unwrap().is_empty());
+    }
+
+    #[test]
+    async fn a_response_whose_status_is_none_is_refused(fixture: Fixture) {
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let with = |status| {
+            let outcome = keep(Response { status, headers: Vec::new(), body: None });
+            KeySettle { name: name("k1"), fence, outcome }
+        };
+        for status in [0, *ledger::STATUS.start() - 1, *ledger::STATUS.end() + 1, 40_000, u16::MAX] {
+            let refused = fixture.store.key_settle(with(status)).await;
+            assert!(matches!(refused, Err(StoreError::OutOfRange { what: "the status", .. })), "{refused:?}");
+        }
+        assert_eq!(fixture.store.key_settle(with(999)).await.unwrap(), KeySettled::Stands);
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!(found.response.unwrap().status, 999);
+    }
+
+    #[test]
+    async fn what_a_receiver_calls_a_status_is_told_as_it_is_or_not_at_all(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        for status in [Some(14), Some(40_000)] {
+            let work = fixture.claim_one().await;
+            let note = Note { status, ..Note::default() };
+            fixture.store.work_settle(Settlement::of(&work, again(&work), note)).await.unwrap();
+            fixture.pass(BACKOFF);
+            fixture.promote().await;
+        }
+        let told = fixture.store.message_transitions(id).await.unwrap();
+        let told: Vec<_> = told.iter().filter(|step| step.kind == "failed").map(|step| step.status).collect();
+        assert_eq!(told, [Some(14), None]);
+    }
+
+    #[test]
+    async fn what_is_to_last_for_ever_lasts_a_hundred_years(fixture: Fixture) {
+        let store = &fixture.store;
+        let id = new_id(fixture.put(NewMessage { delay: Duration::MAX, ..message("delayed") }).await);
+        let row = fixture.row(id).await;
+        assert_eq!(row.next_attempt, Some(row.created_at.plus(HUNDRED_YEARS)), "the same on both");
+        let same = SameContent { content: Digest::of_bytes(b"c"), window: Duration::MAX };
+        let content = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
+        let first = new_id(fixture.put(content("content")).await);
+        let endless = ClaimTerms { lease: Duration::MAX, ..terms() };
+        let work = store.work_claim(&queue(), many(10), endless).await.unwrap();
+        assert_eq!(store.work_renew(&[work[0].fence], Duration::MAX).await.unwrap(), [true]);
+        let fence = fixture.run("kept", EffectMode::Transactional).await;
+        let renewed = store.key_renew(&[(name("kept"), fence, Duration::MAX)]).await.unwrap();
+        assert_eq!(renewed, [true]);
+        let mut outcome = keep(Response { status: 200, headers: Vec::new(), body: None });
+        if let ichido_store::ledger::KeyOutcome::Keep { ttl, .. } = &mut outcome {
+            *ttl = Duration::MAX;
+        }
+        assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Stands);
+        assert!(store.caretaker_claim(Duty::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
+        fixture.pass(HUNDRED_YEARS.saturating_sub(DAY));
+        assert_eq!(fixture.put(content("again")).await, Enqueued::SameContent { id: first });
+        assert_eq!(store.key_sweep(10).await.unwrap(), 0);
+        assert!(!store.caretaker_claim(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
+        fixture.pass(DAY * 2);
+        assert_eq!(store.key_sweep(10).await.unwrap(), 1);
+        assert!(store.caretaker_claim(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
+        assert_eq!(fixture.promote().await, 1);
+    }
+
+    #[test]
+    async fn the_first_and_the_last_of_moments_can_be_asked_for(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        fixture.send(&fixture.claim_one().await).await;
+        let (first, last) = (Timestamp::from_micros(i64::MIN), Timestamp::MAX);
+        for (created_from, created_before, found) in
+            [(Some(first), Some(last), 1), (Some(last), None, 0), (None, Some(Timestamp::from_micros(i64::MIN + 1)), 0)]
+        {
+            let filter = MessageFilter { created_from, created_before, ..MessageFilter::default() };
+            assert_eq!(fixture.store.message_list(&filter, 10).await.unwrap().len(), found);
+        }
+        assert_eq!(fixture.store.message_forget(first, 10).await.unwrap(), 0);
+        assert_eq!(fixture.store.message_forget(last, 10).await.unwrap(), 1);
+    }
+
+    #[test]
+    async fn a_claim_names_an_operation_and_an_identity_within_bounds(fixture: Fixture) {
+        type Change = fn(&mut ichido_core::ledger::RecordName, String);
+        let changes: [(Change, usize); 2] = [
+            (|name, text| name.operation = text, ledger::OPERATION_BYTES_MAX),
+            (|name, text| name.identity = text, ledger::IDENTITY_BYTES_MAX),
+        ];
+        for (change, most) in changes {
+            let claim = async |text: String| {
+                let mut claim = request("k1", EffectMode::Opaque);
+                change(&mut claim.name, text);
+                fixture.store.key_claim(claim).await
+            };
+            let long = claim("x".repeat(most + 1)).await;
+            assert!(matches!(long, Err(StoreError::TooLarge { .. })), "{long:?}");
+            let empty = claim(String::new()).await;
+            assert!(matches!(empty, Err(StoreError::Empty { .. })), "{empty:?}");
+            has_nul(&claim("a\0b".to_owned()).await);
+            claim("x".repeat(most)).await.unwrap();
+        }
+    }
+
+    #[test]
+    async fn a_nul_is_refused_wherever_a_text_goes_in(fixture: Fixture) {
+        let (store, text) = (&fixture.store, "a\0b");
+        has_nul(&store.node_beat(Uuid::nil(), text).await);
+        has_nul(&store.queue_pause(&queue(), true, Some(text)).await);
+        has_nul(&store.pace_read(text).await);
+        has_nul(&store.pace_write(text, 0, b"9/s").await);
+        let filter = MessageFilter { identity: Some(text.to_owned()), ..MessageFilter::default() };
+        has_nul(&store.message_list(&filter, 10).await);
+        let filter = LetterFilter { text: Some(text.to_owned()), ..LetterFilter::default() };
+        has_nul(&store.letter_page(&filter, None, 10).await);
+        let filter = LetterFilter { identity: Some(text.to_owned()), ..LetterFilter::default() };
+        has_nul(&store.letter_page(&filter, None, 10).await);
+        assert!(store.node_list().await.unwrap().is_empty());
+    }
+
+    #[test]
+    async fn a_store_with_no_connections_has_one(fixture: Fixture) {
+        let store = Store::open(fixture.url(), 0).await.unwrap();
+        assert!(matches!(store.message_enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
+        assert_eq!(store.work_claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
+    }
+}

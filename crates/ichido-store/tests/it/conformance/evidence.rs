@@ -1,0 +1,140 @@
+//! A success whose claim was lost is evidence: what it proves is not sent again (SPEC D12, E1).
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::{Event, State, Why};
+use ichido_core::verdict::Effect;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Note, Stepped, Work};
+
+use crate::both_databases;
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, for_good, given_back, in_doubt, succeeded,
+};
+
+/// A message that was lost by one worker and is sent by a second; the first one reports its success.
+async fn answered_during_the_resend(fixture: &Fixture) -> (Work, Work) {
+    fixture.enqueue("k1").await;
+    let zombie = fixture.claim_one().await;
+    fixture.pass(AFTER_LEASE);
+    fixture.rescue(KEYED).await;
+    fixture.pass(BACKOFF);
+    fixture.promote().await;
+    let second = fixture.claim_with_marks(1).await.remove(0);
+    let note = Note { receipt: Some("order 7".to_owned()), status: Some(201), ..Note::default() };
+    let answer = fixture.settle_noting(&zombie, succeeded(&zombie), note).await;
+    assert_eq!(answer, Stepped::Refused(Why::StaleFence), "the message is the second one's");
+    assert_eq!(fixture.status(second.id).await, "sending");
+    fixture.assert_counts(&[("sending", 1)]).await;
+    (zombie, second)
+}
+
+async fn never_sent_again(fixture: &Fixture) {
+    fixture.pass(Duration::from_hours(1));
+    assert_eq!(fixture.promote().await, 0);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.assert_counts(&[("sent", 1)]).await;
+}
+
+/// One way in which the second try ends without success.
+async fn ends_by(fixture: Fixture, event: impl Fn(&Work) -> Event) {
+    let (_, second) = answered_during_the_resend(&fixture).await;
+    assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent));
+    assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent), "reported again");
+    let row = fixture.row(second.id).await;
+    assert_eq!((row.status.as_str(), row.effect, row.tries), ("sent", Effect::Done, 2));
+    never_sent_again(&fixture).await;
+}
+
+both_databases! {
+    #[test]
+    async fn the_same_late_success_reported_again_stands_again(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let zombie = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        fixture.rescue(KEYED).await;
+        for _ in 0..2 {
+            assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, Stepped::Now(State::Sent));
+        }
+        assert_eq!(fixture.steps(zombie.id).await.len(), 3, "claimed, lost, sent");
+    }
+
+    #[test]
+    async fn a_late_success_counts_when_the_resend_fails(fixture: Fixture) {
+        ends_by(fixture, again).await;
+    }
+
+    #[test]
+    async fn a_late_success_counts_when_the_resend_fails_for_good(fixture: Fixture) {
+        ends_by(fixture, |work| for_good(work, Effect::NotDone)).await;
+    }
+
+    #[test]
+    async fn a_late_success_counts_when_the_resend_is_in_doubt(fixture: Fixture) {
+        ends_by(fixture, in_doubt).await;
+    }
+
+    #[test]
+    async fn a_late_success_counts_when_the_resend_is_given_back(fixture: Fixture) {
+        ends_by(fixture, given_back).await;
+    }
+
+    #[test]
+    async fn a_late_success_counts_when_the_second_worker_dies_too(fixture: Fixture) {
+        let (_, second) = answered_during_the_resend(&fixture).await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(fixture.status(second.id).await, "sent");
+        never_sent_again(&fixture).await;
+    }
+
+    #[test]
+    async fn a_call_does_not_begin_once_its_work_is_proven_to_be_done(fixture: Fixture) {
+        let (_, second) = answered_during_the_resend(&fixture).await;
+        assert_eq!(fixture.store.work_begin(&[(second.id, second.fence)]).await.unwrap(), [false]);
+    }
+
+    #[test]
+    async fn the_audit_tells_the_late_success_with_its_own_claim(fixture: Fixture) {
+        let (zombie, second) = answered_during_the_resend(&fixture).await;
+        fixture.settle(&zombie, succeeded(&zombie)).await;
+        fixture.settle(&second, again(&second)).await;
+        let told = fixture.store.message_transitions(second.id).await.unwrap();
+        let steps: Vec<_> = told.iter().map(|step| (step.kind.as_str(), step.tries)).collect();
+        let expected = [
+            ("claimed", 1), ("worker_died", 1), ("late_success", 1), ("came_due", 1), ("claimed", 2), ("failed", 2),
+        ];
+        assert_eq!(steps, expected);
+        assert_eq!((told[2].fence, told[2].receipt.as_deref()), (Some(zombie.fence.get()), Some("order 7")));
+        assert_eq!((told[5].from.as_str(), told[5].to.as_str()), ("sending", "sent"));
+    }
+
+    #[test]
+    async fn a_late_success_that_meets_the_end_of_the_resend_is_never_lost(fixture: Fixture) {
+        for round in 0..60 {
+            fixture.enqueue(&format!("k{round}")).await;
+            let zombie = fixture.claim_one().await;
+            fixture.pass(AFTER_LEASE);
+            fixture.rescue(KEYED).await;
+            fixture.pass(BACKOFF);
+            fixture.promote().await;
+            let second = fixture.claim_one().await;
+            let late = {
+                let (store, settlement) = (fixture.store.clone(), succeeded(&zombie));
+                let settlement = ichido_store::message::Settlement::of(&zombie, settlement, Note::default());
+                tokio::spawn(async move {
+                    loop {
+                        match store.works_settle(vec![settlement.clone()]).await.remove(0) {
+                            // The two meet at one row, and a batch does not wait long for a row. It asks again.
+                            Err(StoreError::Busy) => tokio::task::yield_now().await,
+                            settled => return settled,
+                        }
+                    }
+                })
+            };
+            fixture.settle(&second, again(&second)).await;
+            late.await.unwrap().unwrap();
+            assert_eq!(fixture.status(second.id).await, "sent", "round {round}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! An outcome in the caller's own transaction: it commits with the caller's writes, or not at all.
+
+use std::time::Duration;
+
+use ichido_core::ledger::{EffectMode, Phase};
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaimed, KeyOutcome, KeySettle, KeySettled};
+use sqlx::Row as _;
+
+use super::ledger::{keep, name, request, response};
+use super::transaction::{Business, Open};
+use crate::both_databases;
+use crate::fixture::{AFTER_LEASE, Fixture};
+
+const LONG: Duration = Duration::from_mins(10);
+
+fn settle(fence: ichido_core::fence::Fence, outcome: KeyOutcome) -> KeySettle {
+    KeySettle { name: name("k1"), fence, outcome }
+}
+
+fn done() -> KeyOutcome {
+    keep(response(b"done"))
+}
+
+both_databases! {
+    #[test]
+    async fn an_outcome_commits_with_the_writes_it_tells_of(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        let settled = open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        assert_eq!(settled, KeySettled::Stands);
+        assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })), "nobody else sees it yet");
+        open.commit().await;
+        fixture.store.key_wake(&name("k1"), fence);
+        assert_eq!(business.orders().await, 1);
+        let second = fixture.arrive(request("k1", EffectMode::Transactional)).await;
+        assert_eq!(second, KeyClaimed::Replay(response(b"done")));
+    }
+
+    #[test]
+    async fn an_outcome_that_is_rolled_back_leaves_the_claim(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        open.roll_back().await;
+        assert_eq!(business.orders().await, 0);
+        assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })));
+        assert_eq!(fixture.report("k1", fence, KeyOutcome::Release).await, KeySettled::Stands);
+    }
+
+    #[test]
+    async fn an_owner_that_was_overtaken_settles_nothing_in_its_transaction(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let zombie = fixture.run("k1", EffectMode::Transactional).await;
+        fixture.pass(AFTER_LEASE);
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let mut open = business.begin().await;
+        open.order().await;
+        let settled = open.settle(&fixture.store, &settle(zombie, done())).await.unwrap();
+        assert_eq!(settled, KeySettled::Stale);
+        open.roll_back().await;
+        let mut open = business.begin().await;
+        open.order().await;
+        assert_eq!(open.settle(&fixture.store, &settle(fence, done())).await.unwrap(), KeySettled::Stands);
+        open.commit().await;
+        let mut late = business.begin().await;
+        late.order().await;
+        let settled = late.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        assert_eq!(settled, KeySettled::Stale, "a second time it changes nothing either");
+        late.roll_back().await;
+        assert_eq!(business.orders().await, 1);
+    }
+
+    #[test]
+    async fn a_key_is_given_back_or_held_in_a_transaction_too(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let mut open = business.begin().await;
+        open.settle(&fixture.store, &settle(fence, KeyOutcome::Hold)).await.unwrap();
+        open.commit().await;
+        assert_eq!(fixture.phase("k1").await, Some(Phase::Unknown));
+        let mut open = business.begin().await;
+        open.settle(&fixture.store, &settle(fence, KeyOutcome::Release)).await.unwrap();
+        open.commit().await;
+        assert_eq!(fixture.phase("k1").await, None);
+    }
+
+    #[test]
+    async fn a_committed_outcome_wakes_those_who_wait_for_it(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let store = fixture.store.clone();
+        let waiter = tokio::spawn(async move { store.key_wait(&name("k1"), LONG).await });
+        let mut open = business.begin().await;
+        open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        open.commit().await;
+        fixture.store.key_wake(&name("k1"), fence);
+        assert!(waiter.await.unwrap());
+    }
+
+    #[test]
+    async fn a_commit_with_an_outcome_waits_for_the_disk_however_the_connection_is_set_up(fixture: Fixture) {
+        let business = Business::open(&fixture).await;
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let mut open = match &business {
+            Business::Postgres(pool) => {
+                let mut open = pool.begin().await.unwrap();
+                sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *open).await.unwrap();
+                Open::Postgres(open)
+            }
+            Business::Sqlite(pool) => {
+                // The pool's one connection so far, which the transaction then takes.
+                sqlx::query("PRAGMA synchronous = OFF").execute(pool).await.unwrap();
+                business.begin().await
+            }
+        };
+        open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        let durable = match &mut open {
+            Open::Postgres(open) => {
+                let row = sqlx::query("SHOW synchronous_commit").fetch_one(&mut **open).await.unwrap();
+                row.get::<String, _>(0) == "on"
+            }
+            Open::Sqlite(open) => {
+                let row = sqlx::query("PRAGMA synchronous").fetch_one(&mut **open).await.unwrap();
+                row.get::<i64, _>(0) == 2
+            }
+        };
+        assert!(durable);
+        open.commit().await;
+    }
+
+    #[test]
+    async fn a_transaction_of_the_other_database_is_refused(fixture: Fixture) {
+        let other =
+            if fixture.store.is_sqlite() { Fixture::postgres().await } else { Fixture::sqlite().await };
+        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let mut open = Business::open(&other).await.begin().await;
+        let refused = open.settle(&fixture.store, &settle(fence, done())).await;
+        assert!(matches!(refused, Err(StoreError::WrongDatabase(_))), "{refused:?}");
+    }
+}

@@ -1,0 +1,237 @@
+//! Actions of unknown outcome: listed, and settled by what was found out about them (SPEC F2).
+
+use std::time::Duration;
+
+use ichido_core::ledger::{EffectMode, Phase, RecordName, Resolution, ResolveError};
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{
+    Began, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, Response, limits,
+};
+
+use super::ledger::{TTL, keep, name, policy, request, response};
+use crate::both_databases;
+use crate::fixture::{AFTER_LEASE, Fixture};
+
+impl Fixture {
+    /// An opaque action whose outcome nobody knows.
+    pub(crate) async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
+        let fence = self.run(text, EffectMode::Opaque).await;
+        assert_eq!(self.report(text, fence, KeyOutcome::Hold).await, KeySettled::Stands);
+        fence
+    }
+
+    async fn decide(&self, text: &str, resolution: Resolution, response: Option<Response>) -> KeyResolved {
+        let policy = policy(EffectMode::Opaque);
+        self.store.key_resolve(&name(text), resolution, response, &policy).await.expect("an answer")
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn unknown_outcomes_are_listed_oldest_first_page_by_page(fixture: Fixture) {
+        let keys: Vec<String> = (0..5).map(|number| format!("k{number}")).collect();
+        for key in &keys {
+            fixture.unknown(key).await;
+            fixture.pass(Duration::from_secs(1));
+        }
+        fixture.settled("done", EffectMode::Opaque, b"done").await;
+        fixture.run("running", EffectMode::Opaque).await;
+        let mut after = None;
+        let mut listed = Vec::new();
+        loop {
+            let page = fixture.store.key_unknown_list(after, 2).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = Some((last.record.first_claimed_at, last.name.hash()));
+            assert!(page.len() <= 2);
+            listed.extend(page.into_iter().map(|record| record.name.key.as_str().to_owned()));
+        }
+        assert_eq!(listed, keys);
+    }
+
+    /// A crash leaves a claim, and its client may never ask again.
+    #[test]
+    async fn a_claim_whose_lease_is_over_is_marked_though_nobody_asks_for_it_again(fixture: Fixture) {
+        let other = fixture.another_node().await;
+        let ours = ["orders.create".to_owned()];
+        let mut fences = Vec::new();
+        for key in ["k1", "k2", "k3"] {
+            fences.push(fixture.run(key, EffectMode::Opaque).await);
+        }
+        fixture.settled("done", EffectMode::Opaque, b"done").await;
+        assert_eq!(fixture.store.key_lapse(&ours, 10).await.unwrap(), 0, "they may still be at it");
+        fixture.pass(AFTER_LEASE);
+        other.skew_by(AFTER_LEASE);
+        fixture.run("running", EffectMode::Opaque).await;
+        assert_eq!(other.key_lapse(&["orders.cancel".to_owned()], 10).await.unwrap(), 0);
+        assert_eq!(other.key_lapse(&[], 10).await.unwrap(), 0);
+        assert_eq!(other.key_lapse(&ours, 2).await.unwrap(), 2, "a bounded number at a time");
+        assert_eq!(fixture.store.key_lapse(&ours, 2).await.unwrap(), 1);
+        assert_eq!(fixture.store.key_lapse(&ours, 2).await.unwrap(), 0);
+        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 3);
+        // An owner that was only late is still heard.
+        assert_eq!(fixture.report("k1", fences[0], keep(response(b"late"))).await, KeySettled::Stands);
+        assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Stands);
+        let next = fixture.arrive(request("k3", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Unknown { fence: fences[2] });
+    }
+
+    #[test]
+    async fn that_it_was_done_counts_at_once(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        let decided = fixture.decide("k1", Resolution::Applied, Some(response(b"found"))).await;
+        assert_eq!(decided, KeyResolved::Stands);
+        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Replay(response(b"found")));
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let Phase::Settled { expiry, .. } = found.record.phase else { panic!("{found:?}") };
+        let expires = found.completed_at.unwrap().plus(TTL);
+        assert_eq!(expiry, ichido_core::ledger::Expiry::At(expires));
+    }
+
+    #[test]
+    async fn a_decision_without_a_response_is_told_and_not_run(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, KeyResolved::Stands);
+        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::ReplayNotKept { status: 400 });
+    }
+
+    #[test]
+    async fn that_nothing_was_done_counts_when_the_call_can_no_longer_be_travelling(fixture: Fixture) {
+        fixture.unknown("k1").await;
+        let early = fixture.decide("k1", Resolution::NothingDone, None).await;
+        let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let settles_within = policy(EffectMode::Opaque).settles_within();
+        assert_eq!(from, found.record.claimed_at.plus(settles_within));
+        assert_eq!(found.record.phase, Phase::Unknown);
+        fixture.pass(settles_within);
+        assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, KeyResolved::Stands);
+        fixture.run("k1", EffectMode::Opaque).await;
+    }
+
+    #[test]
+    async fn what_is_known_or_not_there_is_not_decided(fixture: Fixture) {
+        assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, KeyResolved::Missing);
+        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let refused = KeyResolved::Refused(ResolveError::NotUnknown);
+        assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, refused, "in flight");
+        fixture.report("k1", fence, keep(response(b"done"))).await;
+        assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, refused, "settled");
+        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Replay(response(b"done")));
+    }
+
+    #[test]
+    async fn an_owner_that_reports_late_is_heard_before_a_decision_and_not_after(fixture: Fixture) {
+        let first = fixture.unknown("k1").await;
+        assert_eq!(fixture.report("k1", first, keep(response(b"late"))).await, KeySettled::Stands);
+        let refused = KeyResolved::Refused(ResolveError::NotUnknown);
+        assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, refused);
+        let second = fixture.unknown("k2").await;
+        fixture.decide("k2", Resolution::Applied, Some(response(b"found"))).await;
+        assert_eq!(fixture.report("k2", second, keep(response(b"late"))).await, KeySettled::AlreadySettled);
+        let next = fixture.arrive(request("k2", EffectMode::Opaque)).await;
+        assert_eq!(next, KeyClaimed::Replay(response(b"found")));
+    }
+
+    #[test]
+    async fn a_claim_says_what_it_found_under_its_key(fixture: Fixture) {
+        let began = async |text: &str| match fixture.arrive(request(text, EffectMode::Keyed)).await {
+            KeyClaimed::Run { began, .. } => began,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(began("k1").await, Began::New);
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(began("k1").await, Began::TakenOver { from: EffectMode::Keyed });
+        fixture.settled("k2", EffectMode::Keyed, b"done").await;
+        fixture.pass(TTL);
+        assert_eq!(began("k2").await, Began::Expired);
+    }
+
+    /// An operation may be served in another mode after a deploy; what was lost before it was lost under the old one.
+    #[test]
+    async fn what_was_lost_under_a_stricter_mode_is_judged_by_that_mode(fixture: Fixture) {
+        let held = fixture.unknown("held").await;
+        let lapsed = fixture.run("lapsed", EffectMode::Opaque).await;
+        fixture.pass(AFTER_LEASE);
+        for today in [EffectMode::Keyed, EffectMode::Transactional, EffectMode::Opaque] {
+            for (key, fence) in [("held", held), ("lapsed", lapsed)] {
+                let next = fixture.arrive(request(key, today)).await;
+                assert_eq!(next, KeyClaimed::Unknown { fence }, "{key} {today:?}");
+                let found = fixture.store.key_look_up(&name(key)).await.unwrap().unwrap().record;
+                assert_eq!((found.mode, found.phase), (EffectMode::Opaque, Phase::Unknown));
+            }
+        }
+        let listed = fixture.store.key_unknown_list(None, 10).await.unwrap();
+        assert_eq!(listed.iter().map(|key| key.record.mode).collect::<Vec<_>>(), [EffectMode::Opaque; 2]);
+    }
+
+    #[test]
+    async fn a_takeover_remembers_the_stricter_mode_and_a_new_action_its_own(fixture: Fixture) {
+        let mode = async || fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap().record.mode;
+        fixture.run("k1", EffectMode::Transactional).await;
+        assert_eq!(mode().await, EffectMode::Transactional);
+        let runs = [
+            (EffectMode::Keyed, EffectMode::Transactional),
+            (EffectMode::Transactional, EffectMode::Keyed),
+            (EffectMode::Transactional, EffectMode::Keyed),
+        ];
+        let mut fence = None;
+        for (today, from) in runs {
+            fixture.pass(AFTER_LEASE);
+            let next = fixture.arrive(request("k1", today)).await;
+            let KeyClaimed::Run { fence: claimed, began } = next else { panic!("{next:?}") };
+            assert_eq!(began, Began::TakenOver { from });
+            assert_eq!(mode().await, EffectMode::Keyed);
+            fence = Some(claimed);
+        }
+        assert_eq!(fixture.report("k1", fence.unwrap(), keep(response(b"done"))).await, KeySettled::Stands);
+        fixture.pass(TTL);
+        fixture.run("k1", EffectMode::Transactional).await;
+        assert_eq!(mode().await, EffectMode::Transactional);
+    }
+
+    #[test]
+    async fn hops_and_trace_are_kept_with_the_last_claim(fixture: Fixture) {
+        let along = |hops: &str| KeyClaim {
+            hops: Some(hops.to_owned()),
+            trace: Some("00-7f".to_owned()),
+            ..request("k1", EffectMode::Keyed)
+        };
+        fixture.arrive(along("bff")).await;
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!((found.hops.as_deref(), found.trace.as_deref()), (Some("bff"), Some("00-7f")));
+        fixture.pass(AFTER_LEASE);
+        fixture.arrive(along("bff, gateway")).await;
+        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!(found.hops.as_deref(), Some("bff, gateway"));
+    }
+
+    #[test]
+    async fn what_no_record_could_hold_is_refused_alone(fixture: Fixture) {
+        let claim = || request("k1", EffectMode::Opaque);
+        let long = |bytes: usize| Some("h".repeat(bytes));
+        for claim in [
+            KeyClaim { hops: long(limits::HOPS_BYTES_MAX + 1), ..claim() },
+            KeyClaim { trace: long(limits::TRACE_BYTES_MAX + 1), ..claim() },
+        ] {
+            let refused = fixture.store.key_claim(claim).await;
+            assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+        }
+        let nul = || Some("a\0b".to_owned());
+        let named = |operation: &str, identity: &str| {
+            let (operation, identity) = (operation.to_owned(), identity.to_owned());
+            KeyClaim { name: RecordName { operation, identity, ..name("k1") }, ..claim() }
+        };
+        for claim in
+            [named("a\0b", "alice"), named("orders", "a\0b"), KeyClaim { hops: nul(), ..claim() }, KeyClaim { trace: nul(), ..claim() }]
+        {
+            let refused = fixture.store.key_claim(claim).await;
+            assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");
+        }
+        let whole = KeyClaim { hops: long(limits::HOPS_BYTES_MAX), ..claim() };
+        let claimed = fixture.arrive(whole).await;
+        assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
+    }
+}

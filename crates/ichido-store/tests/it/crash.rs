@@ -1,0 +1,377 @@
+//! Killed at any moment, nothing acknowledged is lost and nothing is half there.
+//!
+//! A child process puts messages in, sends them and settles keys, and says on its standard output what was acknowledged to it.
+//! The parent kills it with SIGKILL in the middle, over and over, on the same database, and then looks. A server that is
+//! restarted under load is the same with the roles turned: the callers stay, the database dies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::num::NonZeroU32;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::{Event, Stage, State};
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::message::{
+    ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, QueueName, Settlement, Stepped, limits,
+};
+use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::postgres::Cluster;
+use uuid::Uuid;
+
+const LEASE: Duration = Duration::from_secs(30);
+/// How the child finds the database, and how it knows which keys are its own.
+const URL: &str = "ICHIDO_CRASH_URL";
+const ROUND: &str = "ICHIDO_CRASH_ROUND";
+
+fn kills() -> u64 {
+    // `cargo xtask soak` asks for more.
+    std::env::var("ICHIDO_CRASH_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
+}
+
+fn queue() -> QueueName {
+    QueueName::parse("orders").expect("a name")
+}
+
+fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(text).expect("a key")
+}
+
+fn name(text: &str) -> RecordName {
+    RecordName { operation: "orders.create".into(), identity: "alice".into(), key: key(text) }
+}
+
+fn claim(text: &str) -> KeyClaim {
+    let draft = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::of(Class::Mutate) };
+    KeyClaim {
+        name: name(text),
+        fingerprint: Fingerprint::from_bytes([7; 32]),
+        request_digest: Digest::of_bytes(text.as_bytes()),
+        policy: Arc::new(Policy::build(draft).expect("a policy")),
+        hops: None,
+        trace: None,
+    }
+}
+
+fn response(text: &str) -> Response {
+    Response {
+        status: 201,
+        headers: vec![("location".into(), text.as_bytes().to_vec())],
+        body: Some(text.as_bytes().to_vec()),
+    }
+}
+
+fn message(text: &str) -> NewMessage {
+    let tries_allowed = NonZeroU32::new(1_000).expect("not zero");
+    NewMessage { tries_allowed, ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec()) }
+}
+
+/// Everything that was acknowledged, by what the lines say.
+#[derive(Debug, Default)]
+struct Acknowledged {
+    enqueued: BTreeMap<String, Uuid>,
+    sent: BTreeSet<Uuid>,
+    keys: BTreeSet<String>,
+}
+
+impl Acknowledged {
+    fn line(&mut self, line: &str) {
+        let mut words = line.split(' ');
+        match (words.next(), words.next(), words.next()) {
+            (Some("enqueued"), Some(key), Some(id)) => {
+                self.enqueued.insert(key.to_owned(), id.parse().expect("an id"));
+            }
+            (Some("sent"), Some(id), None) => drop(self.sent.insert(id.parse().expect("an id"))),
+            (Some("key"), Some(key), None) => drop(self.keys.insert(key.to_owned())),
+            // Lines of the test harness, and a last line cut off by the kill.
+            _ => (),
+        }
+    }
+}
+
+/// One caller of each kind, several times over, until the error that ends the world, or for ever.
+async fn load(store: Store, prefix: String, say: impl Fn(String) + Clone + Send + Sync + 'static) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..4 {
+        let (store, prefix, say) = (store.clone(), format!("{prefix}-{caller}"), say.clone());
+        tasks.spawn(async move {
+            for n in 0.. {
+                put_in(&store, &format!("{prefix}-m{n}"), &say).await;
+            }
+        });
+    }
+    for caller in 0..4 {
+        let (store, prefix, say) = (store.clone(), format!("{prefix}-{caller}"), say.clone());
+        tasks.spawn(async move {
+            for n in 0.. {
+                settle_key(&store, &format!("{prefix}-k{n}"), &say).await;
+            }
+        });
+    }
+    for _ in 0..2 {
+        let (store, say) = (store.clone(), say.clone());
+        tasks.spawn(async move {
+            loop {
+                send_some(&store, &say).await;
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    tasks.join_all().await;
+}
+
+async fn put_in(store: &Store, key: &str, say: &impl Fn(String)) {
+    match store.message_enqueue(message(key)).await {
+        Ok(Enqueued::New { id } | Enqueued::Same { id }) => say(format!("enqueued {key} {id}")),
+        Ok(other) => panic!("{key}: {other:?}"),
+        Err(error) => expected(&error),
+    }
+}
+
+async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
+    let fence = match store.key_claim(claim(key)).await {
+        Ok(KeyClaimed::Run { fence, .. }) => fence,
+        Ok(other) => panic!("{key}: {other:?}"),
+        Err(error) => return expected(&error),
+    };
+    let outcome = KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response: response(key),
+        result_digest: None,
+        message_id: None,
+        ttl: Duration::from_hours(72),
+    };
+    match store.key_settle(KeySettle { name: name(key), fence, outcome }).await {
+        Ok(_) => say(format!("key {key}")),
+        Err(error) => expected(&error),
+    }
+}
+
+async fn send_some(store: &Store, say: &impl Fn(String)) {
+    let terms = ClaimTerms {
+        node: Uuid::now_v7(),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
+    let work = match store.work_claim(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
+        Ok(work) => work,
+        Err(error) => return expected(&error),
+    };
+    for work in work {
+        let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
+        match store.work_settle(settlement).await {
+            Ok(Stepped::Now(State::Sent)) => say(format!("sent {}", work.id)),
+            Ok(other) => panic!("{}: {other:?}", work.id),
+            Err(error) => expected(&error),
+        }
+    }
+}
+
+/// A database that goes away may be called away, busy, or of unknown outcome; anything else is a fault of ours.
+fn expected(error: &StoreError) {
+    assert!(
+        matches!(error, StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_)),
+        "{error:?}"
+    );
+}
+
+/// Not a test of its own: the child that is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the tests below as a process of its own"]
+async fn child() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let round = std::env::var(ROUND).expect("the round");
+    let store = Store::open(&url, 4).await.expect("the store opens");
+    load(store, round, |line| {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent listens");
+    })
+    .await;
+}
+
+/// Starts a child on the database, reads what it says, and kills it after so many lines.
+fn run_and_kill(url: &str, round: u64, lines: u64, acknowledged: &mut Acknowledged) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--ignored", "--exact", "crash::child", "--nocapture"])
+        .env(URL, url)
+        .env(ROUND, format!("r{round}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the child starts");
+    let mut said = BufReader::new(child.stdout.take().expect("its output")).lines().map_while(Result::ok);
+    let mut heard = 0;
+    while heard < lines {
+        let line = said.next().expect("the child is not done before it is killed");
+        heard += u64::from(line.contains(' '));
+        acknowledged.line(&line);
+    }
+    child.kill().expect("killed");
+    // What it had said before it died counts too; only the last line may be cut.
+    let rest: Vec<String> = said.collect();
+    let whole = rest.split_last().map_or(&rest[..], |(_, whole)| whole);
+    for line in whole {
+        acknowledged.line(line);
+    }
+    child.wait().expect("gone");
+}
+
+async fn everything(store: &Store) -> Vec<ichido_store::message::MessageRow> {
+    let mut all = Vec::new();
+    let mut filter = MessageFilter::default();
+    loop {
+        let page = store.message_list(&filter, limits::PAGE_MAX).await.expect("listed");
+        let Some(last) = page.last() else { return all };
+        filter.after = Some(last.id);
+        all.extend(page);
+    }
+}
+
+/// What was acknowledged is there, what is there is whole, and all of it can still be sent.
+async fn check(store: &Store, acknowledged: &Acknowledged) {
+    for (key, id) in &acknowledged.enqueued {
+        let row = store.message_get(*id).await.expect("read").unwrap_or_else(|| panic!("{key} is lost"));
+        assert_eq!((row.key.as_str(), row.request.as_slice()), (key.as_str(), key.as_bytes()));
+    }
+    for id in &acknowledged.sent {
+        let row = store.message_get(*id).await.expect("read").expect("a message that was sent");
+        assert_eq!(row.status, Stage::Sent, "{id}");
+    }
+    for key in &acknowledged.keys {
+        match store.key_claim(claim(key)).await.expect("claimed") {
+            KeyClaimed::Replay(found) => assert_eq!(found, response(key)),
+            other => panic!("{key}: {other:?}"),
+        }
+    }
+    let all = everything(store).await;
+    let mut by_status: BTreeMap<Stage, i64> = BTreeMap::new();
+    for row in &all {
+        assert_eq!(row.request, row.key.as_str().as_bytes(), "whole");
+        *by_status.entry(row.status).or_default() += 1;
+    }
+    let counted: BTreeMap<Stage, i64> = store
+        .queue_counts()
+        .await
+        .expect("counted")
+        .into_iter()
+        .map(|count| (count.state, count.count))
+        .collect();
+    assert_eq!(by_status, counted, "the counts agree with the messages");
+}
+
+/// Takes what the dead held back and sends all of it; every message ends sent, once.
+async fn finish(store: &Store) {
+    store.skew_by(LEASE * 2);
+    let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+    let terms = RescueTerms { guarantee, wait: Duration::ZERO, travels_for: Duration::ZERO };
+    loop {
+        while store.work_rescue(|_| terms).await.expect("rescued").is_some() {}
+        store.work_promote(10_000).await.expect("promoted");
+        let terms = ClaimTerms {
+            node: Uuid::now_v7(),
+            lease: LEASE,
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
+        let work = store
+            .work_claim(&queue(), NonZeroU32::new(500).expect("not zero"), terms)
+            .await
+            .expect("claimed");
+        if work.is_empty() {
+            break;
+        }
+        let settlements = work
+            .iter()
+            .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()))
+            .collect();
+        for stepped in store.works_settle(settlements).await {
+            assert_eq!(stepped.expect("settled"), Stepped::Now(State::Sent));
+        }
+    }
+    for row in everything(store).await {
+        assert_eq!(row.status, Stage::Sent, "{}", row.id);
+        let sent = store.message_transitions(row.id).await.expect("read");
+        assert_eq!(sent.iter().filter(|step| step.to == Stage::Sent).count(), 1, "{}", row.id);
+    }
+}
+
+/// The same sequence in every run, so that a failure can be had again; the moments differ anyway.
+fn dice(seed: u64) -> u64 {
+    let mixed = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40
+}
+
+async fn killed_at_random(url: &str) {
+    let mut acknowledged = Acknowledged::default();
+    for round in 0..kills() {
+        let lines = 1 + dice(round) % 200;
+        run_and_kill(url, round, lines, &mut acknowledged);
+    }
+    let store = Store::open(url, 4).await.expect("the store opens again");
+    assert!(
+        !acknowledged.enqueued.is_empty() && !acknowledged.sent.is_empty() && !acknowledged.keys.is_empty()
+    );
+    check(&store, &acknowledged).await;
+    finish(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_the_process_is_killed_on_postgres() {
+    let database = ichido_store::testing::postgres::durable_database().await;
+    killed_at_random(&database.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_the_process_is_killed_on_sqlite() {
+    let file = ichido_store::testing::sqlite::fresh_file();
+    killed_at_random(&file.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_get_an_error_or_the_truth_when_the_server_is_restarted() {
+    let cluster = Cluster::start(&[]).expect("a server of its own");
+    let database = cluster.database().await.expect("a database");
+    let store = Store::open(&database.url, 4).await.expect("the store opens");
+    let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let loading = tokio::spawn(load(store.clone(), "restart".into(), move |line| drop(said.send(line))));
+    let mut acknowledged = Acknowledged::default();
+    let mut cluster = Some(cluster);
+    for _ in 0..3 {
+        for _ in 0..300 {
+            acknowledged.line(&heard.recv().await.expect("the load goes on by itself"));
+        }
+        let server = cluster.take().expect("the server");
+        cluster = Some(
+            tokio::task::spawn_blocking(move || {
+                server.restart_immediate().expect("restarted");
+                server
+            })
+            .await
+            .expect("restarted"),
+        );
+    }
+    for _ in 0..300 {
+        acknowledged.line(&heard.recv().await.expect("work goes on after the last restart"));
+    }
+    loading.abort();
+    assert!(loading.await.is_err_and(|error| error.is_cancelled()), "no caller got a wrong answer");
+    while let Ok(line) = heard.try_recv() {
+        acknowledged.line(&line);
+    }
+    // Whatever was still on its way comes to rest when the last handle of the old store is gone.
+    drop(store);
+    let store = Store::open(&database.url, 4).await.expect("the store opens again");
+    check(&store, &acknowledged).await;
+    finish(&store).await;
+}

@@ -1,0 +1,23 @@
+//! The store on real databases, through its public interface.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod conformance;
+mod connect;
+mod crash;
+mod durability;
+mod fixture;
+mod keep;
+mod plans;
+mod plans_sqlite;
+mod postgres_for_tests;
+mod schema;
+mod secrets;
+mod spawned;
+mod sqlite;
+#[cfg(target_os = "linux")] // strace is Linux's.
+mod syncs;
+mod tls;
+mod traps;
+mod upgrade;
+mod wire;

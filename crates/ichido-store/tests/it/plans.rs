@@ -1,0 +1,290 @@
+//! With a long history of finished messages behind it (a million in `cargo xtask soak`), the store's statements still go by their indexes, and a claim costs what it did.
+
+use ichido_store::Store;
+use ichido_store::testing::postgres::fresh_database;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
+
+/// How many finished messages there are; another number by the environment.
+fn history() -> i64 {
+    std::env::var("ICHIDO_PLANS_HISTORY").ok().and_then(|rows| rows.parse().ok()).unwrap_or(100_000)
+}
+
+const CLAIM: i64 = 100;
+
+/// Finished messages with their events, and settled keys, as one statement each. Ids are those of last year.
+async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
+    let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
+    let moment = "'2025-01-01'::timestamptz + n * interval '1 ms'";
+    let statements = [
+        format!(
+            "INSERT INTO ichido.messages SELECT {id}, 'orders', 'alice', 'h' || n, sha256('x'), 'text/plain', 'x', NULL, 2, 9, NULL, NULL, \
+             {moment} FROM generate_series({from}, {to}) n"
+        ),
+        format!(
+            "INSERT INTO ichido.events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) \
+             SELECT {id}, n, 0, {moment}, {moment}, 'sending', 'sent', 'succeeded', 1, 0, 'done' FROM generate_series({from}, {to}) n"
+        ),
+        format!(
+            "INSERT INTO ichido.ledger SELECT sha256(convert_to('h' || n, 'UTF8')), 'op', 'alice', 'h' || n, sha256('f'), sha256('f'), 'opaque', 'applied', n, \
+             gen_random_uuid(), NULL, 200, '\\x01', '', NULL, NULL, {moment}, {moment}, {moment}, now() + interval '1 day' + n * interval '1 ms' \
+             FROM generate_series({from}, {to}) n"
+        ),
+    ];
+    for statement in statements {
+        connection.execute(AssertSqlSafe(statement)).await.expect("history");
+    }
+    for table in ["messages", "events", "ledger", "ready", "leases", "letters", "scheduled", "contents"] {
+        connection.execute(AssertSqlSafe(format!("VACUUM ANALYZE ichido.{table}"))).await.expect("vacuumed");
+    }
+}
+
+/// A few that wait, one lapsed lease, one letter, one that is scheduled.
+async fn add_present(connection: &mut PgConnection) {
+    let id = "(lpad(to_hex(1767225600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
+    let statements = [
+        format!(
+            "INSERT INTO ichido.messages SELECT {id}, 'orders', 'alice', 'p' || n, sha256('x'), 'text/plain', 'x', NULL, 2, 9, NULL, NULL, now() \
+             FROM generate_series(1, 1000) n"
+        ),
+        format!(
+            "INSERT INTO ichido.ready (queue, priority, message_id) SELECT 'orders', 2, {id} FROM generate_series(1, 900) n"
+        ),
+        format!(
+            "INSERT INTO ichido.contents (queue, identity, content, message_id, until) SELECT 'orders', 'alice', sha256(convert_to('c' || n, 'UTF8')), {id}, now() + n * interval '1 s' FROM generate_series(1, 10000) n"
+        ),
+        format!(
+            "INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths) SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM generate_series(901, 950) n"
+        ),
+        format!(
+            "INSERT INTO ichido.letters (message_id, queue, state, effect, code, error, since, tries, deaths) SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', 'no', now(), 1, 0 FROM generate_series(951, 999) n"
+        ),
+        format!(
+            "INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, travels_for, message_ids) SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, false, 'nothing', 0, ARRAY[{id}] FROM generate_series(1000, 1000) n"
+        ),
+    ];
+    for statement in statements {
+        connection.execute(AssertSqlSafe(statement)).await.expect("the present");
+    }
+}
+
+/// Dead letters of long ago, which are kept.
+async fn add_letters(connection: &mut PgConnection) {
+    let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
+    let letters = format!(
+        "INSERT INTO ichido.letters (message_id, queue, state, effect, since, tries, deaths) SELECT {id}, CASE WHEN n % 100 = 0 THEN 'mail' ELSE 'orders' END, 'dead', 'not_done', '2025-01-01'::timestamptz + n * interval '1 ms', 1, 0 FROM generate_series(1, 100000) n"
+    );
+    connection.execute(AssertSqlSafe(letters)).await.expect("letters");
+    connection.execute("VACUUM ANALYZE ichido.letters").await.expect("vacuumed");
+}
+
+struct Plan {
+    text: String,
+    buffers: i64,
+}
+
+/// Runs a statement as the server would from its cache, rolled back, and tells its plan.
+async fn plan(connection: &mut PgConnection, sql: &'static str, arguments: &str) -> Plan {
+    plan_as(connection, "SET LOCAL plan_cache_mode = force_generic_plan", sql, arguments).await
+}
+
+async fn plan_as(
+    connection: &mut PgConnection,
+    how: &'static str,
+    sql: &'static str,
+    arguments: &str,
+) -> Plan {
+    let mut transaction = connection.begin().await.expect("begun");
+    transaction.execute(how).await.expect("set");
+    transaction.execute(AssertSqlSafe(format!("PREPARE s AS {sql}"))).await.expect("prepared");
+    let explain = format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE s ({arguments})");
+    let row = transaction.fetch_one(AssertSqlSafe(explain)).await.expect("explained");
+    let text = row.get_unchecked::<String, _>(0);
+    transaction.rollback().await.expect("rolled back");
+    connection.execute("DEALLOCATE ALL").await.expect("forgotten");
+    let json: Value = serde_json::from_str(&text).expect("a plan");
+    let count = |name: &str| json[0]["Plan"][name].as_i64().unwrap_or(0);
+    Plan { buffers: count("Shared Hit Blocks") + count("Shared Read Blocks"), text }
+}
+
+impl Plan {
+    /// No table that grows with history is read from end to end.
+    fn goes_by(&self, index: &str) {
+        assert!(
+            self.text.contains(&format!("\"Index Name\": \"{index}\"")),
+            "{index} is not used: {}",
+            self.text
+        );
+        for table in ["messages", "events", "ledger"] {
+            let json: Value = serde_json::from_str(&self.text).expect("a plan");
+            assert!(!scans(&json, table), "{table} is read from end to end: {}", self.text);
+        }
+    }
+}
+
+fn scans(plan: &Value, table: &str) -> bool {
+    match plan {
+        Value::Object(node) => {
+            let here = node.get("Node Type").is_some_and(|kind| kind == "Seq Scan")
+                && node.get("Relation Name").is_some_and(|name| name == table)
+                && node.get("Actual Loops").is_some_and(|loops| loops.as_f64() != Some(0.0));
+            here || node.values().any(|value| scans(value, table))
+        }
+        Value::Array(nodes) => nodes.iter().any(|node| scans(node, table)),
+        _ => false,
+    }
+}
+
+const CLAIM_SQL: &str = include_str!("../../src/postgres/sql/work_claim.sql");
+
+async fn claim(connection: &mut PgConnection) -> Plan {
+    let nothing = "00000000-0000-0000-0000-000000000000";
+    let arguments = format!(
+        "'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'nothing', NULL, 0"
+    );
+    plan(connection, CLAIM_SQL, &arguments).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_go_by_their_indexes_with_a_long_history_behind() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    add_present(&mut connection).await;
+    add_history(&mut connection, 1, 1_000).await;
+    // A small table would rather be read whole; what is compared is the same plan.
+    connection
+        .execute("SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off")
+        .await
+        .expect("set");
+    let young = claim(&mut connection).await;
+    connection
+        .execute("RESET enable_seqscan; RESET enable_hashjoin; RESET enable_mergejoin")
+        .await
+        .expect("reset");
+    add_history(&mut connection, 1_001, history()).await;
+    let old = claim(&mut connection).await;
+    old.goes_by("ready_pkey");
+    // Reading a claimed message by its id may take one page more, because that index is a level deeper; nothing else may.
+    assert!(
+        old.buffers <= young.buffers + CLAIM,
+        "a claim touched {} pages with 1,000 messages behind it, and {} with the whole history",
+        young.buffers,
+        old.buffers
+    );
+    let sweep = plan(&mut connection, include_str!("../../src/postgres/sql/key_sweep.sql"), "100, 0").await;
+    sweep.goes_by("ledger_expiry");
+    let lapse = "ARRAY['op'], 100, 0";
+    plan(&mut connection, include_str!("../../src/postgres/sql/key_lapse.sql"), lapse)
+        .await
+        .goes_by("ledger_lapse");
+    let unknown = "now(), '\\x00', 50";
+    plan(&mut connection, include_str!("../../src/postgres/sql/key_unknown.sql"), unknown)
+        .await
+        .goes_by("ledger_unknown");
+    let contents =
+        plan(&mut connection, include_str!("../../src/postgres/sql/content_sweep.sql"), "100, 0").await;
+    contents.goes_by("contents_until");
+    let rescue = include_str!("../../src/postgres/sql/rescue_lock.sql");
+    let rescue = plan(&mut connection, rescue, "0, ARRAY['orders']").await;
+    assert!(!scans(&serde_json::from_str(&rescue.text).expect("a plan"), "messages"));
+    let oldest = include_str!("../../src/postgres/sql/queue_oldest.sql");
+    let oldest = plan(&mut connection, oldest, "'orders'").await;
+    oldest.goes_by("ready_pkey");
+    assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
+    let oldest = include_str!("../../src/postgres/sql/letter_oldest.sql");
+    let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
+    oldest.goes_by("letters_newest");
+    assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
+    let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";
+    plan(&mut connection, include_str!("../../src/postgres/sql/rescue_left.sql"), left)
+        .await
+        .goes_by("messages_pkey");
+    let page = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 50";
+    // Planned anew for each question, because a filter that is not there must not count.
+    let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
+    let list =
+        plan_as(&mut connection, anew, include_str!("../../src/postgres/sql/message_list.sql"), page).await;
+    list.goes_by("messages_pkey");
+    assert!(list.buffers < 5_000, "a page of 50 touched {} pages", list.buffers);
+    let rare = "NULL, 'sending', NULL, NULL, NULL, NULL, NULL, NULL, 50";
+    let live =
+        plan_as(&mut connection, anew, include_str!("../../src/postgres/sql/message_list_live.sql"), rare)
+            .await;
+    live.goes_by("messages_pkey");
+    assert!(live.buffers < 5_000, "a page of what is being sent touched {} pages", live.buffers);
+    add_letters(&mut connection).await;
+    let before = "now(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
+    for (page, index) in [
+        ("'dead', NULL, NULL, NULL, 50".to_owned(), "letters_newest_of_all"),
+        (format!("'dead', NULL, {before}, 50"), "letters_newest_of_all"),
+        ("'dead', 'mail', NULL, NULL, 50".to_owned(), "letters_newest"),
+        (format!("'dead', 'mail', {before}, 50"), "letters_newest"),
+    ] {
+        let sql = include_str!("../../src/postgres/sql/letter_list.sql");
+        let letters = plan_as(&mut connection, anew, sql, &page).await;
+        assert!(letters.buffers < 5_000, "{page} touched {} pages: {}", letters.buffers, letters.text);
+        letters.goes_by("messages_pkey");
+        letters.goes_by(index);
+    }
+    for (filter, index) in [
+        (format!("NULL, {before}, NULL"), "letters_newest_of_all"),
+        ("NULL, NULL, NULL, now() - interval '1 hour'".to_owned(), "letters_newest_of_all"),
+        (format!("'mail', {before}, NULL"), "letters_newest"),
+    ] {
+        let sql = include_str!("../../src/postgres/sql/letter_page.sql");
+        let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");
+        let letters = plan_as(&mut connection, anew, sql, &arguments).await;
+        assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
+        letters.goes_by(index);
+    }
+    let sql = include_str!("../../src/postgres/sql/letter_counts.sql");
+    let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
+    let counts = plan(&mut connection, sql, span).await;
+    counts.goes_by("letters_newest");
+    assert!(counts.buffers < 200, "{} pages for deaths of an hour: {}", counts.buffers, counts.text);
+    let promote = plan(&mut connection, include_str!("../../src/postgres/sql/promote.sql"), "100, 0").await;
+    assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
+    spans_are_found(&mut connection).await;
+    drop(store);
+}
+
+/// What alerts are made of is read by the minute, however much is kept of the hours before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_counts_of_a_window_are_found_among_many() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let minutes = "INSERT INTO ichido.tallies SELECT now() - n / 100 * interval '1 minute', 'queue q' || n % 100, 'arrived', 0, 1, 0 FROM generate_series(0, 99999) n";
+    connection.execute(minutes).await.expect("counts");
+    connection.execute("VACUUM ANALYZE ichido.tallies").await.expect("vacuumed");
+    connection.execute("SET enable_seqscan = off").await.expect("set");
+    for (sql, arguments) in [
+        (include_str!("../../src/postgres/sql/tally_sums.sql"), "300000000, 0, 1000"),
+        (include_str!("../../src/postgres/sql/tally_sweep.sql"), "300000000, 0"),
+    ] {
+        let found = plan(&mut connection, sql, arguments).await;
+        found.goes_by("tallies_pkey");
+        assert!(found.buffers < 200, "{} pages: {}", found.buffers, found.text);
+    }
+    drop(store);
+}
+
+/// What is to be sealed is found by the summaries of stretches, without reading what was sealed long ago (SPEC F5).
+async fn spans_are_found(connection: &mut PgConnection) {
+    // As the store's own connections are set up.
+    connection.execute("SET enable_seqscan = off").await.expect("set");
+    connection.execute("INSERT INTO ichido.events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, NULL, NULL, effect FROM ichido.events LIMIT 100").await.expect("new entries");
+    let last = "(SELECT max(position) FROM ichido.events)";
+    let row = connection.fetch_one(AssertSqlSafe(format!("SELECT {last}"))).await.expect("the last");
+    let last = row.get::<i64, _>(0);
+    for (sql, arguments) in [
+        (include_str!("../../src/postgres/sql/seal_count.sql"), format!("{last}, {}, 4096", last + 1)),
+        (include_str!("../../src/postgres/sql/seal_entries.sql"), format!("{last}, {}", last + 1)),
+        (include_str!("../../src/postgres/sql/unsealed.sql"), format!("{last}, {}", last + 1)),
+    ] {
+        let span = plan(connection, sql, &arguments).await;
+        span.goes_by("events_position");
+        assert!(span.buffers < 2_000, "a span of 100 entries touched {} pages", span.buffers);
+    }
+}

@@ -1,0 +1,351 @@
+//! What is special about SQLite: one file, one writer, transactions that begin as immediate, the machine's own clock.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt as _;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, EffectMode, Phase, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::{Event, State};
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
+use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Stepped};
+use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::sqlite::{File, fresh_file};
+use sqlx::Row as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
+use uuid::Uuid;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn opened() -> (File, Store) {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 4).await.unwrap();
+    (file, store)
+}
+
+/// The caller's own pool on the same file, with a table of the caller's.
+async fn callers(file: &File) -> SqlitePool {
+    let options = SqliteConnectOptions::from_str(&file.url).unwrap().busy_timeout(LEASE);
+    let pool = SqlitePool::connect_with(options).await.unwrap();
+    sqlx::query("CREATE TABLE orders (id INTEGER PRIMARY KEY)").execute(&pool).await.unwrap();
+    pool
+}
+
+async fn count(pool: &SqlitePool, sql: &'static str) -> i64 {
+    sqlx::query(sql).fetch_one(pool).await.unwrap().get(0)
+}
+
+fn queue() -> QueueName {
+    QueueName::parse("orders").unwrap()
+}
+
+fn message(key: &str) -> NewMessage {
+    NewMessage::new(queue(), "alice", IdempotencyKey::parse(key).unwrap(), key.as_bytes().to_vec())
+}
+
+fn claim() -> KeyClaim {
+    claim_of("k1")
+}
+
+fn claim_of(key: &str) -> KeyClaim {
+    let mode = Some(EffectMode::Keyed);
+    let draft = PolicyDraft { mode, lease: Some(LEASE), ..PolicyDraft::of(Class::ExternalEffect) };
+    KeyClaim {
+        name: RecordName {
+            operation: "orders.create".to_owned(),
+            identity: "alice".to_owned(),
+            key: IdempotencyKey::parse(key).unwrap(),
+        },
+        fingerprint: Fingerprint::from_bytes([1; 32]),
+        request_digest: Digest::of_bytes(b"request"),
+        policy: Arc::new(Policy::build(draft).unwrap()),
+        hops: None,
+        trace: None,
+    }
+}
+
+async fn claimed(store: &Store, key: &str) -> Fence {
+    match store.key_claim(claim_of(key)).await.unwrap() {
+        KeyClaimed::Run { fence, .. } => fence,
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn keep(status: u16) -> KeyOutcome {
+    KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response: Response { status, headers: Vec::new(), body: Some(Vec::new()) },
+        result_digest: None,
+        message_id: None,
+        ttl: LEASE * 1_000,
+    }
+}
+
+/// Lets everybody who is ready come as far as they get: there is one thread.
+async fn all_wait() {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn terms() -> ClaimTerms {
+    ClaimTerms {
+        node: Uuid::from_u128(1),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    // The trap: a plain BEGIN reads, somebody else writes, and the write fails at once whatever the timeout.
+    let mut deferred = pool.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM orders").fetch_one(&mut *deferred).await.unwrap();
+    store.message_enqueue(message("k1")).await.unwrap();
+    let refused = store.message_enqueue_in_sqlite(&mut deferred, message("k2")).await;
+    assert!(matches!(refused, Err(StoreError::Busy)), "{refused:?}");
+    deferred.rollback().await.unwrap();
+    let mut immediate = Store::begin_immediate(&pool).await.unwrap();
+    sqlx::query("SELECT count(*) FROM orders").fetch_one(&mut *immediate).await.unwrap();
+    let other = tokio::spawn({
+        let store = store.clone();
+        async move { store.message_enqueue(message("k3")).await }
+    });
+    store.message_enqueue_in_sqlite(&mut immediate, message("k2")).await.unwrap();
+    immediate.commit().await.unwrap();
+    assert!(matches!(other.await.unwrap(), Ok(Enqueued::New { .. })));
+}
+
+#[tokio::test]
+async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    let KeyClaimed::Run { fence, .. } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
+    store.message_enqueue(message("k1")).await.unwrap();
+    let work = store.work_claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap();
+    assert_eq!(work.len(), 1);
+    // A clock set a day ahead sees the leases as these statements make them.
+    sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();
+    sqlx::query("UPDATE ichido_leases SET lease_until = 1").execute(&pool).await.unwrap();
+    let rescue = |_: &QueueName| RescueTerms {
+        guarantee: Guarantee::Repeatable,
+        wait: Duration::ZERO,
+        travels_for: Duration::ZERO,
+    };
+    assert!(matches!(store.key_claim(claim()).await.unwrap(), KeyClaimed::InFlight { .. }));
+    assert_eq!(store.work_rescue(&rescue).await.unwrap(), None);
+    // Its own clock goes on: once the lease has passed on it, the claims are free.
+    store.skew_by(LEASE);
+    assert_eq!(store.work_rescue(&rescue).await.unwrap(), Some(1));
+    let KeyClaimed::Run { fence: next, .. } = store.key_claim(claim()).await.unwrap() else {
+        panic!("not run")
+    };
+    assert!(fence < next);
+    // Another process knows nothing but the wall clock.
+    sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();
+    let other = Store::open(&file.url, 2).await.unwrap();
+    assert!(matches!(other.key_claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_may_open_a_new_file_at_once_and_write_it_together() {
+    let file = fresh_file();
+    let stores = (0..8).map(|number| {
+        let url = file.url.clone();
+        tokio::spawn(async move {
+            let store = Store::open(&url, 1).await.unwrap();
+            for count in 0..10 {
+                let enqueued = store.message_enqueue(message(&format!("k{number}-{count}"))).await.unwrap();
+                assert!(matches!(enqueued, Enqueued::New { .. }));
+            }
+            store
+        })
+    });
+    let mut last = None;
+    for store in stores.collect::<Vec<_>>() {
+        last = Some(store.await.unwrap());
+    }
+    let counts = last.unwrap().queue_counts().await.unwrap();
+    assert_eq!((counts.len(), counts[0].count), (1, 80));
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let (file, store) = opened().await;
+    drop(store);
+    let pool = callers(&file).await;
+    sqlx::query(
+        "INSERT INTO ichido_migrations (version, description, success, checksum, execution_time) VALUES (9, 'later', 1, x'00', 0)",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let refused = Store::open(&file.url, 2).await.map(drop);
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 9, known: 3 })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn every_table_has_our_prefix() {
+    let (file, _store) = opened().await;
+    let pool = callers(&file).await;
+    let others = "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'ichido\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'orders'";
+    assert_eq!(count(&pool, others).await, 0);
+}
+
+#[tokio::test]
+async fn the_file_and_its_log_are_for_their_owner_alone() {
+    let (file, _store) = opened().await;
+    for name in ["ichido.db", "ichido.db-wal"] {
+        let mode = std::fs::metadata(file.folder().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_the_writer_goes_on_when_there_is_room() {
+    let (_file, store) = opened().await;
+    let writer = store.sqlite_writer().unwrap();
+    let limit = |pages: i64| sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}")));
+    let pages = sqlx::query("PRAGMA page_count").fetch_one(writer).await.unwrap().get(0);
+    limit(pages).execute(writer).await.unwrap();
+    let large = NewMessage { request: vec![7; 1 << 20], ..message("large") };
+    let refused = store.message_enqueue(large.clone()).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    limit(pages * 1_000).execute(writer).await.unwrap();
+    let enqueued = store.message_enqueue(large).await;
+    assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
+}
+
+#[tokio::test]
+async fn a_transaction_that_sqlite_rolled_back_by_itself_does_not_stop_the_writer() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    // As SQLite does on some failures of the disk.
+    sqlx::query(
+        "CREATE TRIGGER ichido_fail BEFORE INSERT ON ichido_messages WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
+    )
+    .execute(&pool)
+    .await
+    .unwrap();
+    let refused = store.message_enqueue(message("bad")).await;
+    assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+    let enqueued = store.message_enqueue(message("good")).await;
+    assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
+}
+
+#[tokio::test]
+async fn a_relative_path_and_one_with_slashes_both_name_a_file() {
+    let file = fresh_file();
+    for url in [file.url.clone(), file.url.replacen("sqlite:", "sqlite://", 1)] {
+        Store::open(&url, 1).await.unwrap();
+    }
+    assert!(file.path().exists());
+}
+
+#[tokio::test]
+async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    let mut fences = HashMap::new();
+    for key in ["first", "late", "kept", "twice", "released", "held"] {
+        fences.insert(key, claimed(&store, key).await);
+    }
+    let late = fences["late"];
+    let settled = store.key_settle(KeySettle {
+        name: claim_of("late").name,
+        fence: late,
+        outcome: KeyOutcome::Release,
+    });
+    assert_eq!(settled.await.unwrap(), KeySettled::Stands);
+    fences.insert("late", claimed(&store, "late").await);
+    // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
+    let open = Store::begin_immediate(&pool).await.unwrap();
+    let mut waiting = Vec::new();
+    for (key, fence, outcome) in [
+        ("first", fences["first"], keep(200)),
+        ("kept", fences["kept"], keep(201)),
+        ("late", late, keep(202)),
+        ("twice", fences["twice"], keep(203)),
+        ("twice", fences["twice"], keep(204)),
+        ("released", fences["released"], KeyOutcome::Release),
+        ("held", fences["held"], KeyOutcome::Hold),
+    ] {
+        let (store, settle) = (store.clone(), KeySettle { name: claim_of(key).name, fence, outcome });
+        waiting.push(tokio::spawn(async move { store.key_settle(settle).await }));
+        all_wait().await;
+    }
+    open.rollback().await.unwrap();
+    let mut answers = Vec::new();
+    for answer in waiting {
+        answers.push(answer.await.unwrap().unwrap());
+    }
+    let [stands, stale, again] = [KeySettled::Stands, KeySettled::Stale, KeySettled::AlreadySettled];
+    assert_eq!(answers, [stands, stands, stale, stands, again, stands, stands]);
+    let mut found = Vec::new();
+    for key in ["kept", "late", "twice", "released", "held"] {
+        let record = store.key_look_up(&claim_of(key).name).await.unwrap();
+        found.push(
+            record.map(|record| (record.record.phase, record.response.map(|response| response.status))),
+        );
+    }
+    assert!(matches!(found[0], Some((Phase::Settled { .. }, Some(201)))), "{found:?}");
+    assert!(matches!(found[1], Some((Phase::Claimed { .. }, None))), "{found:?}");
+    assert!(matches!(found[2], Some((Phase::Settled { .. }, Some(203)))), "{found:?}");
+    assert!(found[3].is_none(), "{found:?}");
+    assert!(matches!(found[4], Some((Phase::Unknown, None))), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    let refuse = "CREATE TRIGGER ichido_fail BEFORE INSERT ON ichido_messages WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
+    sqlx::query(refuse).execute(&pool).await.unwrap();
+    let fence = claimed(&store, "settled").await;
+    store.message_enqueue(message("sent")).await.unwrap();
+    let work = store.work_claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
+    // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
+    let open = Store::begin_immediate(&pool).await.unwrap();
+    let put = |key: &'static str| {
+        let store = store.clone();
+        tokio::spawn(async move { store.message_enqueue(message(key)).await })
+    };
+    let first = put("first");
+    all_wait().await;
+    let (good, bad) = (put("good"), put("bad"));
+    let claim = tokio::spawn({
+        let store = store.clone();
+        async move { store.key_claim(claim_of("claimed")).await }
+    });
+    let settle = tokio::spawn({
+        let (store, name) = (store.clone(), claim_of("settled").name);
+        async move { store.key_settle(KeySettle { name, fence, outcome: keep(200) }).await }
+    });
+    let send = tokio::spawn({
+        let store = store.clone();
+        let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
+        async move { store.work_settle(settlement).await }
+    });
+    all_wait().await;
+    open.rollback().await.unwrap();
+    for enqueued in [first, good] {
+        assert!(matches!(enqueued.await.unwrap(), Ok(Enqueued::New { .. })));
+    }
+    assert!(matches!(bad.await.unwrap(), Err(StoreError::Refused(_))));
+    assert!(matches!(claim.await.unwrap(), Ok(KeyClaimed::Run { .. })));
+    assert!(matches!(settle.await.unwrap(), Ok(KeySettled::Stands)));
+    assert!(matches!(send.await.unwrap(), Ok(Stepped::Now(State::Sent))));
+}

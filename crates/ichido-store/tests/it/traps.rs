@@ -1,0 +1,167 @@
+//! The traps of batching on PostgreSQL, each with a test that fails without its mend.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
+use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, QueueName};
+use ichido_store::testing::postgres::{durable_database, fresh_database};
+use sqlx::{Connection as _, PgConnection, Row as _};
+use uuid::Uuid;
+
+fn message(key: &str) -> NewMessage {
+    let queue = QueueName::parse("orders").expect("a name");
+    NewMessage::new(queue, "alice", IdempotencyKey::parse(key).expect("a key"), key.as_bytes().to_vec())
+}
+
+/// A batch with one key that sits in somebody's open transaction must not stall whole: the row goes on alone and is told
+/// that the store is busy, and the others are put in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_in_an_open_transaction_does_not_hold_up_its_batch() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 4).await.expect("the store opens");
+    let mut theirs = PgConnection::connect(&database.url).await.expect("connected");
+    let mut open = theirs.begin().await.expect("begun");
+    let first =
+        store.message_enqueue_in_postgres(&mut open, message("held")).await.expect("put in, not committed");
+    let Enqueued::New { id } = first else { panic!("{first:?}") };
+
+    let keys = (0..50).map(|n| format!("free-{n}")).chain(["held".to_owned()]);
+    let answers = store.messages_enqueue(keys.map(|key| message(&key)).collect()).await;
+    let (held, free) = answers.split_last().expect("51 answers");
+    assert!(free.iter().all(|answer| matches!(answer, Ok(Enqueued::New { .. }))), "{free:?}");
+    assert!(matches!(held, Err(StoreError::Busy)), "{held:?}");
+
+    open.commit().await.expect("committed");
+    assert_eq!(store.message_enqueue(message("held")).await.expect("found"), Enqueued::Same { id });
+}
+
+/// Two batches with the same keys in opposite order must not wait for each other crosswise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_batches_with_the_same_keys_in_opposite_order_both_succeed() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 4).await.expect("the store opens");
+    let other = Store::open(&database.url, 4).await.expect("another node");
+    for round in 0..20 {
+        let forth: Vec<_> = (0..200).map(|n| message(&format!("{round}-{n}"))).collect();
+        let back: Vec<_> = forth.iter().rev().cloned().collect();
+        let (one, two) = tokio::join!(store.messages_enqueue(forth), other.messages_enqueue(back));
+        let new = |answers: &[Result<Enqueued, StoreError>]| {
+            answers.iter().filter(|answer| matches!(answer, Ok(Enqueued::New { .. }))).count()
+        };
+        assert!(one.iter().chain(&two).all(Result::is_ok), "round {round}");
+        assert_eq!(new(&one) + new(&two), 200, "round {round}");
+    }
+}
+
+/// `now()` is the transaction's start: a lease taken at the end of a long transaction must not be born lapsed.
+#[tokio::test]
+async fn a_lease_runs_from_the_moment_of_the_claim() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    store.message_enqueue(message("k")).await.expect("put in");
+    let node = Uuid::from_u128(1);
+    let terms = ClaimTerms {
+        node,
+        lease: Duration::from_secs(30),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
+    let queue = QueueName::parse("orders").expect("a name");
+    let work = store.work_claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let row = sqlx::query("SELECT lease_until - claimed_at = interval '30 s' AS whole, claimed_at <= clock_timestamp() AS past FROM ichido.leases")
+        .fetch_one(&mut connection)
+        .await
+        .expect("the lease");
+    assert!(row.get::<bool, _>("whole") && row.get::<bool, _>("past"));
+    for sql in [
+        include_str!("../../src/postgres/sql/work_claim.sql"),
+        include_str!("../../src/postgres/sql/key_claim.sql"),
+    ] {
+        assert!(sql.contains("clock_timestamp()") && !sql.contains(" now()"), "{sql}");
+    }
+    assert_eq!(work.len(), 1);
+}
+
+/// Acknowledged means durable: on every connection that the store writes with, whatever the role or the database says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_connection_waits_for_the_disk() {
+    let database = durable_database().await;
+    let mut administrator = PgConnection::connect(&database.url).await.expect("connected");
+    let name = database.name.clone();
+    let relaxed = sqlx::AssertSqlSafe(format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off"));
+    sqlx::query(relaxed).execute(&mut administrator).await.expect("the database is told otherwise");
+    let store = Store::open(&database.url, 4).await.expect("the store opens");
+    let pool = store.postgres_pool().expect("a store on PostgreSQL");
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        let mut connection = pool.acquire().await.expect("each of them");
+        for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+            let row = sqlx::query("SELECT current_setting($1)")
+                .bind(setting)
+                .fetch_one(&mut *connection)
+                .await
+                .expect("asked");
+            assert_eq!(row.get::<&str, _>(0), "on", "{setting}");
+        }
+        connections.push(connection);
+    }
+}
+
+/// A caller's connection keeps its plans from when the ledger was known to be small, and reading it whole was the cheapest way. What
+/// settles there must not.
+#[tokio::test]
+async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
+    /// From the sixth time on a statement's plan is kept.
+    const TIMES: usize = 12;
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut theirs = PgConnection::connect(&database.url).await.expect("connected");
+    for number in 0..TIMES {
+        let name = RecordName {
+            operation: "orders.create".to_owned(),
+            identity: "alice".to_owned(),
+            key: IdempotencyKey::parse(&format!("k{number}")).expect("a key"),
+        };
+        let policy = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::of(Class::Mutate) };
+        let claim = KeyClaim {
+            name: name.clone(),
+            fingerprint: Fingerprint::from_bytes([1; 32]),
+            request_digest: Digest::of_bytes(b"10 EUR"),
+            policy: Arc::new(Policy::build(policy).expect("a policy")),
+            hops: None,
+            trace: None,
+        };
+        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+            panic!("not run")
+        };
+        let outcome = KeyOutcome::Keep {
+            settled: Settled::Applied,
+            response: Response { status: 200, headers: Vec::new(), body: Some(Vec::new()) },
+            result_digest: None,
+            message_id: None,
+            ttl: Duration::from_hours(72),
+        };
+        let mut open = theirs.begin().await.expect("begun");
+        let settle = KeySettle { name, fence, outcome };
+        let settled = store.key_settle_in_postgres(&mut open, &settle).await.expect("settled");
+        assert_eq!(settled, KeySettled::Stands);
+        let scans =
+            "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'ichido.ledger'::regclass";
+        let row = sqlx::query(scans).fetch_one(&mut *open).await.expect("counted");
+        assert_eq!(row.get::<i64, _>(0), 0, "read whole, the time numbered {number}");
+        assert!(0 < row.get::<i64, _>(1), "by its index");
+        open.commit().await.expect("committed");
+        sqlx::query("ANALYZE ichido.ledger").execute(&mut theirs).await.expect("its size is known");
+    }
+}

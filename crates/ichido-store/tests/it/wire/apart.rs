@@ -1,0 +1,99 @@
+//! Batches in which one row is held or bad: it fails alone, and the others are answered for what they are.
+
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::KeySettled;
+use ichido_store::message::Enqueued;
+use ichido_store::testing::postgres::fresh_database;
+use sqlx::Connection as _;
+
+use super::proxy::Proxy;
+use super::words::{WAITING, hold, keep, number, other, release, run, until};
+use crate::fixture::{in_time, message};
+
+/// One part of a batch was written, another met a held row, and the batch is written again in halves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held() {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 4).await.unwrap();
+        let mut fences = Vec::new();
+        for key in ["first", "kept", "let-go", "held"] {
+            fences.push(run(&store, key).await);
+        }
+        let (mut theirs, mut watching) = (other(&database.url).await, other(&database.url).await);
+        let mut open = theirs.begin().await.unwrap();
+        sqlx::query("SELECT 1 FROM ichido.ledger WHERE key IN ('first', 'held') FOR UPDATE")
+            .fetch_all(&mut *open)
+            .await
+            .unwrap();
+        let spawn = |settle| {
+            let store = store.clone();
+            tokio::spawn(async move { store.key_settle(settle).await })
+        };
+        // The first one keeps the stream busy until the other three have gathered behind it.
+        let first = spawn(keep("first", fences[0]));
+        until("the first one waits", async || number(&mut watching, WAITING).await == 1).await;
+        let settles =
+            [keep("kept", fences[1]), release("let-go", fences[2]), hold("held", fences[3])].map(spawn);
+        assert!(matches!(first.await.unwrap(), Err(StoreError::Busy)));
+        let [kept, let_go, held] = settles;
+        assert_eq!(kept.await.unwrap().unwrap(), KeySettled::Stands, "kept");
+        assert_eq!(let_go.await.unwrap().unwrap(), KeySettled::Stands, "let go");
+        assert!(matches!(held.await.unwrap(), Err(StoreError::Busy)), "held");
+        open.rollback().await.unwrap();
+    })
+    .await;
+}
+
+/// The server still works on what was asked over a connection that is gone; asked again it is busy with it. That is no proof that
+/// nothing was done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
+    in_time(async {
+        let database = fresh_database().await;
+        let proxy = Proxy::to(&database.url).await;
+        let store = Store::open(&proxy.url, 4).await.unwrap();
+        let mut administrator = other(&database.url).await;
+        for sql in [
+            // As a slow standby or a slow disk: the commit takes its time, until the administrator lets it go.
+            "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN SET LOCAL lock_timeout = 0; PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$",
+            "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON ichido.messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()",
+            "SELECT pg_advisory_lock(1)",
+        ] {
+            sqlx::query(sql).execute(&mut administrator).await.unwrap();
+        }
+        proxy.hang_up_after("slow-key");
+        let answer = store.message_enqueue(message("slow-key")).await;
+        assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
+        assert_eq!(proxy.met(), 1);
+        sqlx::query("SELECT pg_advisory_unlock(1)").execute(&mut administrator).await.unwrap();
+        let count = "SELECT count(*) FROM ichido.messages";
+        until("it is done", async || number(&mut administrator, count).await == 1).await;
+        let again = store.message_enqueue(message("slow-key")).await;
+        assert!(matches!(again, Ok(Enqueued::Same { .. })), "{again:?}");
+    })
+    .await;
+}
+
+/// Whatever it is about a row that no server survives, it concerns nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_breaks_every_connection_fails_alone() {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 4).await.unwrap();
+        let mut administrator = other(&database.url).await;
+        for sql in [
+            "CREATE FUNCTION bad() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+            "CREATE TRIGGER bad AFTER INSERT ON ichido.messages FOR EACH ROW WHEN (NEW.key = 'bad') EXECUTE FUNCTION bad()",
+        ] {
+            sqlx::query(sql).execute(&mut administrator).await.unwrap();
+        }
+        let keys = (0..30).map(|number| format!("good-{number}")).chain(["bad".to_owned()]);
+        let mut answers = store.messages_enqueue(keys.map(|key| message(&key)).collect()).await;
+        let bad = answers.pop().unwrap();
+        assert!(matches!(bad, Err(StoreError::Unknown(_))), "{bad:?}");
+        assert!(answers.iter().all(|answer| matches!(answer, Ok(Enqueued::New { .. }))), "{answers:?}");
+    })
+    .await;
+}

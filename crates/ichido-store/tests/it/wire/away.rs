@@ -1,0 +1,75 @@
+//! Servers that go away, or let nobody write any more.
+
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::Enqueued;
+use ichido_store::testing::postgres::{Cluster, fresh_database};
+
+use super::proxy::Proxy;
+use crate::fixture::{in_time, message, new_id};
+
+/// After a failover the old leader lets nobody write: that is the database's trouble, not the request's, and the next connection may
+/// find the new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found() {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 1).await.unwrap();
+        let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
+        sqlx::query("SET default_transaction_read_only = on").execute(&mut *connection).await.unwrap();
+        drop(connection);
+        let refused = store.message_enqueue(message("k1")).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        let enqueued = store.message_enqueue(message("k1")).await;
+        assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
+    })
+    .await;
+}
+
+/// A read that meets a dead connection did not lose a write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_right_after_a_restart_are_answered() {
+    /// How many connections the store may have.
+    const CONNECTIONS: u32 = 4;
+    in_time(async {
+        let cluster = Cluster::start(&[]).unwrap();
+        let database = cluster.database().await.unwrap();
+        let store = Store::open(&database.url, CONNECTIONS).await.unwrap();
+        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        for round in 0..3 {
+            // Used just now, so taken at their word.
+            let reads: Vec<_> = (0..CONNECTIONS)
+                .map(|_| {
+                    let store = store.clone();
+                    tokio::spawn(async move { store.message_get(id).await })
+                })
+                .collect();
+            for read in reads {
+                read.await.unwrap().unwrap();
+            }
+            tokio::task::block_in_place(|| cluster.restart_immediate().unwrap());
+            for _ in 0..CONNECTIONS {
+                let read = store.message_get(id).await;
+                assert!(matches!(read, Ok(Some(_))), "round {round}: {read:?}");
+            }
+        }
+    })
+    .await;
+}
+
+/// Broken once more, it is away; nothing about it is unknown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_is_never_of_unknown_outcome() {
+    in_time(async {
+        let database = fresh_database().await;
+        let proxy = Proxy::to(&database.url).await;
+        let store = Store::open(&proxy.url, 1).await.unwrap();
+        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        // What the server says before every row.
+        proxy.cut_always_at("idempotency_key");
+        let read = store.message_get(id).await;
+        assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+        assert_eq!(proxy.met(), 2, "it is asked once more");
+    })
+    .await;
+}

@@ -1,0 +1,194 @@
+//! Batches of the same things in opposite order never meet crosswise: asked of the server, which counts every deadlock it breaks.
+
+use ichido_core::fence::Fence;
+use ichido_core::ledger::EffectMode;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::KeyClaimed;
+use ichido_store::message::{ClaimTerms, Note, Settlement, Work};
+use ichido_store::testing::postgres::{Cluster, Database};
+
+use super::words::{claim, keep, name, number, other, until};
+use crate::fixture::{LEASE, again, in_time, many, message, queue, succeeded, terms};
+
+const ROUNDS: usize = 30;
+const ROWS: usize = 300;
+
+/// Two nodes on a server that looks for deadlocks at once, before anybody's patience with a lock is over.
+struct Nodes {
+    one: Store,
+    two: Store,
+    database: Database,
+    _cluster: Cluster,
+}
+
+impl Nodes {
+    async fn start() -> Self {
+        let cluster = Cluster::start(&[("deadlock_timeout", "1ms")]).unwrap();
+        let database = cluster.database().await.unwrap();
+        let one = Store::open(&database.url, 4).await.unwrap();
+        let two = Store::open(&database.url, 4).await.unwrap();
+        Self { one, two, database, _cluster: cluster }
+    }
+
+    /// Whoever leaves hands in its counts first.
+    async fn assert_never_deadlocked(self) {
+        let Self { one, two, database, _cluster } = self;
+        for store in [one, two] {
+            store.postgres_pool().unwrap().close().await;
+        }
+        let mut connection = other(&database.url).await;
+        let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        until("all have left", async || number(&mut connection, others).await == 0).await;
+        let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        assert_eq!(number(&mut connection, deadlocks).await, 0);
+    }
+
+    /// Puts messages in and claims them, so many by each claim.
+    async fn work(&self, round: usize, by: u32, terms: ClaimTerms) -> Vec<Work> {
+        self.one.messages_enqueue(keys(round).map(|key| message(&key)).collect()).await;
+        let mut work = Vec::new();
+        while work.len() < ROWS {
+            work.extend(self.one.work_claim(&queue(), many(by), terms).await.unwrap());
+        }
+        work
+    }
+}
+
+fn keys(round: usize) -> impl Iterator<Item = String> {
+    (0..ROWS).map(move |number| format!("{round}-{number}"))
+}
+
+/// All at once, by as many callers; answered in the order they were given.
+async fn at_once<T: Send + 'static>(
+    calls: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = calls.map(tokio::spawn).collect();
+    let mut answers = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        answers.push(task.await.unwrap());
+    }
+    answers
+}
+
+/// Whoever waited too long for the other was told that the store is busy, which is no deadlock.
+fn all_stand<const COUNT: usize>(answers: [Result<Vec<bool>, StoreError>; COUNT]) {
+    for answer in answers {
+        match answer {
+            Err(StoreError::Busy) => (),
+            answer => assert!(answer.unwrap().into_iter().all(|stands| stands)),
+        }
+    }
+}
+
+fn fences(work: &[Work]) -> Vec<Fence> {
+    let mut fences: Vec<Fence> = work.iter().map(|work| work.fence).collect();
+    fences.dedup();
+    fences
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn puts_of_the_same_keys_never_deadlock() {
+    in_time(Box::pin(async {
+        let nodes = Nodes::start().await;
+        for round in 0..ROUNDS {
+            let forth: Vec<_> = keys(round).map(|key| message(&key)).collect();
+            let back: Vec<_> = forth.iter().rev().cloned().collect();
+            tokio::join!(nodes.one.messages_enqueue(forth), nodes.two.messages_enqueue(back));
+        }
+        nodes.assert_never_deadlocked().await;
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
+    in_time(Box::pin(async {
+        let nodes = Nodes::start().await;
+        let claims = async |store: &Store, keys: Vec<String>| {
+            let calls = keys.into_iter().map(|key| {
+                let store = store.clone();
+                async move {
+                    let claimed = store.key_claim(claim(&key, EffectMode::Opaque)).await;
+                    (key, claimed)
+                }
+            });
+            at_once(calls).await
+        };
+        let settles = async |store: &Store, mine: Vec<(String, Fence)>| {
+            let calls = mine.into_iter().map(|(key, fence)| {
+                let store = store.clone();
+                async move { store.key_settle(keep(&key, fence)).await }
+            });
+            at_once(calls).await
+        };
+        for round in 0..ROUNDS {
+            let (forth, back) =
+                (keys(round).collect(), keys(round).collect::<Vec<_>>().into_iter().rev().collect());
+            let (forth, back) = tokio::join!(claims(&nodes.one, forth), claims(&nodes.two, back));
+            let mine: Vec<(String, Fence)> = forth
+                .into_iter()
+                .chain(back)
+                .filter_map(|(key, claimed)| match claimed {
+                    Ok(KeyClaimed::Run { fence, .. }) => Some((key, fence)),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(mine.len(), ROWS);
+            let forth: Vec<_> = mine.iter().map(|(key, fence)| (name(key), *fence, LEASE)).collect();
+            let back: Vec<_> = forth.iter().rev().cloned().collect();
+            let (one, two) = tokio::join!(nodes.one.key_renew(&forth), nodes.two.key_renew(&back));
+            all_stand([one, two]);
+            // Both settle all of them: a settle that comes twice changes nothing, but locks.
+            let back = mine.iter().rev().cloned().collect();
+            tokio::join!(settles(&nodes.one, mine), settles(&nodes.two, back));
+        }
+        nodes.assert_never_deadlocked().await;
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_about_the_same_messages_never_deadlock() {
+    in_time(Box::pin(async {
+        let nodes = Nodes::start().await;
+        for round in 0..ROUNDS {
+            let work = nodes.work(round, 20, terms()).await;
+            let report = |work: &Work, succeeds: bool| {
+                let event = if succeeds { succeeded(work) } else { again(work) };
+                Settlement::of(work, event, Note::default())
+            };
+            let reports = |odd: bool| -> Vec<Settlement> {
+                work.iter().enumerate().map(|(index, work)| report(work, (index % 2 == 1) == odd)).collect()
+            };
+            let back = reports(round % 2 == 1).into_iter().rev().collect();
+            tokio::join!(nodes.one.works_settle(reports(false)), nodes.two.works_settle(back));
+        }
+        nodes.assert_never_deadlocked().await;
+    }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn renewals_and_beginnings_of_the_same_messages_never_deadlock() {
+    in_time(Box::pin(async {
+        let nodes = Nodes::start().await;
+        for round in 0..ROUNDS {
+            let work = nodes.work(round, 2, ClaimTerms { marks: true, ..terms() }).await;
+            let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
+            let back: Vec<_> = calls.iter().rev().copied().collect();
+            let (one, two) = tokio::join!(nodes.one.work_begin(&calls), nodes.two.work_begin(&back));
+            all_stand([one, two]);
+            let forth = fences(&work);
+            let back: Vec<_> = forth.iter().rev().copied().collect();
+            let (one, two, three) = tokio::join!(
+                nodes.one.work_renew(&forth, LEASE),
+                nodes.two.work_renew(&back, LEASE),
+                nodes.two.work_begin(&calls),
+            );
+            all_stand([one, two, three]);
+        }
+        nodes.assert_never_deadlocked().await;
+    }))
+    .await;
+}

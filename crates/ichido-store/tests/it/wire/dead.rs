@@ -1,0 +1,137 @@
+//! Wires that go dead without a word: whoever waits is answered, and the store goes on.
+//!
+//! Where a bound must pass, the clock stands still and jumps to it, until the dead connection was closed.
+
+use std::time::Duration;
+
+use ichido_core::ledger::EffectMode;
+use ichido_core::lifecycle::{Event, State};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::KeyClaimed;
+use ichido_store::message::{Note, Stepped};
+use ichido_store::testing::postgres::{Database, fresh_database};
+use uuid::Uuid;
+
+use super::proxy::Proxy;
+use super::words::{claim, number, other, run, until};
+use crate::fixture::{in_time, message, new_id, queue};
+
+/// A store with a single connection, over a wire.
+async fn store() -> (Database, Proxy, Store) {
+    let database = fresh_database().await;
+    let proxy = Proxy::to(&database.url).await;
+    let store = Store::open(&proxy.url, 1).await.unwrap();
+    (database, proxy, store)
+}
+
+/// Until the connection is back in the pool.
+async fn at_rest(store: &Store) {
+    let pool = store.postgres_pool().unwrap();
+    until("the connection is idle", async || 0 < pool.num_idle()).await;
+}
+
+/// Lets the bounds pass, until so many dead connections were closed.
+async fn pass_until_closed(proxy: &Proxy, count: usize) {
+    tokio::time::pause();
+    proxy.has_closed(count).await;
+    tokio::time::resume();
+}
+
+async fn cancel(store: Store, id: Uuid) -> Result<Stepped, StoreError> {
+    store.message_step(id, |_| Event::Cancelled, &Note::default()).await
+}
+
+#[tokio::test]
+async fn a_batch_is_written_again_over_another_connection() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        run(&store, "before").await;
+        at_rest(&store).await;
+        proxy.silence();
+        let caught = tokio::spawn({
+            let store = store.clone();
+            async move { store.key_claim(claim("caught", EffectMode::Opaque)).await }
+        });
+        pass_until_closed(&proxy, 1).await;
+        let caught = caught.await.unwrap();
+        assert!(matches!(caught, Ok(KeyClaimed::Run { .. })), "{caught:?}");
+        run(&store, "after").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_stands_alone_ends_and_its_connection_is_replaced() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        at_rest(&store).await;
+        proxy.silence();
+        let caught = tokio::spawn(cancel(store.clone(), id));
+        pass_until_closed(&proxy, 1).await;
+        let caught = caught.await.unwrap();
+        assert!(matches!(caught, Err(StoreError::Unknown(_))), "{caught:?}");
+        let after = cancel(store, id).await;
+        assert!(matches!(after, Ok(Stepped::Now(State::Cancelled { .. }))), "{after:?}");
+    })
+    .await;
+}
+
+/// The pool asks a connection that comes back whether it lives.
+#[tokio::test]
+async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        proxy.die_after("INSERT 0");
+        run(&store, "before").await;
+        pass_until_closed(&proxy, 1).await;
+        run(&store, "after").await;
+        assert_eq!(proxy.met(), 1);
+    })
+    .await;
+}
+
+/// sqlx does not know that a transaction is open whose `BEGIN` was not answered while anybody waited: what the next caller writes
+/// would be part of it.
+#[tokio::test]
+async fn a_connection_whose_caller_went_away_is_not_used_again() {
+    in_time(async {
+        let (database, proxy, store) = store().await;
+        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        at_rest(&store).await;
+        proxy.hold_after("BEGIN");
+        let gone = tokio::spawn(cancel(store.clone(), id));
+        proxy.has_met(1).await;
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        proxy.let_go();
+        run(&store, "after").await;
+        let mut theirs = other(&database.url).await;
+        assert_eq!(number(&mut theirs, "SELECT count(*) FROM ichido.ledger").await, 1, "acknowledged");
+    })
+    .await;
+}
+
+/// A dead wire is as silent as a quiet night.
+#[tokio::test]
+async fn other_nodes_are_heard_again() {
+    /// Longer than the server may be silent, and then take to answer.
+    const SILENT: Duration = Duration::from_secs(36);
+    in_time(async {
+        let (database, proxy, store) = store().await;
+        let node = Store::open(&database.url, 1).await.unwrap();
+        at_rest(&store).await;
+        proxy.silence();
+        // The clock jumps.
+        tokio::time::pause();
+        tokio::time::sleep(SILENT).await;
+        tokio::time::resume();
+        until("a wake-up of another node is heard", async || {
+            node.queue_wake(&queue());
+            store.queue_wait(&queue(), Duration::from_millis(100)).await
+        })
+        .await;
+    })
+    .await;
+}

@@ -1,0 +1,131 @@
+//! Answers that are lost on the way: what was done is read back, and what is not known is told as such.
+
+use std::time::Duration;
+
+use ichido_core::ledger::EffectMode;
+use ichido_core::lifecycle::{Event, State};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::{Began, KeyClaimed, KeySettled};
+use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
+use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::postgres::{Database, fresh_database};
+
+use super::proxy::Proxy;
+use super::words::{claim, keep, release, run};
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, KEYED, TRAVELS_FOR, again, in_time, many, message, new_id, only, queue, rescue,
+    succeeded, terms,
+};
+
+async fn store() -> (Database, Proxy, Store) {
+    let database = fresh_database().await;
+    let proxy = Proxy::to(&database.url).await;
+    let store = Store::open(&proxy.url, 4).await.unwrap();
+    (database, proxy, store)
+}
+
+async fn claim_one(store: &Store) -> Work {
+    only(store.work_claim(&queue(), many(10), terms()).await.unwrap())
+}
+
+async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
+    store.work_settle(Settlement::of(work, event, Note::default())).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_answer_to_a_batch_is_read_back() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        proxy.cut_at("INSERT 0");
+        let enqueued = store.message_enqueue(message("k")).await;
+        assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
+        assert_eq!(proxy.met(), 1);
+
+        proxy.cut_at("INSERT 0");
+        let fence = run(&store, "kept").await;
+        assert_eq!(proxy.met(), 2);
+        proxy.cut_at("UPDATE 1");
+        assert_eq!(store.key_settle(keep("kept", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(proxy.met(), 3);
+        let fence = run(&store, "released").await;
+        proxy.cut_at("DELETE 1");
+        assert_eq!(store.key_settle(release("released", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(proxy.met(), 4);
+
+        let work = claim_one(&store).await;
+        proxy.cut_at("COMMIT");
+        let failed = settle(&store, &work, again(&work)).await;
+        assert!(matches!(failed, Stepped::Now(State::Failed { .. })), "{failed:?}");
+        assert_eq!(proxy.met(), 5);
+        store.skew_by(BACKOFF);
+        store.work_promote(10).await.unwrap();
+        let work = claim_one(&store).await;
+        proxy.hang_up_after("receipt-7");
+        let note = Note { receipt: Some("receipt-7".to_owned()), ..Note::default() };
+        let settled = store.work_settle(Settlement::of(&work, succeeded(&work), note)).await.unwrap();
+        assert_eq!(settled, Stepped::Now(State::Sent));
+        assert_eq!(proxy.met(), 6);
+    })
+    .await;
+}
+
+/// Or a run that did nothing would free a key whose first run may have done the work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        let mode = EffectMode::Keyed;
+        let first = store.key_claim(claim("k", mode)).await.unwrap();
+        assert!(matches!(first, KeyClaimed::Run { began: Began::New, .. }), "{first:?}");
+        store.skew_by(AFTER_LEASE);
+        proxy.cut_at("UPDATE 1");
+        let second = store.key_claim(claim("k", mode)).await.unwrap();
+        assert_eq!(proxy.met(), 1);
+        let KeyClaimed::Run { began, .. } = second else { panic!("{second:?}") };
+        assert_eq!(began, Began::TakenOver { from: mode });
+    })
+    .await;
+}
+
+/// Told as unknown or as done, never as refused; and asked again it is known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_stands_alone_says_that_it_does_not_know() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        proxy.cut_at("COMMIT");
+        let stepped = store.message_step(id, |_| Event::Cancelled, &Note::default()).await;
+        assert!(matches!(stepped, Err(StoreError::Unknown(_))), "{stepped:?}");
+        assert_eq!(store.message_get(id).await.unwrap().unwrap().status.as_str(), "cancelled");
+
+        store.message_enqueue(message("w")).await.unwrap();
+        // The message's identity, as the claim answers it.
+        proxy.cut_at("alice");
+        let work = store.work_claim(&queue(), many(1), terms()).await;
+        assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");
+        store.skew_by(AFTER_LEASE);
+        proxy.cut_at("COMMIT");
+        let terms = RescueTerms { guarantee: KEYED, wait: Duration::ZERO, travels_for: TRAVELS_FOR };
+        let rescued = store.work_rescue(|_| terms).await;
+        assert!(matches!(rescued, Err(StoreError::Unknown(_))), "{rescued:?}");
+        assert_eq!(store.work_rescue(|_| terms).await.unwrap(), None, "it was done");
+        assert_eq!(proxy.met(), 3);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_success_stands() {
+    in_time(async {
+        let (_database, proxy, store) = store().await;
+        store.message_enqueue(message("k")).await.unwrap();
+        let zombie = claim_one(&store).await;
+        store.skew_by(AFTER_LEASE);
+        assert_eq!(rescue(&store, KEYED).await, Some(1));
+        proxy.cut_at("COMMIT");
+        assert_eq!(settle(&store, &zombie, succeeded(&zombie)).await, Stepped::Now(State::Sent));
+        assert_eq!(proxy.met(), 1);
+    })
+    .await;
+}

@@ -1,0 +1,180 @@
+//! What changes between a look and the write that follows from it: the write sees it.
+
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::ledger::EffectMode;
+use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::ledger::KeyClaimed;
+use ichido_store::message::{ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent};
+use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::postgres::fresh_database;
+use sqlx::{Connection as _, Row as _};
+
+use super::words::{WAITING, claim, number, other, until};
+use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms};
+
+/// A claim whose lease has lapsed is renewed by its owner just when another request under its key is about to take it over, or to
+/// mark it as of unknown outcome.
+async fn a_renewal_in_between_is_seen(mode: EffectMode) {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 1).await.unwrap();
+        // Its one connection is patient: the test decides when the row is free.
+        let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
+        sqlx::query("SET lock_timeout = '1min'").execute(&mut *connection).await.unwrap();
+        drop(connection);
+        let owner = store.key_claim(claim("k", mode)).await.unwrap();
+        assert!(matches!(owner, KeyClaimed::Run { .. }), "{owner:?}");
+        // After a key that was known the store looks before it inserts; the insert would wait for the renewal and then see it.
+        let known = store.key_claim(claim("k", mode)).await.unwrap();
+        assert!(matches!(known, KeyClaimed::InFlight { .. }), "{known:?}");
+        store.skew_by(AFTER_LEASE);
+
+        let (mut owners, mut watching) = (other(&database.url).await, other(&database.url).await);
+        let mut renewing = owners.begin().await.unwrap();
+        sqlx::query("UPDATE ichido.ledger SET lease_until = clock_timestamp() + interval '1 hour'")
+            .execute(&mut *renewing)
+            .await
+            .unwrap();
+        let another = tokio::spawn({
+            let store = store.clone();
+            async move { store.key_claim(claim("k", mode)).await }
+        });
+        until("the other request waits", async || number(&mut watching, WAITING).await == 1).await;
+        renewing.commit().await.unwrap();
+        let another = another.await.unwrap().unwrap();
+        assert!(matches!(another, KeyClaimed::InFlight { .. }), "{another:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_is_renewed_meanwhile_is_not_taken_over() {
+    a_renewal_in_between_is_seen(EffectMode::Transactional).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_is_renewed_meanwhile_is_not_marked_as_unknown() {
+    a_renewal_in_between_is_seen(EffectMode::Opaque).await;
+}
+
+/// What somebody else holds is passed over: a claim waits for nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_passes_over_what_is_held() {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 2).await.unwrap();
+        let held = new_id(store.message_enqueue(message("held")).await.unwrap());
+        let free = new_id(store.message_enqueue(message("free")).await.unwrap());
+        let mut theirs = other(&database.url).await;
+        let mut open = theirs.begin().await.unwrap();
+        let row = sqlx::query("SELECT 1 FROM ichido.ready WHERE message_id = $1 FOR UPDATE").bind(held);
+        row.execute(&mut *open).await.unwrap();
+        let claimed = async || only(store.work_claim(&queue(), many(10), terms()).await.unwrap()).id;
+        assert_eq!(claimed().await, free);
+        open.rollback().await.unwrap();
+        assert_eq!(claimed().await, held);
+    })
+    .await;
+}
+
+/// `now()` is the beginning of the caller's transaction, which may be long ago.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_put_in_late_in_a_transaction_is_of_that_moment() {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 2).await.unwrap();
+        let mut theirs = other(&database.url).await;
+        let mut open = theirs.begin().await.unwrap();
+        let late = "CREATE TEMP TABLE late AS SELECT clock_timestamp() AS at";
+        sqlx::query(late).execute(&mut *open).await.unwrap();
+        let same_content = Some(SameContent { content: Digest::of_bytes(b"c"), window: DAY });
+        let put = NewMessage { same_content, delay: DAY, ..message("k") };
+        new_id(store.message_enqueue_in_postgres(&mut open, put).await.unwrap());
+        let row = sqlx::query(
+            "SELECT m.created_at >= late.at AND m.due >= late.at + interval '1 day' AND s.due = m.due AS put, c.until >= late.at + interval '1 day' AS remembered
+             FROM ichido.messages m JOIN ichido.scheduled s ON s.message_id = m.id JOIN ichido.contents c ON c.message_id = m.id, late",
+        )
+        .fetch_one(&mut *open)
+        .await
+        .unwrap();
+        assert!(row.get::<bool, _>("put"), "the message");
+        assert!(row.get::<bool, _>("remembered"), "its content");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_savepoint_that_is_rolled_back_takes_its_messages_with_it() {
+    in_time(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 2).await.unwrap();
+        let mut theirs = other(&database.url).await;
+        let mut open = theirs.begin().await.unwrap();
+        let mut inner = open.begin().await.unwrap();
+        let same_content = Some(SameContent { content: Digest::of_bytes(b"c"), window: DAY });
+        let compared = || NewMessage { same_content, ..message("c") };
+        for put in [message("k"), compared()] {
+            new_id(store.message_enqueue_in_postgres(&mut inner, put).await.unwrap());
+        }
+        inner.rollback().await.unwrap();
+        for put in [message("k"), compared()] {
+            let again = store.message_enqueue_in_postgres(&mut open, put).await.unwrap();
+            assert!(matches!(again, Enqueued::New { .. }), "{again:?}");
+        }
+        open.commit().await.unwrap();
+        assert_eq!(store.queue_counts().await.unwrap()[0].count, 2);
+    })
+    .await;
+}
+
+/// Who may begin is not at the same time taken for somebody who has not begun: then it would be done twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
+    const ROUNDS: usize = 60;
+    const CALLS: u32 = 40;
+    in_time(Box::pin(async {
+        let database = fresh_database().await;
+        let store = Store::open(&database.url, 4).await.unwrap();
+        let other = Store::open(&database.url, 4).await.unwrap();
+        let neither = RescueTerms { guarantee: Guarantee::Nothing, wait: Duration::ZERO, travels_for: DAY };
+        for round in 0..ROUNDS {
+            let puts = (0..CALLS).map(|number| message(&format!("{round}-{number}"))).collect();
+            store.messages_enqueue(puts).await;
+            let mut calls = Vec::new();
+            while calls.len() < CALLS as usize {
+                let marks = ClaimTerms { marks: true, ..terms() };
+                let work = store.work_claim(&queue(), many(CALLS), marks).await.unwrap();
+                calls.extend(work.iter().map(|work| (work.id, work.fence)));
+            }
+            store.skew_by(AFTER_LEASE);
+            other.skew_by(AFTER_LEASE);
+            let begun = tokio::spawn({
+                let (store, calls) = (store.clone(), calls.clone());
+                async move { store.work_begin(&calls).await }
+            });
+            while other.work_rescue(|_| neither).await.unwrap().is_some() {}
+            let begun = match begun.await.unwrap() {
+                // The rescue was in its way: none of them may.
+                Err(StoreError::Busy) => Vec::new(),
+                begun => begun.unwrap(),
+            };
+            // A claim that was being marked was passed over.
+            while other.work_rescue(|_| neither).await.unwrap().is_some() {}
+            for ((id, _), begun) in calls.iter().zip(begun) {
+                let status = store.message_get(*id).await.unwrap().unwrap().status;
+                assert!(!begun || status == Stage::Parked, "round {round}: it may begin, and is {status:?}");
+            }
+            // Out of the way.
+            let queued = MessageFilter { status: Some(Stage::Queued), ..MessageFilter::default() };
+            for row in store.message_list(&queued, 1_000).await.unwrap() {
+                store.message_step(row.id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+            }
+        }
+    }))
+    .await;
+}

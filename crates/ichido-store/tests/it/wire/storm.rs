@@ -1,0 +1,134 @@
+//! Callers that go away in the middle of every kind of call: whatever came of it is whole.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ichido_core::digest::Digest;
+use ichido_core::ledger::EffectMode;
+use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{MessageFilter, NewMessage, Note, SameContent, Settlement};
+use ichido_store::rescue::RescueTerms;
+
+use super::words::{claim, until};
+use crate::both_databases;
+use crate::fixture::{DAY, Fixture, KEYED, again, many, message, queue, succeeded, terms};
+
+const ROUNDS: u64 = 60;
+const CALLERS: u64 = 12;
+/// How many kinds of calls there are.
+const KINDS: u64 = 8;
+/// A caller goes away within this time.
+const STAYS_MICROS_MAX: u64 = 6_000;
+/// Longer than any backoff here, and any lease.
+const LATER: Duration = Duration::from_mins(2);
+
+/// The next number of a chain that every run draws alike.
+fn dice(seed: &mut u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed
+}
+
+const fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
+    RescueTerms { guarantee, wait: Duration::from_mins(1), travels_for: Duration::from_mins(10) }
+}
+
+/// Some call; what comes of it is for whoever is still there.
+async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> {
+    match thrown % KINDS {
+        0 | 1 => drop(store.message_enqueue(message(&format!("k{number}"))).await?),
+        2 => {
+            let content = Digest::of_bytes(&number.to_be_bytes());
+            let same_content = Some(SameContent { content, window: DAY });
+            store.message_enqueue(NewMessage { same_content, ..message(&format!("c{number}")) }).await?;
+        }
+        3 | 4 => {
+            for (index, work) in store.work_claim(&queue(), many(3), terms()).await?.iter().enumerate() {
+                let fails = !(thrown / KINDS + index as u64).is_multiple_of(2);
+                let event = if fails { again(work) } else { succeeded(work) };
+                store.work_settle(Settlement::of(work, event, Note::default())).await?;
+            }
+        }
+        5 => {
+            let queued = MessageFilter { status: Some(Stage::Queued), ..MessageFilter::default() };
+            for row in store.message_list(&queued, 1).await? {
+                store.message_step(row.id, |_| Event::Cancelled, &Note::default()).await?;
+            }
+        }
+        6 => {
+            store.work_promote(5).await?;
+            store.work_rescue(|_| rescue_terms(KEYED)).await?;
+        }
+        _ => {
+            store.key_claim(claim(&format!("k{number}"), EffectMode::Opaque)).await?;
+            store.queue_counts_fold(10).await?;
+        }
+    }
+    Ok(())
+}
+
+/// How many messages are in each state: as listed one by one, and as counted.
+async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
+    let mut listed: BTreeMap<&'static str, i64> = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page =
+            store.message_list(&MessageFilter { after, ..MessageFilter::default() }, 1_000).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        for row in page {
+            *listed.entry(row.status.as_str()).or_default() += 1;
+        }
+    }
+    let counts = store.queue_counts().await.unwrap();
+    let counted = counts.into_iter().map(|count| (count.state.as_str(), count.count));
+    [listed, counted.filter(|(_, count)| *count != 0).collect()]
+}
+
+/// Sends what is there to be sent; answers whether nothing is left.
+async fn sends_all(store: &Store) -> bool {
+    store.skew_by(LATER);
+    while store.work_rescue(|_| rescue_terms(KEYED)).await.unwrap().is_some() {}
+    store.work_promote(1_000).await.unwrap();
+    for work in store.work_claim(&queue(), many(1_000), terms()).await.unwrap() {
+        store.work_settle(Settlement::of(&work, succeeded(&work), Note::default())).await.unwrap();
+    }
+    let [listed, _] = listed_and_counted(store).await;
+    ["queued", "sending", "failed"].iter().all(|state| !listed.contains_key(state))
+}
+
+both_databases! {
+    #[test]
+    async fn whatever_is_cancelled_is_whole(fixture: Fixture) {
+        let store = fixture.store.clone();
+        let mut seed = 0x9E37_79B9_7F4A_7C15;
+        for round in 0..ROUNDS {
+            let mut tasks = Vec::new();
+            for number in 0..CALLERS {
+                let thrown = dice(&mut seed);
+                let calling = call(store.clone(), thrown, round * CALLERS + number);
+                let stays = Duration::from_micros(dice(&mut seed) % STAYS_MICROS_MAX);
+                tasks.push(tokio::spawn(tokio::time::timeout(stays, calling)));
+            }
+            for task in tasks {
+                match task.await.unwrap() {
+                    // Gone away, answered, or told that somebody was in the way.
+                    Err(_) | Ok(Ok(()) | Err(StoreError::Busy)) => (),
+                    Ok(Err(error)) => panic!("{error:?}"),
+                }
+            }
+            fixture.pass(Duration::from_secs(20));
+        }
+        // What was under way comes to its end first.
+        until("everything is in one place, and counted there", async || {
+            let [listed, counted] = listed_and_counted(&store).await;
+            listed == counted
+        })
+        .await;
+        until("everything is sent", async || sends_all(&store).await).await;
+    }
+}

@@ -1,0 +1,244 @@
+//! What answers mean: the codes of SPEC D9, the conflicts of D7, the key carried back of D8, the digests of D10, the order of D18.
+
+use std::time::Duration;
+
+use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
+use ichido_core::digest::Digest;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
+
+use super::receiver::{Act, Receiver, json, with};
+use super::tried::{conflict, order, outcome, resolved, settings, tried};
+
+/// As a broker of SPEC D18 is described.
+fn broker(receiver: &Receiver) -> HttpSettings {
+    HttpSettings {
+        echoes_key: true,
+        receipt_pointer: Some("/broker_order_id".to_owned()),
+        rules: vec![
+            conflict("already_processed", Meaning::Processed),
+            conflict("in_progress", Meaning::InProgress),
+        ],
+        ..settings(receiver.url("/orders"))
+    }
+}
+
+#[tokio::test]
+async fn every_status_gets_the_code_of_the_specification() {
+    use Advice::{Accept, GiveUp, Retry};
+    use Effect::{Done, NotDone, Unknown};
+    for (status, code, effect, advice) in [
+        ("200 OK", None, Done, Accept),
+        ("201 Created", None, Done, Accept),
+        ("204 No Content", None, Done, Accept),
+        ("400 Bad Request", Some("BAD_REQUEST"), NotDone, GiveUp),
+        ("404 Not Found", Some("BAD_REQUEST"), NotDone, GiveUp),
+        ("422 Unprocessable", Some("BAD_REQUEST"), NotDone, GiveUp),
+        ("401 Unauthorized", Some("UNAUTHORIZED"), NotDone, GiveUp),
+        ("403 Forbidden", Some("UNAUTHORIZED"), NotDone, GiveUp),
+        ("408 Request Timeout", Some("NETWORK_TIMEOUT"), Unknown, Retry),
+        ("425 Too Early", Some("NETWORK_TIMEOUT"), NotDone, Retry),
+        ("429 Too Many Requests", Some("RATE_LIMITED"), NotDone, Retry),
+        ("500 Internal Server Error", Some("BROKER_5XX"), Unknown, Retry),
+        ("503 Service Unavailable", Some("BROKER_5XX"), Unknown, Retry),
+        ("777 Whatever", Some("UNKNOWN"), Unknown, Retry),
+    ] {
+        let body = if status.starts_with("204") { "" } else { "{}" };
+        let answer = if body.is_empty() { format!("HTTP/1.1 {status}\r\n\r\n") } else { json(status, body) };
+        let receiver = Receiver::answering(answer).await;
+        let http = resolved(&settings(receiver.url("/")));
+        assert_eq!(outcome(&http, &order("k")).await, (code, effect, advice), "{status}");
+        assert_eq!(receiver.seen().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_429_says_how_long_to_wait_and_slows_the_pace() {
+    let receiver = Receiver::answering(with("429 Too Many Requests", &[("Retry-After", "30")], "")).await;
+    let (verdict, _) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
+    assert_eq!(verdict.hint, Some(Duration::from_secs(30)));
+    assert_eq!(verdict.tells_pace(), Some(PaceReport::Throttled));
+}
+
+#[tokio::test]
+async fn a_409_means_what_the_destination_says_it_means() {
+    use Effect::{Done, Unknown};
+    for (body, code, effect, advice) in [
+        (
+            r#"{"error":"already_processed","idempotency_key":"k","broker_order_id":"b-1"}"#,
+            Some("CONFLICT_PROCESSED"),
+            Done,
+            Advice::AcceptAsProcessed,
+        ),
+        // Processed, and not tied to our key, or tied to another: no success.
+        (r#"{"error":"already_processed"}"#, Some("KEY_NOT_ECHOED"), Unknown, Advice::GiveUp),
+        (
+            r#"{"error":"already_processed","idempotency_key":"another"}"#,
+            Some("KEY_NOT_ECHOED"),
+            Unknown,
+            Advice::AskAfter,
+        ),
+        (r#"{"error":"in_progress","idempotency_key":"k"}"#, Some("IN_PROGRESS"), Unknown, Advice::Retry),
+        (r#"{"error":"position_closed"}"#, Some("BAD_REQUEST"), Unknown, Advice::GiveUp),
+        ("no JSON", Some("BAD_REQUEST"), Unknown, Advice::GiveUp),
+    ] {
+        let receiver = Receiver::answering(json("409 Conflict", body)).await;
+        let http = resolved(&broker(&receiver));
+        assert_eq!(outcome(&http, &order("k")).await, (code, effect, advice), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_conflict_that_counts_as_sent_has_a_receipt_and_no_digest_of_a_result_nobody_saw() {
+    let body = r#"{"error":"already_processed","idempotency_key":"k","broker_order_id":"b-1"}"#;
+    let receiver = Receiver::answering(json("409 Conflict", body)).await;
+    let (_, note) = tried(&resolved(&broker(&receiver)), &order("k")).await;
+    assert_eq!((note.result_digest, note.receipt.as_deref()), (None, Some("b-1")));
+    assert_eq!(note.status, Some(409));
+}
+
+#[tokio::test]
+async fn a_success_counts_only_if_the_key_comes_back_where_that_is_promised() {
+    const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
+    const PARKED: (Option<&str>, Effect, Advice) =
+        (Some("KEY_NOT_ECHOED"), Effect::Unknown, Advice::AskAfter);
+    let ours = r#"{"idempotency_key":"k"}"#;
+    let others = r#"{"idempotency_key":"another"}"#;
+    let with_field = |value, body| with("200 OK", &[("Idempotency-Key", value)], body);
+    for (answer, promised, not_promised) in [
+        (json("200 OK", ours), SENT, SENT),
+        (with_field("k", ""), SENT, SENT),
+        (with_field("\"k\"", ours), SENT, SENT),
+        (json("200 OK", "{}"), PARKED, SENT),
+        (json("200 OK", r#"{"idempotency_key":null}"#), PARKED, SENT),
+        (json("200 OK", "no JSON"), PARKED, SENT),
+        // Another key is another's answer, whether or not ours was promised.
+        (json("200 OK", others), PARKED, PARKED),
+        (json("200 OK", r#"{"idempotency_key":7}"#), PARKED, PARKED),
+        (with_field("another", ""), PARKED, PARKED),
+        (with_field("k", others), PARKED, PARKED),
+        (with_field("another", ours), PARKED, PARKED),
+    ] {
+        let receiver = Receiver::answering(answer.clone()).await;
+        for (echoes_key, expected) in [(true, promised), (false, not_promised)] {
+            let http = resolved(&HttpSettings { echoes_key, ..settings(receiver.url("/")) });
+            assert_eq!(outcome(&http, &order("k")).await, expected, "promised: {echoes_key}\n{answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_about_another_key_leaves_no_receipt() {
+    let receiver =
+        Receiver::answering(json("200 OK", r#"{"idempotency_key":"another","broker_order_id":"b-1"}"#)).await;
+    let (_, note) = tried(&resolved(&broker(&receiver)), &order("k")).await;
+    assert_eq!((note.receipt, note.result_digest), (None, None));
+}
+
+#[tokio::test]
+async fn the_digest_of_a_result_is_that_of_its_meaning_and_its_receipt_is_kept() {
+    let spellings = [
+        r#"{"broker_order_id":"b-1","accepted_at":"2027-01-15T08:00:00Z","status":"accepted","fills":[],"idempotency_key":"k"}"#,
+        r#"{ "idempotency_key": "k", "fills": [], "status": "accepted", "accepted_at": "2027-01-15T08:00:00Z", "broker_order_id": "b-1" }"#,
+    ];
+    let receiver = Receiver::start(move |before, _| Act::Answer(json("200 OK", spellings[before]))).await;
+    let http = resolved(&broker(&receiver));
+    let (_, first) = tried(&http, &order("k")).await;
+    let (_, second) = tried(&http, &order("k")).await;
+    assert_eq!(first.receipt.as_deref(), Some("b-1"));
+    assert_eq!((first.status, first.code), (Some(200), None));
+    assert_eq!(first.excerpt.as_deref(), Some(spellings[0]));
+    assert_ne!(first.excerpt, second.excerpt);
+    assert!(first.result_digest.is_some());
+    assert_eq!(first.result_digest, second.result_digest);
+}
+
+#[tokio::test]
+async fn a_result_that_is_no_json_is_digested_by_its_bytes() {
+    for (media_type, body) in
+        [("text/plain", "done: 7"), ("application/json", "{broken"), ("text/plain", "{ }")]
+    {
+        let receiver = Receiver::answering(with("200 OK", &[("Content-Type", media_type)], body)).await;
+        let (_, note) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
+        assert_eq!(note.result_digest, Some(Digest::of_bytes(body.as_bytes())), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_may_be_a_number() {
+    let receiver = Receiver::answering(json("200 OK", r#"{"id":90071992547409931}"#)).await;
+    let settings = HttpSettings { receipt_pointer: Some("/id".to_owned()), ..settings(receiver.url("/")) };
+    let (_, note) = tried(&resolved(&settings), &order("k")).await;
+    assert_eq!(note.receipt.as_deref(), Some("90071992547409931"));
+}
+
+#[tokio::test]
+async fn of_a_long_answer_the_beginning_is_kept() {
+    let body = format!("\"{}\"", "ä".repeat(5_000));
+    let receiver = Receiver::answering(json("400 Bad Request", &body)).await;
+    let (_, note) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
+    let excerpt = note.excerpt.expect("it said something");
+    assert!(
+        excerpt.starts_with("400 Bad Request: \"ää") && excerpt.chars().count() < 600,
+        "{}",
+        excerpt.len()
+    );
+}
+
+#[tokio::test]
+async fn an_answer_over_the_bound_is_judged_by_its_status_and_not_read_on() {
+    for (status, expected) in [
+        ("200 OK", (None, Effect::Done, Advice::Accept)),
+        ("400 Bad Request", (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp)),
+    ] {
+        // It says that a terabyte follows, and a part of it does.
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 1000000000000\r\n\r\n");
+        let receiver =
+            Receiver::start(move |_, _| Act::AnswerAndHold(format!("{head}{}", "x".repeat(5_000)))).await;
+        let settings = HttpSettings { answer_bytes_max: 4_096, ..settings(receiver.url("/")) };
+        let http = resolved(&settings);
+        let (verdict, note) = tried(&http, &order("k")).await;
+        assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), expected);
+        assert_eq!(note.result_digest, None, "of half an answer there is no digest");
+        receiver.until_closed(1).await;
+    }
+    // Exactly at the bound it is whole.
+    let receiver = Receiver::answering(with("200 OK", &[], &"x".repeat(4_096))).await;
+    let settings = HttpSettings { answer_bytes_max: 4_096, ..settings(receiver.url("/")) };
+    let (_, note) = tried(&resolved(&settings), &order("k")).await;
+    assert!(note.result_digest.is_some());
+}
+
+#[tokio::test]
+async fn the_own_rules_of_a_destination_come_first_and_in_order() {
+    let receiver = Receiver::answering(json("503 Busy", r#"{"code":17,"final":true}"#)).await;
+    let rule = |status: &str, at: Option<(&str, &str)>, means| AnswerRule {
+        status: status.to_owned(),
+        at: at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned())),
+        means,
+    };
+    for (rules, code, effect) in [
+        (vec![], "BROKER_5XX", Effect::Unknown),
+        (vec![rule("503", None, Meaning::NotDone)], "BROKER_5XX", Effect::NotDone),
+        (vec![rule("500-599", Some(("/code", "17")), Meaning::RateLimited)], "RATE_LIMITED", Effect::NotDone),
+        (vec![rule("503", Some(("/final", "true")), Meaning::BadRequest)], "BAD_REQUEST", Effect::NotDone),
+        (vec![rule("503", Some(("/final", "false")), Meaning::BadRequest)], "BROKER_5XX", Effect::Unknown),
+        (
+            vec![rule("503", None, Meaning::Unauthorized), rule("503", None, Meaning::NotDone)],
+            "UNAUTHORIZED",
+            Effect::NotDone,
+        ),
+    ] {
+        let http = resolved(&HttpSettings { rules, ..settings(receiver.url("/")) });
+        let (verdict, _) = tried(&http, &order("k")).await;
+        assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect), (Some(code), effect));
+    }
+}
+
+#[tokio::test]
+async fn what_is_still_in_flight_is_no_outcome_whatever_a_rule_says() {
+    let answer = with("202 Accepted", &[("Idempotency-Status", "processing")], "");
+    let receiver = Receiver::answering(answer).await;
+    let rules = vec![AnswerRule { status: "202".to_owned(), at: None, means: Meaning::Sent }];
+    let http = resolved(&HttpSettings { rules, ..settings(receiver.url("/")) });
+    assert_eq!(outcome(&http, &order("k")).await, (Some("IN_PROGRESS"), Effect::Unknown, Advice::Retry));
+}

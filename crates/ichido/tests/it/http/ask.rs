@@ -1,0 +1,121 @@
+//! Asking what became of a call (SPEC F2): done, not done, or still unknown, and never a guess.
+
+use ichido::destination::Asked;
+use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
+use ichido_store::message::Note;
+
+use super::receiver::{Act, Receiver, json};
+use super::tried::{SHORT, asked, resolved, settings};
+
+fn rule(status: &str, at: Option<(&str, &str)>, means: Found) -> FoundRule {
+    let at = at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned()));
+    FoundRule { status: status.to_owned(), at, means }
+}
+
+fn asking(url: String) -> HttpSettings {
+    let rules = vec![
+        rule("200", Some(("/status", "pending")), Found::Unknown),
+        rule("200", None, Found::Done),
+        rule("404", Some(("/error", "no_such_order")), Found::NotDone),
+    ];
+    HttpSettings {
+        receipt_pointer: Some("/broker_order_id".to_owned()),
+        reconcile: Some(ReconcileSettings { url, rules }),
+        ..settings("http://127.0.0.1:1/orders".to_owned())
+    }
+}
+
+fn told(asked: Asked) -> (Found, Note) {
+    match asked {
+        Asked::Done { note } => (Found::Done, note),
+        Asked::NotDone { note } => (Found::NotDone, note),
+        Asked::Unknown { note } => (Found::Unknown, note),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_means_what_the_rules_say_and_nothing_where_they_say_nothing() {
+    for (status, body, found) in [
+        ("200 OK", r#"{"status":"accepted","broker_order_id":"b-1"}"#, Found::Done),
+        ("200 OK", r#"{"status":"accepted","idempotency_key":"k","broker_order_id":"b-1"}"#, Found::Done),
+        ("200 OK", r#"{"status":"accepted","idempotency_key":"another"}"#, Found::Unknown),
+        ("200 OK", r#"{"status":"pending"}"#, Found::Unknown),
+        ("404 Not Found", r#"{"error":"no_such_order"}"#, Found::NotDone),
+        ("404 Not Found", r#"{"error":"no_such_order","idempotency_key":"another"}"#, Found::Unknown),
+        // A wrong path says nothing about the order.
+        ("404 Not Found", "<h1>nginx</h1>", Found::Unknown),
+        ("500 Oops", "", Found::Unknown),
+        ("301 Moved", "", Found::Unknown),
+    ] {
+        let receiver = Receiver::answering(json(status, body)).await;
+        let http = resolved(&asking(receiver.url("/orders/by-key/{key}")));
+        let (answer, note) = told(asked(&http, "k").await);
+        assert_eq!(answer, found, "{status} {body}");
+        assert_eq!(note.status.map(|number| number.to_string()).as_deref(), status.split(' ').next());
+        let is_done = answer == Found::Done;
+        assert_eq!(note.receipt.as_deref() == Some("b-1"), is_done, "{status} {body}");
+        assert_eq!(receiver.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_was_answered_is_in_the_note_and_in_no_log() {
+    let receiver = Receiver::answering(json("200 OK", r#"{"account":"s3cret"}"#)).await;
+    let answer = asked(&resolved(&asking(receiver.url("/{key}"))), "k").await;
+    assert_eq!(format!("{answer:?}"), "Done { status: Some(200), .. }");
+    assert!(told(answer).1.excerpt.is_some_and(|excerpt| excerpt.contains("s3cret")));
+}
+
+#[tokio::test]
+async fn where_the_key_is_promised_done_needs_it_and_not_done_does_not() {
+    for (status, body, found) in [
+        ("200 OK", r#"{"status":"accepted"}"#, Found::Unknown),
+        ("200 OK", r#"{"status":"accepted","idempotency_key":"k"}"#, Found::Done),
+        ("404 Not Found", r#"{"error":"no_such_order"}"#, Found::NotDone),
+    ] {
+        let receiver = Receiver::answering(json(status, body)).await;
+        let http = resolved(&HttpSettings { echoes_key: true, ..asking(receiver.url("/{key}")) });
+        assert_eq!(told(asked(&http, "k").await).0, found, "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn the_question_carries_the_key_in_its_url_and_as_a_field() {
+    let receiver = Receiver::answering(json("200 OK", "{}")).await;
+    let mut settings = asking(receiver.url("/orders/by-key/{key}?full=1"));
+    settings.headers = vec![("Authorization".to_owned(), "Bearer t0ken".to_owned())];
+    asked(&resolved(&settings), "a/b?c#d").await;
+    let request = receiver.seen().remove(0);
+    assert_eq!(request.line, "GET /orders/by-key/a%2Fb%3Fc%23d?full=1 HTTP/1.1");
+    assert_eq!(request.field("Idempotency-Key"), Some("a/b?c#d"));
+    assert_eq!(request.field("Authorization"), Some("Bearer t0ken"));
+    assert!(request.body.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_that_a_path_would_take_for_a_step_is_not_asked_for() {
+    let receiver = Receiver::answering(json("200 OK", "{}")).await;
+    let http = resolved(&asking(receiver.url("/orders/{key}")));
+    assert_eq!(told(asked(&http, "..").await).0, Found::Unknown);
+    assert_eq!(receiver.connections(), 0);
+}
+
+#[tokio::test]
+async fn no_answer_leaves_it_unknown_and_asking_has_an_end() {
+    let receiver = Receiver::start(|_, _| Act::Silence).await;
+    let mut settings = asking(receiver.url("/{key}"));
+    settings.answer_time_out = SHORT;
+    let (found, note) = told(asked(&resolved(&settings), "k").await);
+    assert_eq!((found, note.excerpt.as_deref()), (Found::Unknown, Some("no answer came in time")));
+
+    let nowhere = asking("http://127.0.0.1:1/{key}".to_owned());
+    assert_eq!(told(asked(&resolved(&nowhere), "k").await).0, Found::Unknown);
+}
+
+#[tokio::test]
+async fn a_destination_that_does_not_say_how_cannot_be_asked() {
+    let http = resolved(&settings("http://127.0.0.1:1/".to_owned()));
+    assert!(!http.can_be_asked());
+    assert_eq!(told(asked(&http, "k").await).0, Found::Unknown);
+    assert!(resolved(&asking("http://127.0.0.1:1/{key}".to_owned())).can_be_asked());
+}

@@ -1,0 +1,107 @@
+//! No answer, or half of one: what is known then. What was never sent is not done; what may have arrived is unknown.
+
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use tokio::net::TcpListener;
+
+use super::receiver::{Act, Receiver};
+use super::tried::{SHORT, order, outcome, resolved, settings, tried};
+
+const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
+const MAYBE_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
+
+#[tokio::test]
+async fn where_nobody_listens_nothing_was_done() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it listens");
+    drop(listener);
+    let http = resolved(&settings(format!("http://{address}/")));
+    let (verdict, note) = tried(&http, &order("k")).await;
+    assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
+    let why = note.excerpt.expect("it says why");
+    assert!(why.contains(&address.to_string()), "{why}");
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_found_was_sent_nothing() {
+    let mut settings = settings("http://no-such-host.invalid/".to_owned());
+    settings.connect_time_out = SHORT;
+    assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_SENT);
+}
+
+#[tokio::test]
+async fn a_handshake_that_does_not_end_was_sent_nothing() {
+    // It takes the connection, and then says nothing: TLS never comes about.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it listens");
+    let mut settings = settings(format!("https://{address}/"));
+    settings.connect_time_out = SHORT;
+    let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
+    assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
+    assert_eq!(note.excerpt.as_deref(), Some("no connection came about in time"));
+    drop(listener);
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_answered_may_have_arrived() {
+    let receiver = Receiver::start(|_, _| Act::Silence).await;
+    let mut settings = settings(receiver.url("/"));
+    settings.answer_time_out = SHORT;
+    let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
+    assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), MAYBE_SENT);
+    assert_eq!(note.excerpt.as_deref(), Some("no answer came in time"));
+    // It is let go of, not left to hang.
+    receiver.until_closed(1).await;
+    assert_eq!(receiver.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_after_the_request_may_have_done_it() {
+    for act in [
+        Act::Reset,
+        Act::AnswerAndClose(String::new()),
+        // No HTTP at all.
+        Act::AnswerAndClose("220 mail.example ESMTP\r\n\r\n".to_owned()),
+        // A head that does not end.
+        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned()),
+        // A body that does not end, by length and by chunks.
+        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned()),
+        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nha".to_owned()),
+    ] {
+        let done = act.clone();
+        let receiver = Receiver::start(move |_, _| done.clone()).await;
+        let http = resolved(&settings(receiver.url("/")));
+        assert_eq!(outcome(&http, &order("k")).await, MAYBE_SENT, "{act:?}");
+        assert_eq!(receiver.seen().len(), 1, "{act:?}: nobody tried again in secret");
+        assert_eq!(receiver.connections(), 1, "{act:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_end_in_time_may_have_done_it() {
+    let receiver = Receiver::start(|_, _| {
+        Act::AnswerAndHold("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned())
+    })
+    .await;
+    let mut settings = settings(receiver.url("/"));
+    (settings.connect_time_out, settings.answer_time_out, settings.total_time_out) = (SHORT, SHORT, SHORT);
+    assert_eq!(outcome(&resolved(&settings), &order("k")).await, MAYBE_SENT);
+    receiver.until_closed(1).await;
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_not_read_without_end() {
+    let fields = "X-Filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(4_000);
+    let receiver = Receiver::answering(format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).await;
+    let http = resolved(&settings(receiver.url("/")));
+    assert_eq!(outcome(&http, &order("k")).await, MAYBE_SENT);
+}
+
+#[tokio::test]
+async fn a_message_that_no_request_can_carry_is_wrong_and_was_not_sent() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\n\r\n").await;
+    let http = resolved(&settings(receiver.url("/")));
+    let mut call = order("k");
+    call.content_type = "text/plain\r\nX-Injected: yes".to_owned();
+    assert_eq!(outcome(&http, &call).await, (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp));
+    assert_eq!(receiver.connections(), 0);
+}

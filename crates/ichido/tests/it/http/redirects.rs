@@ -1,0 +1,24 @@
+//! Redirects lead nowhere (SPEC D9): what is posted with a key and credentials goes where the configuration says and nowhere else.
+
+use ichido_core::verdict::{Advice, ErrorCode};
+
+use super::receiver::{Receiver, with};
+use super::tried::{order, resolved, settings, tried};
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_is_dead() {
+    let other = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    for status in
+        ["301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
+    {
+        for location in [other.url("/stolen"), "/elsewhere".to_owned()] {
+            let receiver = Receiver::answering(with(status, &[("Location", &location)], "")).await;
+            let (verdict, note) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
+            let code = verdict.code.map(ErrorCode::as_str);
+            assert_eq!((code, verdict.advice), (Some("BAD_REQUEST"), Advice::GiveUp), "{status}");
+            assert_eq!(note.status.map(|number| number.to_string()).as_deref(), status.split(' ').next());
+            assert_eq!(receiver.seen().len(), 1, "{status}");
+        }
+    }
+    assert_eq!(other.connections(), 0);
+}

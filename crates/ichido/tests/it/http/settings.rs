@@ -1,0 +1,118 @@
+//! Settings: every problem at once, and no secret in any of them.
+
+use std::time::Duration;
+
+use ichido::destination::Promise;
+use ichido::destination::http::{
+    AnswerRule, Found, FoundRule, HttpSettings, Meaning, ReconcileSettings, SECRETS_MAX,
+};
+use ichido_core::retry::Guarantee;
+
+use super::tried::{resolved, settings};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+#[test]
+fn every_problem_is_said_at_once_with_its_place() {
+    let wrong = HttpSettings {
+        url: "ftp://broker.example/".to_owned(),
+        headers: vec![
+            ("Idempotency-Key".to_owned(), "mine".to_owned()),
+            ("no name".to_owned(), "x".to_owned()),
+            ("Authorization".to_owned(), "t0ken\n".to_owned()),
+            ("Ichido-Fence".to_owned(), "1".to_owned()),
+        ],
+        signing_secrets: vec!["t0psecret".to_owned(); SECRETS_MAX + 1],
+        allow_link_local: vec!["elsewhere.example".to_owned()],
+        connect_time_out: Duration::from_mins(2),
+        answer_time_out: Duration::ZERO,
+        total_time_out: Duration::from_mins(1),
+        answer_bytes_max: 0,
+        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_secs(1) },
+        key_pointer: "key".to_owned(),
+        receipt_pointer: Some(String::new()),
+        rules: vec![AnswerRule {
+            status: "4xx".to_owned(),
+            at: Some(("error".to_owned(), "x".to_owned())),
+            means: Meaning::Sent,
+        }],
+        reconcile: Some(ReconcileSettings {
+            url: "https://{key}.example/".to_owned(),
+            rules: vec![FoundRule { status: "200-100".to_owned(), at: None, means: Found::Unknown }],
+        }),
+        ..settings(String::new())
+    };
+    let problems = wrong.resolve().expect_err("there are many");
+    let text = problems.to_string();
+    for place in [
+        "url:",
+        "headers[0]: idempotency-key is set by Ichido itself",
+        "headers[1]:",
+        "headers[2]:",
+        "headers[3]:",
+        "signing_secrets:",
+        "signing_secrets[0]:",
+        "allow_link_local:",
+        "connect_time_out:",
+        "answer_time_out:",
+        "answer_bytes_max:",
+        "guarantee:",
+        "key_pointer:",
+        "receipt_pointer:",
+        "rules[0].status:",
+        "rules[0].at:",
+        "reconcile.url:",
+        "reconcile.rules:",
+        "reconcile.rules[0].status:",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(place)), "{place} is not in\n{text}");
+    }
+    assert!(!text.contains("t0ken") && !text.contains("t0psecret"), "{text}");
+}
+
+#[test]
+fn a_question_that_names_no_key_is_refused() {
+    let asked = |url: &str| HttpSettings {
+        reconcile: Some(ReconcileSettings {
+            url: url.to_owned(),
+            rules: vec![FoundRule { status: "200".to_owned(), at: None, means: Found::Done }],
+        }),
+        ..settings("http://127.0.0.1/".to_owned())
+    };
+    assert!(asked("http://127.0.0.1/by-key?key={key}").resolve().is_ok());
+    let problems = asked("http://127.0.0.1/by-key").resolve().expect_err("it asks after nothing");
+    assert_eq!((problems.0.len(), problems.0[0].place.as_str()), (1, "reconcile.url"), "{problems}");
+}
+
+#[test]
+fn roots_that_are_none_are_refused() {
+    let url = "https://broker.example/".to_owned();
+    for roots in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        let settings = HttpSettings { trusted_roots: Some(roots.to_owned()), ..settings(url.clone()) };
+        let problems = settings.resolve().expect_err("nobody could be trusted");
+        assert_eq!((problems.0.len(), problems.0[0].place.as_str()), (1, "trusted_roots"), "{problems}");
+    }
+}
+
+#[test]
+fn nothing_that_is_a_secret_is_shown() {
+    let settings = HttpSettings {
+        headers: vec![("Authorization".to_owned(), "Bearer t0ken".to_owned())],
+        signing_secrets: vec![SECRET.to_owned()],
+        ..settings("http://127.0.0.1/hooks/t0ken".to_owned())
+    };
+    let shown = format!("{settings:?} {:?}", resolved(&settings));
+    assert!(!shown.contains("t0ken") && !shown.contains("MfKQ9r8G"), "{shown}");
+    assert!(shown.contains("Authorization"));
+}
+
+#[test]
+fn the_promise_is_that_of_the_settings() {
+    let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+    let settles_within = Duration::from_mins(5);
+    let settings = HttpSettings { guarantee, settles_within, ..HttpSettings::new("http://127.0.0.1/") };
+    let time_out = Duration::from_secs(15);
+    assert_eq!(resolved(&settings).promise(), Promise { guarantee, time_out, settles_within });
+    let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).promise();
+    assert_eq!(nothing.guarantee, Guarantee::Nothing, "what is not said is not promised");
+}

@@ -1,0 +1,98 @@
+//! TLS: spoken with whom the roots vouch for, and with nobody else.
+
+use std::sync::Arc;
+
+use ichido::destination::http::HttpSettings;
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::TlsAcceptor;
+
+use super::receiver::{Act, Receiver, json};
+use super::tried::{order, outcome, resolved, settings, tried};
+
+const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
+
+/// An authority, and a server with a certificate of it for this name.
+struct World {
+    roots: String,
+    acceptor: TlsAcceptor,
+}
+
+fn world(name: &str) -> World {
+    let mut authority = CertificateParams::new(Vec::new()).expect("no names");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer =
+        CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("it is signed");
+    let own = KeyPair::generate().expect("a key");
+    let certificate = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let certificate = certificate.signed_by(&own, &issuer).expect("it is signed");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("they are known")
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivateKeyDer::try_from(own.serialize_der()).expect("a key"),
+        )
+        .expect("they belong together");
+    World { roots: issuer.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+}
+
+async fn start(world: &World, act: Act) -> (Receiver, HttpSettings) {
+    let receiver = Receiver::start_tls(world.acceptor.clone(), move |_, _| act.clone()).await;
+    let url = format!("https://127.0.0.1:{}/orders", receiver.address.port());
+    let settings = HttpSettings { trusted_roots: Some(world.roots.clone()), ..settings(url) };
+    (receiver, settings)
+}
+
+#[tokio::test]
+async fn a_receiver_whom_the_roots_vouch_for_is_called_and_its_connection_kept() {
+    let (receiver, settings) = start(&world("127.0.0.1"), Act::Answer(json("200 OK", "{}"))).await;
+    let http = resolved(&settings);
+    for _ in 0..3 {
+        assert_eq!(outcome(&http, &order("k")).await, (None, Effect::Done, Advice::Accept));
+    }
+    assert_eq!((receiver.seen().len(), receiver.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_vouched_for_gets_nothing() {
+    // An authority that is not ours, and a certificate for another name.
+    let stranger = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(String::new()) };
+    for (world, roots) in [(world("127.0.0.1"), stranger.trusted_roots), (world("broker.example"), None)] {
+        let (receiver, settings) = start(&world, Act::Answer(json("200 OK", "{}"))).await;
+        let settings = HttpSettings { trusted_roots: roots.or(settings.trusted_roots.clone()), ..settings };
+        let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
+        assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
+        let why = note.excerpt.expect("it says why");
+        assert!(why.starts_with("no TLS connection: invalid peer certificate"), "{why}");
+        assert_eq!(receiver.seen().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_speaks_no_tls_gets_nothing() {
+    let receiver =
+        Receiver::start(|_, _| Act::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned())).await;
+    // It takes the first flight for the beginning of a head, and waits for more until we have gone.
+    let url = format!("https://{}/", receiver.address);
+    let mut settings = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(url) };
+    settings.connect_time_out = super::tried::SHORT;
+    assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_SENT);
+    assert_eq!(receiver.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_cut_short_is_not_taken_for_its_end() {
+    // Its end is the connection's end, which an attacker could bring about; TLS says which one was meant.
+    let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it";
+    let (_kept, settings) = start(&world("127.0.0.1"), Act::AnswerAndClose(answer.to_owned())).await;
+    let said_end = outcome(&resolved(&settings), &order("k")).await;
+    assert_eq!(said_end, (None, Effect::Done, Advice::Accept));
+    let (_kept, settings) = start(&world("127.0.0.1"), Act::AnswerAndDrop(answer.to_owned())).await;
+    let cut = outcome(&resolved(&settings), &order("k")).await;
+    assert_eq!(cut, (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry));
+}

@@ -1,0 +1,90 @@
+//! The pace falls on throttling and recovers by itself; one endpoint that throttles is rested (SPEC B10).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido::judge::Stop;
+use tokio::time::Instant;
+
+use super::scripted::{Scripted, Step, YES, at_once, judge, numbered, words};
+
+/// Refuses what comes faster than so many in a second.
+fn at_most(per_second: usize) -> impl Fn(Duration) -> bool {
+    let accepted = Mutex::new(VecDeque::new());
+    move |at| {
+        let mut accepted = accepted.lock().unwrap();
+        while accepted.front().is_some_and(|first| *first + Duration::from_secs(1) <= at) {
+            accepted.pop_front();
+        }
+        let takes = accepted.len() < per_second;
+        if takes {
+            accepted.push_back(at);
+        }
+        takes
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pace_finds_the_limit_and_stays_near_it() {
+    let takes = at_most(20);
+    let model = Scripted::after(Duration::from_millis(200))
+        .otherwise(move |seen| if takes(seen.at) { Step::Says(YES) } else { Step::Status(429) });
+    let model = Arc::new(model);
+    let began = Instant::now();
+    let report = judge(&model, at_once(40)).run(numbered(1_000), &Stop::new()).await.unwrap();
+    let took = began.elapsed().as_secs_f64();
+    assert!(words(&report).iter().all(|word| *word == "judged"));
+    let (throttled, calls) = (report.counts.throttled, report.counts.calls);
+    // The ideal is 50 s. Without a pace most of the calls would be refused.
+    assert!(throttled * 20 < calls, "{throttled} of {calls} were throttled");
+    assert!(took < 62.0, "{took} s");
+}
+
+/// Refuses what comes faster than so many in a second, once it has had a few more.
+fn bucket(per_second: f64, burst: f64) -> impl Fn(Duration) -> bool {
+    let state = Mutex::new((burst, Duration::ZERO));
+    move |at| {
+        let (level, since) = &mut *state.lock().unwrap();
+        *level = (*level + at.saturating_sub(*since).as_secs_f64() * per_second).min(burst);
+        *since = at;
+        let takes = 1.0 <= *level;
+        *level -= if takes { 1.0 } else { 0.0 };
+        takes
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known() {
+    let takes = bucket(50.0, 5.0);
+    let model = Scripted::after(Duration::from_millis(200))
+        .otherwise(move |seen| if takes(seen.at) { Step::Says(YES) } else { Step::Status(429) });
+    let model = Arc::new(model);
+    let began = Instant::now();
+    let report = judge(&model, at_once(64)).run(numbered(2_000), &Stop::new()).await.unwrap();
+    let took = began.elapsed().as_secs_f64();
+    assert!(words(&report).iter().all(|word| *word == "judged"));
+    let (throttled, calls) = (report.counts.throttled, report.counts.calls);
+    // The ideal is 40 s. Were all 64 asked at once, the few that are let in would be all that is known when the first is refused.
+    assert!(throttled * 20 < calls, "{throttled} of {calls} were throttled");
+    assert!(took < 46.0, "{took} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_throttles_is_rested_and_the_other_carries_the_load() {
+    let model = Scripted::after(Duration::from_millis(500)).at(&["east", "west"]);
+    let model = model.otherwise(|seen| if seen.endpoint == 0 { Step::Wait("60") } else { Step::Says(YES) });
+    let model = Arc::new(model);
+    let report = judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
+    assert!(words(&report).iter().all(|word| *word == "judged"));
+    let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();
+    assert!(0 < east && east <= 4, "it was asked {east} times within 25 s, and told us to wait for 60");
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_bear_it_share_the_load() {
+    let model = Arc::new(Scripted::after(Duration::from_millis(500)).at(&["east", "west"]));
+    judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
+    let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();
+    assert!((50..=150).contains(&east), "{east} of 200");
+}

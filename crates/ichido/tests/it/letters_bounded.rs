@@ -1,0 +1,141 @@
+//! A bulk over many letters costs a bounded number of statements and rows at a time. Counted where the database is asked, by no clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ichido::letters::{Bulk, Ended, Policies, QueuePolicy, Work, limits};
+use ichido_core::lifecycle::{Event, Failure};
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::verdict::Effect;
+use ichido_store::letter::LetterFilter;
+use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::{ClaimTerms, NewMessage, Note, Settlement};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+use uuid::Uuid;
+
+use crate::own_process;
+use crate::worker::fixture::{Fixture, QUEUE, key, many, queue};
+
+const LETTERS: u32 = 10_500;
+/// The statements of one batch: asked to stop? a page; begin, lock, take, events, ready, counts, commit, and the store's own.
+const PER_BATCH_MAX: u64 = 12;
+
+static STATEMENTS: AtomicU64 = AtomicU64::new(0);
+static ROWS_MOST: AtomicU64 = AtomicU64::new(0);
+
+/// Counts what sqlx says of each statement.
+struct Counter;
+
+struct Rows;
+
+impl Visit for Rows {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "rows_returned" {
+            ROWS_MOST.fetch_max(value, Ordering::SeqCst);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl Subscriber for Counter {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::query"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        STATEMENTS.fetch_add(1, Ordering::SeqCst);
+        event.record(&mut Rows);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+async fn many_dead(fixture: &Fixture) {
+    let new = |_| NewMessage::new(queue(QUEUE), "alice", key(&Uuid::now_v7().to_string()), b"{}".to_vec());
+    for put in fixture.store.messages_enqueue((0..LETTERS).map(new).collect()).await {
+        put.unwrap();
+    }
+    let terms = ClaimTerms {
+        node: Uuid::nil(),
+        lease: Duration::from_hours(1),
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
+    loop {
+        let works = fixture.store.work_claim(&queue(QUEUE), many(5_000), terms).await.unwrap();
+        if works.is_empty() {
+            return;
+        }
+        let died = works.iter().map(|work| {
+            let (failure, effect, safety) = (Failure::ForGood, Effect::NotDone, Safety::Neither);
+            let event =
+                Event::Failed { fence: work.fence, failure, effect, safety, travels_until: work.claimed_at };
+            Settlement::of(work, event, Note::default())
+        });
+        for settled in fixture.store.works_settle(died.collect()).await {
+            settled.unwrap();
+        }
+    }
+}
+
+async fn case(fixture: Fixture) {
+    many_dead(&fixture).await;
+    let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Nothing };
+    let policies = Policies::default().with(queue(QUEUE), policy);
+    let bulk = Bulk {
+        store: &fixture.store,
+        policies: &policies,
+        work: Work::Requeue { canary: None },
+        filter: LetterFilter::default(),
+        actor: "olivia".to_owned(),
+        reason: None,
+    };
+    let count = || STATEMENTS.load(Ordering::SeqCst);
+    let before = count();
+    ROWS_MOST.store(0, Ordering::SeqCst);
+    let found = bulk.preflight().await.unwrap();
+    let told = count() - before;
+    assert_eq!(found.would_go, u64::from(LETTERS));
+    let pages = u64::from(LETTERS.div_ceil(PAGE_MAX));
+    assert!((pages..=pages + 3).contains(&told), "{told} statements to count {LETTERS} letters");
+    let before = count();
+    let report = bulk.run(&found, || false, |_| ()).await.unwrap();
+    let went = count() - before;
+    assert_eq!((report.moved, report.ended), (u64::from(LETTERS), Ended::Done));
+    let batches = u64::from(LETTERS.div_ceil(limits::BATCH_MAX)) + 1;
+    assert!(batches < went && went <= batches * PER_BATCH_MAX, "{went} statements for {batches} batches");
+    let most = ROWS_MOST.load(Ordering::SeqCst);
+    assert!(0 < most && most <= u64::from(PAGE_MAX), "{most} rows at once");
+}
+
+#[test]
+fn a_bulk_over_ten_thousand_letters_asks_little_and_holds_little_at_a_time() {
+    own_process::assert_passes("letters_bounded::child");
+}
+
+/// Not a test of its own: what it installs is the process's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the test above as a process of its own"]
+async fn child() {
+    if !own_process::is_own() {
+        return;
+    }
+    tracing::subscriber::set_global_default(Counter).unwrap();
+    // One after the other: what is counted is counted for the process.
+    case(Fixture::sqlite().await).await;
+    case(Fixture::postgres().await).await;
+}

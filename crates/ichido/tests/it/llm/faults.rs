@@ -1,0 +1,165 @@
+//! Every way in which a call can end without an answer, row by row (SPEC B1).
+
+use std::time::Duration;
+
+use fake_llm::action::{Action, Fault};
+use fake_llm::pace::{Latency, Limit, Rate, RetryAfter};
+use fake_llm::script::{Rule, Script};
+use fake_llm::start;
+use ichido_core::verdict::{Advice, Effect, ErrorCode};
+
+use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, playing, prompt};
+use Advice::{GiveUp, Retry};
+use Effect::{NotDone, Unknown};
+use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
+
+type Row = (Fault, u16, ErrorCode, Effect, Advice);
+
+async fn assert_rows(dialect: Dialect, rows: &[Row]) {
+    for (fault, status, code, effect, advice) in rows {
+        let fake = doing(Action::Fail(*fault));
+        let trouble = dialect.trouble(&fake).await;
+        let verdict = trouble.verdict;
+        let seen = (trouble.status, verdict.code, verdict.effect, verdict.advice);
+        assert_eq!(seen, (Some(*status), Some(*code), *effect, *advice), "{dialect:?} {fault:?}");
+        assert_eq!(trouble.may_be_billed(), *effect == Unknown, "{dialect:?} {fault:?}");
+        assert_eq!(fake.seen().all.requests, 1, "one request, whatever comes of it: {dialect:?} {fault:?}");
+        assert_understood(&fake);
+    }
+}
+
+#[tokio::test]
+async fn openais_errors_are_told_apart() {
+    let rows = [
+        (Fault::Throttle, 429, RateLimited, NotDone, Retry),
+        (Fault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
+        (Fault::Overloaded, 503, Broker5xx, Unknown, Retry),
+        (Fault::Unavailable, 503, Broker5xx, Unknown, Retry),
+        (Fault::NotReady, 503, Broker5xx, Unknown, Retry),
+        (Fault::Internal, 500, Broker5xx, Unknown, Retry),
+        (Fault::BadGateway, 502, Broker5xx, Unknown, Retry),
+        (Fault::TimedOut, 408, NetworkTimeout, Unknown, Retry),
+        (Fault::Denied, 403, Unauthorized, NotDone, GiveUp),
+        (Fault::Invalid, 400, BadRequest, NotDone, GiveUp),
+        (Fault::NotFound, 404, BadRequest, NotDone, GiveUp),
+        (Fault::Unknown, 418, BadRequest, NotDone, GiveUp),
+    ];
+    assert_rows(Dialect::OpenAi, &rows).await;
+}
+
+#[tokio::test]
+async fn anthropics_errors_are_told_apart() {
+    let rows = [
+        (Fault::Throttle, 429, RateLimited, NotDone, Retry),
+        (Fault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
+        (Fault::Overloaded, 529, RateLimited, NotDone, Retry),
+        (Fault::Unavailable, 503, Broker5xx, Unknown, Retry),
+        (Fault::Internal, 500, Broker5xx, Unknown, Retry),
+        (Fault::BadGateway, 502, Broker5xx, Unknown, Retry),
+        (Fault::TimedOut, 504, Broker5xx, Unknown, Retry),
+        (Fault::Denied, 403, Unauthorized, NotDone, GiveUp),
+        (Fault::Invalid, 400, BadRequest, NotDone, GiveUp),
+        (Fault::NotFound, 404, BadRequest, NotDone, GiveUp),
+        (Fault::Unknown, 418, BadRequest, NotDone, GiveUp),
+    ];
+    assert_rows(Dialect::Anthropic, &rows).await;
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_was_lost_may_be_billed() {
+    for dialect in BOTH {
+        for (action, billed) in [(Action::Drop, 0), (Action::DropCompleted, 1)] {
+            let fake = doing(action);
+            let trouble = dialect.trouble(&fake).await;
+            let verdict = trouble.verdict;
+            assert_eq!((verdict.code, verdict.advice), (Some(NetworkTimeout), Retry), "{dialect:?}");
+            assert!(trouble.may_be_billed(), "nobody can know which of the two it was: {dialect:?}");
+            let seen = fake.seen();
+            assert_eq!((seen.all.requests, seen.all.completed), (1, billed), "{dialect:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_given_up_on_and_may_be_billed() {
+    for dialect in BOTH {
+        let latency = Some(Latency::FixedMs(60_000));
+        let fake = start(Script { latency, ..Script::default() });
+        let mut service = dialect.service(&fake, &[""]);
+        (service.time_out, service.connect_time_out) =
+            (Duration::from_millis(200), Duration::from_millis(200));
+        let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("it never answers in time");
+        assert!(trouble.may_be_billed(), "{}", trouble.why);
+        assert_eq!((trouble.status, trouble.verdict.code), (None, Some(NetworkTimeout)));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_took_is_not_billed() {
+    for dialect in BOTH {
+        let service = {
+            let fake = start(Script::default());
+            dialect.service(&fake, &[""])
+        };
+        let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("nobody is there");
+        assert!(!trouble.may_be_billed(), "{}", trouble.why);
+        assert_eq!((trouble.verdict.code, trouble.verdict.effect), (Some(NetworkTimeout), NotDone));
+    }
+}
+
+#[tokio::test]
+async fn a_hint_is_read_in_each_of_its_spellings() {
+    for dialect in BOTH {
+        for (hint, least, most) in [
+            (RetryAfter::Seconds(7), 7_000, 7_000),
+            (RetryAfter::Ms(250), 250, 250),
+            (RetryAfter::DateInSeconds(90), 1_000, 90_000),
+        ] {
+            let throttle =
+                Rule { retry_after: Some(hint.clone()), ..Rule::of(Action::Fail(Fault::Throttle)) };
+            let fake = playing(throttle);
+            let hint_ms = dialect.trouble(&fake).await.verdict.hint.expect("a hint").as_millis();
+            assert!((least..=most).contains(&hint_ms), "{dialect:?} {hint:?}: {hint_ms}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_no_hint_is_given_the_counter_that_is_spent_says_how_long() {
+    for dialect in BOTH {
+        let one = |number: u32| number.try_into().expect("more than 0");
+        let rate = Rate::Bucket { calls: one(1), per_ms: one(600_000), burst: one(1) };
+        let limits = vec![Limit { rate, endpoint: None, hint: false }];
+        let fake = start(Script { limits, ..Script::default() });
+        assert!(dialect.ask(&fake).await.came.is_ok());
+        let trouble = dialect.trouble(&fake).await;
+        let hint = trouble.verdict.hint.expect("the reset of the counter");
+        // A moment is written in whole seconds, rounded up.
+        assert!(hint <= Duration::from_secs(601) && Duration::from_mins(5) < hint, "{dialect:?} {hint:?}");
+        let fake = doing(Action::Fail(Fault::Throttle));
+        assert_eq!(dialect.trouble(&fake).await.verdict.hint, None, "nothing says how long: {dialect:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_is_shown_by_its_name_and_without_a_secret() {
+    for dialect in BOTH {
+        let fake = doing(Action::Fail(Fault::NotFound));
+        let trouble = dialect.trouble(&fake).await;
+        let name = match dialect {
+            Dialect::OpenAi => "model_not_found",
+            Dialect::Anthropic => "not_found_error",
+        };
+        assert_eq!(trouble.name.as_deref(), Some(name));
+        assert!(trouble.why.starts_with(&format!("404 Not Found: {name}: ")), "{}", trouble.why);
+        // Without a key the provider says what it misses; what it says of keys is not shown.
+        let mut service = dialect.service(&fake, &[""]);
+        service.api_key = None;
+        let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("no key");
+        assert_eq!(trouble.verdict.code, Some(Unauthorized));
+        assert!(
+            !format!("{trouble:?}").contains("token") && !format!("{trouble:?}").contains(KEY),
+            "{trouble:?}"
+        );
+    }
+}

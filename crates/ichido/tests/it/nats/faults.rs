@@ -1,0 +1,111 @@
+//! Servers that die and networks that lose things: what was never sent is not done, what may have arrived is unknown, and a retry
+//! within the window stores it once.
+
+use nats_for_tests::Server;
+
+use super::proxy::{Mode, Proxy};
+use super::tried::{BEFORE, DONE, MAYBE_SENT, NOT_SENT, connected, impatient, order, outcome, settings};
+use crate::worker::fixture::look_again;
+
+async fn world() -> (Server, Proxy) {
+    let server = Server::start().await;
+    server.make_stream().await;
+    let proxy = Proxy::before(server.address).await;
+    (server, proxy)
+}
+
+#[tokio::test]
+async fn where_no_server_runs_nothing_was_done_and_nothing_goes_out_later() {
+    let (server, proxy) = world().await;
+    let nats = connected(&settings(proxy.url())).await;
+    let folder = server.kill();
+    // The connection's end may not have been heard of yet: then a first try may be in doubt.
+    while outcome(&nats, &order("lost")).await != NOT_SENT {
+        look_again().await;
+    }
+    assert_eq!(outcome(&nats, &order("lost")).await, NOT_SENT);
+    let server = Server::again(folder).await;
+    proxy.lead_to(server.address);
+    // What comes after on the new connection is alone: nothing was held for it.
+    assert_eq!(outcome(&nats, &order("next")).await, DONE);
+    let stored = server.stored().await;
+    let ids: Vec<_> = stored.iter().filter_map(|message| message.headers.get("Nats-Msg-Id")).collect();
+    assert_eq!(ids.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["next"]);
+}
+
+#[tokio::test]
+async fn a_lost_acknowledgement_leaves_it_unknown_and_a_retry_finds_it_done() {
+    let (server, proxy) = world().await;
+    let nats = connected(&settings(proxy.url())).await;
+    proxy.set(Mode::CutAnswer);
+    assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
+    assert_eq!(proxy.connections(), 1, "nobody tried again in secret");
+    proxy.set(Mode::Pass);
+    assert_eq!(outcome(&nats, &order("k1")).await, BEFORE);
+    assert_eq!((server.stored().await.len(), proxy.connections()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_lost_publish_leaves_it_unknown_and_a_retry_stores_it() {
+    let (server, proxy) = world().await;
+    let nats = connected(&settings(proxy.url())).await;
+    proxy.set(Mode::CutPublish);
+    assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
+    assert_eq!((server.stored().await.len(), proxy.connections()), (0, 1));
+    proxy.set(Mode::Pass);
+    assert_eq!(outcome(&nats, &order("k1")).await, DONE);
+    assert_eq!(server.stored().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_late_acknowledgement_leaves_it_unknown_and_its_connection_unused() {
+    let (server, proxy) = world().await;
+    let nats = impatient(proxy.url()).await;
+    let connections = proxy.connections();
+    proxy.set(Mode::Silence);
+    assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
+    server.until_stored(1).await;
+    proxy.set(Mode::Pass);
+    // It may take the impatient one more than one try to get through.
+    while outcome(&nats, &order("k1")).await != BEFORE {
+        look_again().await;
+    }
+    assert!(connections < proxy.connections());
+    assert_eq!(server.stored().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_dies_before_it_acknowledges_knows_the_key_when_it_is_back() {
+    let (server, proxy) = world().await;
+    let nats = connected(&settings(proxy.url())).await;
+    proxy.set(Mode::Silence);
+    let call = order("k1");
+    let (came, folder) = tokio::join!(outcome(&nats, &call), async {
+        server.until_stored(1).await;
+        server.kill()
+    });
+    assert_eq!(came, MAYBE_SENT);
+    let server = Server::again(folder).await;
+    proxy.lead_to(server.address);
+    proxy.set(Mode::Pass);
+    assert_eq!(outcome(&nats, &order("k1")).await, BEFORE);
+    assert_eq!(server.stored().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_publish_that_a_stopped_server_takes_late_is_stored_once() {
+    let (server, proxy) = world().await;
+    let nats = impatient(proxy.url()).await;
+    let patient = connected(&settings(proxy.url())).await;
+    server.signal("STOP");
+    while !server.is_still() {
+        look_again().await;
+    }
+    assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
+    // The retry waits beside it, and the server takes both when it goes on.
+    let call = order("k1");
+    let (came, ()) = tokio::join!(outcome(&patient, &call), async { server.signal("CONT") });
+    assert!([DONE, BEFORE].contains(&came), "{came:?}");
+    assert_eq!(outcome(&patient, &call).await, BEFORE);
+    assert_eq!(server.stored().await.len(), 1);
+}

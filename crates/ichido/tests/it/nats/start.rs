@@ -1,0 +1,84 @@
+//! What is found out at the start, and what is refused then.
+
+use std::time::Duration;
+
+use ichido::destination::Promise;
+use ichido::destination::nats::{NatsSettings, SETTLES_WITHIN_MIN, StartError};
+use ichido_core::retry::Guarantee;
+use nats_for_tests::Server;
+use tokio::net::TcpListener;
+
+use super::tried::{connect, connected, settings, shared_settings};
+
+#[tokio::test]
+async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
+    let server = Server::shared().await;
+    // Two minutes, unless it is made with another.
+    server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
+    let wishes = NatsSettings::new(server.url(), server.subject());
+    let nats = connected(&NatsSettings { connect_time_out: wishes.time_out, ..wishes }).await;
+    let promise = Promise {
+        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_mins(2) },
+        time_out: Duration::from_secs(10),
+        settles_within: Duration::from_mins(1),
+    };
+    assert_eq!((nats.promise(), nats.stream()), (promise, server.stream()));
+}
+
+#[tokio::test]
+async fn a_stream_that_forgets_while_a_publish_is_under_way_is_refused() {
+    let server = Server::shared().await;
+    let window = Duration::from_secs(25);
+    server.make_stream_as(|stream| stream.duplicate_window = window).await;
+    let short = NatsSettings {
+        time_out: Duration::from_secs(10),
+        connect_time_out: Duration::from_secs(10),
+        ..shared_settings(&server)
+    };
+    let error = connect(&short).await.expect_err("it forgets too soon");
+    let under_way = Duration::from_secs(10) + SETTLES_WITHIN_MIN;
+    assert_eq!(error, StartError::ShortWindow { stream: server.stream().to_owned(), window, under_way });
+    assert!(error.to_string().contains("lengthen duplicate_window"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_said_to_be() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it listens");
+    drop(listener);
+    let error = connect(&settings(format!("nats://{address}"))).await.expect_err("nobody listens");
+    let text = error.to_string();
+    assert!(matches!(error, StartError::Away { .. }), "{text}");
+    assert!(text.contains(&address.to_string()) && text.contains("start the server, or mend urls"), "{text}");
+}
+
+#[tokio::test]
+async fn the_server_that_lives_is_found_among_several() {
+    let server = Server::shared().await;
+    server.make_stream().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it listens");
+    drop(listener);
+    let mut both = shared_settings(&server);
+    both.urls.push(format!("nats://{address}"));
+    // Which one is tried first is left to chance.
+    for _ in 0..8 {
+        connected(&both).await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_keeps_or_acknowledges_is_refused() {
+    let bare = Server::start_with("").await;
+    let error = connect(&settings(bare.url())).await.expect_err("there is no JetStream");
+    assert!(matches!(error, StartError::NoJetStream { .. }), "{error}");
+
+    let server = Server::shared().await;
+    let error = connect(&shared_settings(&server)).await.expect_err("there is no stream");
+    assert!(matches!(error, StartError::NoStream { .. }), "{error}");
+    assert!(error.to_string().contains(server.subject()), "{error}");
+
+    server.make_stream_as(|stream| stream.no_ack = true).await;
+    let error = connect(&shared_settings(&server)).await.expect_err("it does not acknowledge");
+    assert_eq!(error, StartError::NoAck { stream: server.stream().to_owned() });
+}

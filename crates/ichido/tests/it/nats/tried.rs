@@ -1,0 +1,100 @@
+//! One try, and what it came to.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, StartError, TIME_OUT_MAX};
+use ichido::destination::{Call, Came};
+use ichido_core::fence::Fence;
+use ichido_core::hops::Hops;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use ichido_store::message::{Note, QueueName};
+use nats_for_tests::{SUBJECT, SharedServer};
+use uuid::Uuid;
+
+use crate::worker::fixture::key;
+
+/// Longer than a test may take: what ends, ends for another reason.
+const PLENTY: Duration = TIME_OUT_MAX;
+/// After this a test has hung. It is no measure of anything.
+const HUNG: Duration = Duration::from_mins(2);
+/// How long a call waits that is meant to wait in vain.
+const SHORT: Duration = Duration::from_millis(300);
+
+pub(crate) type Outcome = (Option<&'static str>, Effect, Advice);
+pub(crate) const DONE: Outcome = (None, Effect::Done, Advice::Accept);
+pub(crate) const BEFORE: Outcome = (Some("CONFLICT_PROCESSED"), Effect::Done, Advice::AcceptAsProcessed);
+pub(crate) const NOT_SENT: Outcome = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
+pub(crate) const MAYBE_SENT: Outcome = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
+pub(crate) const NOT_TAKEN: Outcome = (Some("BROKER_5XX"), Effect::NotDone, Advice::Retry);
+pub(crate) const WRONG: Outcome = (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp);
+pub(crate) const DENIED: Outcome = (Some("UNAUTHORIZED"), Effect::NotDone, Advice::GiveUp);
+
+/// Settings whose times no test runs into unless it means to.
+pub(crate) fn settings(url: String) -> NatsSettings {
+    NatsSettings {
+        connect_time_out: PLENTY,
+        time_out: PLENTY,
+        settles_within: SETTLES_WITHIN_MIN,
+        ..NatsSettings::new(url, SUBJECT)
+    }
+}
+
+/// The same on a server that others may use too.
+pub(crate) fn shared_settings(server: &SharedServer) -> NatsSettings {
+    NatsSettings { subject: server.subject().to_owned(), ..settings(server.url()) }
+}
+
+/// The destination of these settings, or why there is none.
+pub(crate) async fn connect(settings: &NatsSettings) -> Result<Nats, StartError> {
+    let plan = settings.resolve().unwrap_or_else(|problems| panic!("{problems}"));
+    tokio::time::timeout(HUNG, plan.connect()).await.expect("it ends in its time")
+}
+
+pub(crate) async fn connected(settings: &NatsSettings) -> Nats {
+    connect(settings).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A destination that waits in vain for a short while only. That may be too short to start on a busy machine, so it is
+/// started until it is.
+pub(crate) async fn impatient(url: String) -> Nats {
+    let settings = NatsSettings { connect_time_out: SHORT, time_out: SHORT, ..settings(url) };
+    loop {
+        match connect(&settings).await {
+            Ok(nats) => return nats,
+            Err(StartError::Away { .. } | StartError::Unreadable { .. }) => (),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A try of an order under this key.
+pub(crate) fn order(key_text: &str) -> Call {
+    Call {
+        message: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0007),
+        queue: QueueName::parse("orders").expect("a name"),
+        identity: "ann".to_owned(),
+        key: key(key_text),
+        fence: Fence::new(42).expect("a fence"),
+        attempt: 3,
+        hops: Hops::read([r#"bff;t=1800000000000;r="7f1c""#]),
+        trace: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        content_type: "application/json".to_owned(),
+        body: Bytes::from_static(br#"{"symbol":"ACME","qty":"10"}"#),
+    }
+}
+
+/// What a try came to; it is never put off by itself.
+pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
+    match tokio::time::timeout(HUNG, nats.call(call)).await.expect("it ends in its time") {
+        Came::Judged { verdict, note } => (verdict, note),
+        Came::Snoozed { .. } => panic!("it was put off"),
+    }
+}
+
+/// The same, in short: code, effect and advice.
+pub(crate) async fn outcome(nats: &Nats, call: &Call) -> Outcome {
+    let (verdict, note) = tried(nats, call).await;
+    assert_eq!(verdict.code, note.code, "the audit says what was judged");
+    (verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice)
+}

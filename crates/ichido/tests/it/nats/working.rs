@@ -1,0 +1,111 @@
+//! Workers whose messages go to a stream (SPEC D7, D12, F2).
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ichido::destination::nats::{Nats, NatsSettings};
+use ichido::worker::{Queue, Target, Worker};
+use ichido_core::lifecycle::Stage;
+use ichido_core::verdict::Effect;
+use nats_for_tests::{SUBJECT, Server, WINDOW};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use super::proxy::{Mode, Proxy};
+use super::tried::connected;
+use crate::worker::fixture::{AFTER_LEASE, BACKOFF, Fixture, LEASE, QUEUE, backoff, both_databases};
+
+/// Shorter than the lease, and long enough for a busy machine.
+const TIME_OUT: Duration = Duration::from_secs(20);
+
+async fn stream_at(url: String, subject: &str) -> Nats {
+    let settings = NatsSettings::new(url, subject);
+    connected(&NatsSettings { connect_time_out: TIME_OUT, time_out: TIME_OUT, ..settings }).await
+}
+
+fn draft(fixture: &Fixture, nats: Nats) -> Worker {
+    let queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
+    fixture.draft().destination(Target::new(QUEUE, nats)).queue(queue)
+}
+
+both_databases! {
+    /// SPEC D7, D12: a worker dies after its publish was stored and before it heard so; the next one finds it done before.
+    #[test]
+    async fn a_message_of_a_dead_worker_is_in_the_stream_once(fixture: Fixture) {
+        let server = Server::start().await;
+        server.make_stream().await;
+        let proxy = Proxy::before(server.address).await;
+        let worker = draft(&fixture, stream_at(proxy.url(), SUBJECT).await).start().expect("a worker");
+        proxy.set(Mode::Silence);
+        let id = fixture.put("k1").await;
+        server.until_stored(1).await;
+        drop(worker);
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = draft(&other, stream_at(server.url(), SUBJECT).await).start().expect("a worker");
+        let row = other.until(id, Stage::Failed).await;
+        assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
+        other.pass(BACKOFF);
+        other.until(id, Stage::Sent).await;
+        let steps = other.transitions(id).await;
+        assert_eq!(steps.last().and_then(|step| step.receipt.as_deref()), Some("ORDERS:1"));
+        let stored = server.stored().await;
+        assert_eq!(stored.len(), 1);
+        assert_eq!(&stored[0].payload[..], b"{\"n\":\"k1\"}");
+    }
+}
+
+/// SPEC F2: whoever starts a worker learns that the stream forgets before the last retry, and what to do.
+#[tokio::test]
+async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
+    let server = Server::shared().await;
+    let mut stream = server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
+    let fixture = Fixture::sqlite().await;
+    let heard = Heard::default();
+    let start = async |heard: &Heard| {
+        let draft = draft(&fixture, stream_at(server.url(), server.subject()).await);
+        let _worker = tracing::subscriber::with_default(heard.clone(), || draft.start().expect("a worker"));
+        std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    let said = start(&heard).await.join("\n");
+    assert!(said.contains("forgets keys before the last retry"), "{said}");
+    let advice = format!("set duplicate_window of stream {} to", server.stream());
+    assert!(said.contains(&advice), "{said}");
+    // As it was told to: all retries, and what is under way.
+    let mut config = stream.info().await.expect("it is there").config.clone();
+    config.duplicate_window = WINDOW;
+    server.admin().await.update_stream(config).await.expect("it is changed");
+    assert_eq!(start(&heard).await, Vec::<String>::new());
+}
+
+/// Warnings, word for word.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Heard {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut words = Words(String::new());
+        event.record(&mut words);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(words.0);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+struct Words(String);
+
+impl Visit for Words {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, "{field}={value:?} ").expect("a string takes all");
+    }
+}

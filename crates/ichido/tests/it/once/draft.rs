@@ -1,0 +1,54 @@
+//! A layer that would not keep its word is not built, and everything that is wrong is said at once.
+
+use std::time::Duration;
+
+use axum::http::Method;
+use ichido::once::{BuildError, Class, Effect, OnUnknown, Once, limits};
+use ichido_core::ledger::PolicyError;
+
+use super::fixture::{Fixture, Mode, both_databases};
+
+both_databases! {
+    #[test]
+    async fn every_contradiction_is_found_at_once(fixture: Fixture) {
+        let errors = Once::operation("").build(&fixture.keeper).unwrap_err();
+        let expected = [BuildError::OperationName, BuildError::NoClass, BuildError::NoIdentity];
+        assert_eq!(&errors[..], expected);
+        let shown = errors.to_string();
+        assert_eq!(shown.lines().count(), 3, "{shown}");
+        assert!(shown.contains("single_identity"), "it says how to mend it: {shown}");
+
+        let once = Once::operation("orders\0create")
+            .class(Class::ExternalEffect)
+            .single_identity("app")
+            .methods([Method::GET, Method::PUT])
+            .ttl(Duration::from_secs(1))
+            .lease(Duration::ZERO)
+            .request_bytes_max(limits::BYTES_MAX + 1)
+            .on_unknown(OnUnknown::Reconcile);
+        let errors = once.build(&fixture.keeper).unwrap_err();
+        assert!(errors.contains(&BuildError::OperationName));
+        assert!(errors.contains(&BuildError::SafeMethod { method: Method::GET }));
+        assert!(errors.contains(&BuildError::ReconcileHalf));
+        let bytes = limits::BYTES_MAX + 1;
+        assert!(errors.contains(&BuildError::BoundTooLarge { what: "request_bytes_max", bytes }));
+        let policy = errors.iter().filter(|error| matches!(error, BuildError::Policy(_))).count();
+        assert_eq!(policy, 3, "too short for an external effect, shorter than retries, no lease: {errors}");
+    }
+
+    #[test]
+    async fn a_layer_over_nothing_or_over_reads_is_not_built(fixture: Fixture) {
+        let none = fixture.once(Mode::Opaque).methods([]).build(&fixture.keeper).unwrap_err();
+        assert_eq!(&none[..], [BuildError::NoMethod]);
+        let read = fixture.once(Mode::Opaque).class(Class::Read).build(&fixture.keeper).unwrap_err();
+        assert_eq!(&read[..], [BuildError::Policy(PolicyError::ReadIsNotDeduplicated)]);
+    }
+
+    #[test]
+    async fn a_transaction_must_be_on_the_stores_kind_of_database(fixture: Fixture) {
+        let other = if fixture.is_sqlite() { Fixture::postgres().await } else { Fixture::sqlite().await };
+        let once = fixture.once(Mode::Opaque).effect(Effect::Transactional(other.business.clone()));
+        let errors = once.build(&fixture.keeper).unwrap_err();
+        assert_eq!(&errors[..], [BuildError::OtherDatabase]);
+    }
+}

@@ -1,0 +1,514 @@
+//! A fresh database, a service on it behind the layer, and the words in which the cases speak.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use ichido::once::{Class, Effect, Keeper, Once, OnceLayer, OnceService, Pool, Tx};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Phase, RecordName};
+use ichido_store::Store;
+use ichido_store::ledger::KeyRecord;
+use ichido_store::testing::{postgres, sqlite};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
+use sqlx::{PgPool, Postgres, Row as _};
+use tokio::sync::{Semaphore, watch};
+use tower::{Layer as _, Service, ServiceExt as _};
+
+pub(crate) const OPERATION: &str = "orders.create";
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// Longer than any lease here.
+pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
+/// Long enough for any first one here to be done.
+pub(crate) const LONG: Duration = Duration::from_mins(1);
+/// The longest that a case may take.
+const CASE_MAX: Duration = Duration::from_mins(4);
+
+/// The three ways in which an outcome becomes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Transactional,
+    Keyed,
+    Opaque,
+}
+
+pub(crate) const MODES: [Mode; 3] = [Mode::Transactional, Mode::Keyed, Mode::Opaque];
+
+/// A fresh database and one node on it.
+pub(crate) struct Fixture {
+    pub(crate) store: Store,
+    pub(crate) keeper: Keeper,
+    pub(crate) url: String,
+    pub(crate) business: Pool,
+    /// Effects outside of the database.
+    outside: Arc<AtomicUsize>,
+    _database: Option<Database>,
+}
+
+/// A database, and the effects outside of it.
+pub(crate) struct Place {
+    url: String,
+    outside: Arc<AtomicUsize>,
+}
+
+impl Place {
+    /// The same database by another address.
+    pub(crate) fn by(self, url: String) -> Self {
+        Self { url, ..self }
+    }
+}
+
+/// What is removed with the fixture.
+pub(crate) enum Database {
+    Postgres { _database: postgres::Database },
+    Sqlite { _file: sqlite::File },
+}
+
+impl Fixture {
+    pub(crate) async fn postgres() -> Self {
+        let database = postgres::fresh_database().await;
+        let url = database.url.clone();
+        Self::open(&url, Some(Database::Postgres { _database: database })).await
+    }
+
+    pub(crate) async fn sqlite() -> Self {
+        let file = sqlite::fresh_file();
+        let url = file.url.clone();
+        Self::open(&url, Some(Database::Sqlite { _file: file })).await
+    }
+
+    pub(crate) async fn open(url: &str, database: Option<Database>) -> Self {
+        let fixture = Self::on(url, Arc::default(), database).await;
+        let orders = "CREATE TABLE orders (number INTEGER)";
+        match &fixture.business {
+            Pool::Postgres(pool) => drop(sqlx::query(orders).execute(pool).await.unwrap()),
+            Pool::Sqlite(pool) => drop(sqlx::query(orders).execute(pool).await.unwrap()),
+        }
+        fixture
+    }
+
+    async fn on(url: &str, outside: Arc<AtomicUsize>, database: Option<Database>) -> Self {
+        let store = Store::open(url, 4).await.expect("the store opens");
+        let keeper = Keeper::of(store.clone());
+        let business = business(url).await;
+        Self { store, keeper, url: url.to_owned(), business, outside, _database: database }
+    }
+
+    /// Where another node can find this database.
+    pub(crate) fn place(&self) -> Place {
+        Place { url: self.url.clone(), outside: Arc::clone(&self.outside) }
+    }
+
+    /// A node there. Its clock is its own.
+    pub(crate) async fn at(Place { url, outside }: Place) -> Self {
+        Self::on(&url, outside, None).await
+    }
+
+    /// The same database as another node sees it. Its clock is its own.
+    pub(crate) async fn another_node(&self) -> Self {
+        Self::at(self.place()).await
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        self.store.is_sqlite()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.store.skew_by(time);
+    }
+
+    /// An operation as the cases use it: a duplicate waits for as long as it takes.
+    pub(crate) fn once(&self, mode: Mode) -> Once {
+        let effect = match mode {
+            Mode::Transactional => Effect::Transactional(self.business.clone()),
+            Mode::Keyed => Effect::Keyed,
+            Mode::Opaque => Effect::Opaque,
+        };
+        Once::operation(OPERATION)
+            .class(Class::Mutate)
+            .effect(effect)
+            .identity_header(HeaderName::from_static("x-user"))
+            .lease(LEASE)
+            .in_flight_wait(LONG)
+    }
+
+    pub(crate) fn layer(&self, once: Once) -> OnceLayer {
+        once.build(&self.keeper).expect("a layer")
+    }
+
+    /// A service behind an operation.
+    pub(crate) fn serve(&self, once: Once, handler: impl Into<Handler>) -> Endpoint {
+        self.layer(once).layer(handler.into())
+    }
+
+    /// The plain service: each run places one order and answers with its number.
+    pub(crate) fn orders(&self, mode: Mode) -> Endpoint {
+        self.serve(self.once(mode), self.ordering())
+    }
+
+    /// A handler that places one order on each run and answers with 201 and the number of the run.
+    pub(crate) fn ordering(&self) -> Handler {
+        self.handler(|run| async move {
+            run.order().await;
+            run.created()
+        })
+    }
+
+    pub(crate) fn handler<F, A>(&self, handle: F) -> Handler
+    where
+        F: Fn(Run) -> A + Send + Sync + 'static,
+        A: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let (outside, runs) = (Arc::clone(&self.outside), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&runs);
+        let handle = Arc::new(move |request: Request<Bytes>| -> Answering {
+            let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
+            let outside = Arc::clone(&outside);
+            Box::pin(handle(Run { request, number, outside }))
+        });
+        Handler { handle, runs }
+    }
+
+    /// How many orders were placed, in the database and outside of it.
+    pub(crate) async fn effects(&self) -> usize {
+        let count = "SELECT count(*) FROM orders";
+        let rows: i64 = match &self.business {
+            Pool::Postgres(pool) => sqlx::query(count).fetch_one(pool).await.unwrap().get(0),
+            Pool::Sqlite(pool) => sqlx::query(count).fetch_one(pool).await.unwrap().get(0),
+        };
+        usize::try_from(rows).unwrap() + self.outside.load(Ordering::SeqCst)
+    }
+
+    pub(crate) async fn assert_effects(&self, expected: usize) {
+        assert_eq!(self.effects().await, expected, "effects");
+    }
+
+    pub(crate) async fn record(&self, key: &str) -> Option<KeyRecord> {
+        self.store.key_look_up(&name(key)).await.expect("an answer")
+    }
+
+    pub(crate) async fn phase(&self, key: &str) -> Option<Phase> {
+        self.record(key).await.map(|record| record.record.phase)
+    }
+
+    /// Waits until something is true of the record of a key.
+    pub(crate) async fn until(&self, key: &str, is: impl Fn(Option<&KeyRecord>) -> bool) {
+        while !is(self.record(key).await.as_ref()) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The store goes away for this node, for good.
+    pub(crate) async fn close_store(&self) {
+        if let Some(pool) = self.store.postgres_pool() {
+            pool.close().await;
+        }
+        if let Some(pool) = self.store.sqlite_writer() {
+            pool.close().await;
+        }
+    }
+
+    /// Runs a statement of the case's own.
+    pub(crate) async fn sql(&self, on_postgres: &'static str, on_sqlite: &'static str) {
+        match &self.business {
+            Pool::Postgres(pool) => drop(sqlx::query(on_postgres).execute(pool).await.unwrap()),
+            Pool::Sqlite(pool) => drop(sqlx::query(on_sqlite).execute(pool).await.unwrap()),
+        }
+    }
+}
+
+/// The service's own connections.
+async fn business(url: &str) -> Pool {
+    if url.starts_with("sqlite:") {
+        let options = SqliteConnectOptions::from_str(url).unwrap().busy_timeout(Duration::from_mins(1));
+        SqlitePool::connect_with(options).await.unwrap().into()
+    } else {
+        PgPool::connect(url).await.unwrap().into()
+    }
+}
+
+/// The record of alice's key.
+pub(crate) fn name(key: &str) -> RecordName {
+    name_of("alice", key)
+}
+
+pub(crate) fn name_of(identity: &str, key: &str) -> RecordName {
+    let key = IdempotencyKey::parse(key).expect("a key");
+    RecordName { operation: OPERATION.to_owned(), identity: identity.to_owned(), key }
+}
+
+pub(crate) type Endpoint = OnceService<Handler>;
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// The service behind the layer.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    handle: Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl Handler {
+    /// How often it was called.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+impl<B> Service<Request<B>> for Handler
+where
+    B: axum::body::HttpBody<Data = Bytes, Error: std::fmt::Debug> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let handle = Arc::clone(&self.handle);
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.expect("a whole body").to_bytes();
+            Ok(handle(Request::from_parts(parts, body)).await)
+        })
+    }
+}
+
+/// One run of a handler.
+pub(crate) struct Run {
+    pub(crate) request: Request<Bytes>,
+    /// Which run of this handler it is, from 1.
+    pub(crate) number: usize,
+    outside: Arc<AtomicUsize>,
+}
+
+impl Run {
+    /// Places one order: in the transaction where there is one, else outside of the database.
+    pub(crate) async fn order(&self) {
+        const ORDER: &str = "INSERT INTO orders VALUES (1)";
+        let extensions = self.request.extensions();
+        if let Some(tx) = extensions.get::<Tx<Postgres>>() {
+            sqlx::query(ORDER).execute(&mut *tx.lock().await.unwrap()).await.unwrap();
+        } else if let Some(tx) = extensions.get::<Tx<Sqlite>>() {
+            sqlx::query(ORDER).execute(&mut *tx.lock().await.unwrap()).await.unwrap();
+        } else {
+            self.outside.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// 201, with the number of the run.
+    pub(crate) fn created(&self) -> Response<Body> {
+        respond(StatusCode::CREATED, format!("order {}", self.number))
+    }
+}
+
+pub(crate) fn respond(status: StatusCode, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response
+}
+
+/// A point that a handler reaches and does not pass before it is let.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<(watch::Sender<usize>, Semaphore)>);
+
+impl Gate {
+    pub(crate) fn shut() -> Self {
+        Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
+    }
+
+    /// The handler's side: says that it is here, and waits.
+    pub(crate) async fn pass(&self) {
+        self.0.0.send_modify(|count| *count += 1);
+        self.0.1.acquire().await.unwrap().forget();
+    }
+
+    /// Waits until so many have come to the gate in all.
+    pub(crate) async fn reached(&self, count: usize) {
+        self.0.0.subscribe().wait_for(|reached| count <= *reached).await.unwrap();
+    }
+
+    /// Lets so many pass.
+    pub(crate) fn open(&self, count: usize) {
+        self.0.1.add_permits(count);
+    }
+}
+
+/// A request to be sent.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) uri: String,
+    pub(crate) fields: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Bytes,
+}
+
+/// A POST of alice's with the body `10 EUR`, without a key.
+pub(crate) fn post() -> Call {
+    Call {
+        method: Method::POST,
+        uri: "/orders".to_owned(),
+        fields: vec![("x-user".to_owned(), b"alice".to_vec())],
+        body: Bytes::from_static(b"10 EUR"),
+    }
+}
+
+/// The same with a key.
+pub(crate) fn keyed(key: &str) -> Call {
+    post().field("idempotency-key", key)
+}
+
+impl Call {
+    pub(crate) fn field(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.fields.push((name.to_owned(), value.as_ref().to_vec()));
+        self
+    }
+
+    pub(crate) fn user(mut self, user: &str) -> Self {
+        self.fields.retain(|(name, _)| name != "x-user");
+        self.field("x-user", user)
+    }
+
+    pub(crate) fn without_user(mut self) -> Self {
+        self.fields.retain(|(name, _)| name != "x-user");
+        self
+    }
+
+    pub(crate) fn uri(self, uri: &str) -> Self {
+        Self { uri: uri.to_owned(), ..self }
+    }
+
+    pub(crate) fn method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
+    pub(crate) fn body(self, body: impl Into<Bytes>) -> Self {
+        Self { body: body.into(), ..self }
+    }
+
+    pub(crate) fn json(self, body: impl Into<Bytes>) -> Self {
+        self.body(body).field("content-type", "application/json")
+    }
+
+    pub(crate) fn with(&self, body: impl Into<Body>) -> Request<Body> {
+        let mut request = Request::builder().method(self.method.clone()).uri(&self.uri);
+        for (name, value) in &self.fields {
+            request = request.header(name, value.as_slice());
+        }
+        request.body(body.into()).expect("a request")
+    }
+
+    pub(crate) fn request(&self) -> Request<Body> {
+        self.with(self.body.clone())
+    }
+
+    /// Sends it and takes the whole answer.
+    pub(crate) async fn send(&self, endpoint: &Endpoint) -> Answer {
+        send(endpoint, self.request()).await
+    }
+
+    /// Sends it in a task of its own.
+    pub(crate) fn start(self, endpoint: &Endpoint) -> tokio::task::JoinHandle<Answer> {
+        let endpoint = endpoint.clone();
+        tokio::spawn(async move { self.send(&endpoint).await })
+    }
+}
+
+pub(crate) async fn send(endpoint: &Endpoint, request: Request<Body>) -> Answer {
+    let Ok(response) = endpoint.clone().oneshot(request).await;
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.expect("a whole body").to_bytes();
+    Answer(Response::from_parts(parts, body))
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer(pub(crate) Response<Bytes>);
+
+impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(self.0.body()).expect("text")
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.0.headers().get(name).map(|value| value.to_str().expect("visible"))
+    }
+
+    pub(crate) fn is_replay(&self) -> bool {
+        self.field("idempotency-replayed") == Some("true")
+    }
+
+    /// The first outcome, with this body.
+    #[track_caller]
+    pub(crate) fn assert_first(&self, status: u16, body: &str) {
+        assert_eq!((self.status(), self.text()), (status, body), "{self:?}");
+        assert!(!self.is_replay(), "{self:?}");
+    }
+
+    /// The same outcome again.
+    #[track_caller]
+    pub(crate) fn assert_replay(&self, status: u16, body: &str) {
+        assert_eq!((self.status(), self.text()), (status, body), "{self:?}");
+        assert!(self.is_replay(), "{self:?}");
+    }
+
+    /// A problem with this code, well formed.
+    #[track_caller]
+    pub(crate) fn assert_problem(&self, status: u16, code: &str) {
+        assert_eq!(self.status(), status, "{self:?}");
+        assert_eq!(self.field("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem: serde_json::Value = serde_json::from_slice(self.0.body()).expect("JSON");
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status, "{problem}");
+        assert_eq!(problem["type"], format!("urn:ichido:problem:{code}"), "{problem}");
+        for member in ["title", "detail"] {
+            assert!(problem[member].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
+        }
+        assert!(self.field("x-request-id").is_some(), "{self:?}");
+        assert!(!self.is_replay(), "{self:?}");
+    }
+}
+
+/// A case that waits for ever has failed, and says so.
+pub(crate) async fn in_time(case: impl Future<Output = ()>) {
+    tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
+}
+
+/// One behaviour, one test for each database.
+macro_rules! both_databases {
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+        $(#[doc = $doc])*
+        mod $name {
+            use super::*;
+
+            async fn case($fixture: Fixture) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                $crate::once::fixture::in_time(case(Fixture::postgres().await)).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                $crate::once::fixture::in_time(case(Fixture::sqlite().await)).await;
+            }
+        }
+    )+ };
+}
+
+pub(crate) use both_databases;

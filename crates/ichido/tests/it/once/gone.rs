@@ -1,0 +1,125 @@
+//! Case 25: a client goes away at any moment, and leaves no effect and a free key, or one effect and a stored outcome.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use ichido_core::ledger::Phase;
+use tower::ServiceExt as _;
+
+use super::fixture::{Endpoint, Fixture, MODES, Mode, both_databases, keyed};
+
+/// More polls than any request here takes.
+const POLLS_MAX: usize = 200;
+
+/// Polls a future so often, and then drops it.
+struct PollsAtMost<F> {
+    future: Pin<Box<F>>,
+    left: usize,
+}
+
+impl<F: Future> Future for PollsAtMost<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        self.left -= 1;
+        match self.future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if self.left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// A body that makes whoever reads it wait before each of its frames.
+struct Halting {
+    frames: VecDeque<&'static str>,
+    halts: bool,
+}
+
+impl hyper::body::Body for Halting {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+        self.halts = !self.halts;
+        if self.halts {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let frame = self.frames.pop_front();
+        Poll::Ready(frame.map(|text| Ok(hyper::body::Frame::data(Bytes::from_static(text.as_bytes())))))
+    }
+}
+
+fn halting() -> Body {
+    Body::new(Halting { frames: VecDeque::from(["10", " ", "EUR"]), halts: false })
+}
+
+/// A service whose handler stops now and then, before its effect and after it.
+fn stopping(fixture: &Fixture, mode: Mode) -> Endpoint {
+    let handler = fixture.handler(|run| async move {
+        tokio::task::yield_now().await;
+        run.order().await;
+        tokio::task::yield_now().await;
+        run.created()
+    });
+    fixture.serve(fixture.once(mode), handler)
+}
+
+/// Drops a request at each of its await points in turn; answers how many there were.
+async fn drop_everywhere(fixture: &Fixture, mode: Mode, other_is_in_flight: bool) -> usize {
+    let orders = stopping(fixture, mode);
+    for polls in 0..POLLS_MAX {
+        let key = format!("{mode:?}-{polls}-{other_is_in_flight}");
+        let before = fixture.effects().await;
+        let other = other_is_in_flight.then(|| keyed(&key).start(&orders));
+        let request = keyed(&key).with(halting());
+        let dropped = PollsAtMost { future: Box::pin(orders.clone().oneshot(request)), left: polls };
+        let is_done = dropped.await.is_some();
+        if let Some(other) = other {
+            other.await.unwrap();
+        }
+        fixture.keeper.drained().await;
+        let effects = fixture.effects().await - before;
+        let phase = fixture.phase(&key).await;
+        match (effects, phase) {
+            (0, None) => assert!(!is_done && !other_is_in_flight, "{key}: an answer without an effect"),
+            (1, Some(Phase::Settled { .. })) => (),
+            other => panic!("{key}, dropped after {polls} polls: {other:?}"),
+        }
+        // Whoever comes again gets the one outcome.
+        let again = keyed(&key).send(&orders).await;
+        assert_eq!((again.status(), again.is_replay()), (201, effects == 1), "{again:?}");
+        fixture.assert_effects(before + 1).await;
+        if is_done {
+            return polls;
+        }
+    }
+    panic!("a request took more than {POLLS_MAX} polls");
+}
+
+both_databases! {
+    #[test]
+    async fn case_25_a_request_dropped_at_any_await_leaves_nothing_or_everything(fixture: Fixture) {
+        for mode in MODES {
+            // The body alone has four.
+            assert!(4 < drop_everywhere(&fixture, mode, false).await);
+        }
+    }
+
+    #[test]
+    async fn case_25_a_duplicate_dropped_at_any_await_takes_nothing_with_it(fixture: Fixture) {
+        for mode in MODES {
+            drop_everywhere(&fixture, mode, true).await;
+        }
+    }
+}

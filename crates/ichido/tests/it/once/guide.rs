@@ -1,0 +1,111 @@
+//! The guide to an endpoint that takes effect once, followed. Every line of Rust in it stands here.
+
+use axum::Router;
+use axum::http::{HeaderName, StatusCode};
+use axum::routing::post;
+use ichido::once::{Class, Effect, Keeper, Once, Tx};
+use ichido_store::Store;
+use sqlx::{Sqlite, SqlitePool};
+use tokio::net::TcpListener;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+async fn create(tx: Tx<Sqlite>, text: String) -> Result<(StatusCode, String), (StatusCode, String)> {
+    let id = insert(&tx, &text).await;
+    match id {
+        Ok(id) => Ok((StatusCode::CREATED, format!("note {id}\n"))),
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))),
+    }
+}
+
+async fn insert(tx: &Tx<Sqlite>, text: &str) -> Result<i64, Failed> {
+    let mut connection = tx.lock().await?;
+    let insert = sqlx::query_scalar("INSERT INTO notes (text) VALUES ($1) RETURNING id").bind(text);
+    Ok(insert.fetch_one(&mut *connection).await?)
+}
+
+async fn app(url: &str) -> Result<Router, Failed> {
+    let store = Store::open(url, 4).await?; // Ichido's tables, in your database.
+    let pool = SqlitePool::connect(url).await?; // Your own connections to it.
+    let notes = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)";
+    sqlx::query(notes).execute(&pool).await?;
+    let once = Once::operation("notes.create")
+        .class(Class::Mutate)
+        .effect(Effect::Transactional(pool.into()))
+        .identity_header(HeaderName::from_static("x-user"))
+        .build(&Keeper::of(store))?;
+    Ok(Router::new().route("/notes", post(create).layer(once)))
+}
+
+/// Compiled alone: it takes a port of its own.
+mod program {
+    #![expect(dead_code, reason = "the program would listen for ever")]
+
+    use super::{Failed, TcpListener, app};
+
+    #[tokio::main]
+    async fn main() -> Result<(), Failed> {
+        let listener = TcpListener::bind("127.0.0.1:3000").await?;
+        axum::serve(listener, app("sqlite:notes.db").await?).await?;
+        Ok(())
+    }
+}
+
+mod followed {
+    use axum::body::Body;
+    use axum::http::Request;
+    use http_body_util::BodyExt as _;
+    use ichido_store::testing::sqlite;
+    use tower::ServiceExt as _;
+
+    use super::app;
+
+    const GUIDE: &str = include_str!("../../../../../docs/guides/idempotent-endpoint.md");
+
+    /// The lines of a text, however far they stand in.
+    fn lines(text: &str) -> String {
+        text.lines().map(str::trim).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_line_of_its_code_stands_here() {
+        let here = lines(include_str!("guide.rs"));
+        let blocks: Vec<&str> =
+            GUIDE.split("```rust\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
+        assert_eq!(blocks.len(), 4);
+        for block in blocks {
+            assert!(here.contains(&lines(block)), "not compiled:\n{block}");
+        }
+    }
+
+    /// Sends one of the guide's requests; answers as it shows answers.
+    async fn asked(app: &axum::Router, key: Option<&str>, text: &'static str) -> String {
+        let mut request = Request::post("/notes").header("x-user", "ann");
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let response = app.clone().oneshot(request.body(Body::from(text)).unwrap()).await.unwrap();
+        let replayed = response.headers().get("idempotency-replayed").map(|value| value.to_str().unwrap());
+        let replayed = replayed.map(|value| format!("idempotency-replayed: {value}\n")).unwrap_or_default();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        format!("HTTP/1.1 {status}\n{replayed}\n{}", String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn its_answers_are_those_that_come() {
+        let file = sqlite::fresh_file();
+        let app = app(&file.url).await.unwrap();
+        let answers: Vec<&str> =
+            GUIDE.split("```text\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
+        let [first, again] = answers[..] else { panic!("there are two answers in the guide") };
+        assert_eq!(asked(&app, Some("press-1"), "buy milk").await, first);
+        assert_eq!(asked(&app, Some("press-1"), "buy milk").await, again);
+        for (key, text, code) in
+            [(Some("press-1"), "buy bread", "key_conflict"), (None, "buy milk", "key_missing")]
+        {
+            let said = format!("\"code\":\"{code}\"");
+            assert!(asked(&app, key, text).await.contains(&said) && GUIDE.contains(&said), "{said}");
+        }
+    }
+}

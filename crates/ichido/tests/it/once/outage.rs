@@ -1,0 +1,243 @@
+//! Cases 26 and 27: the store goes away before the effect, during a write, and after the effect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::once::{Effect, Pool};
+use ichido_core::ledger::Phase;
+use ichido_store::Store;
+use ichido_store::ledger::KeyRecord;
+use ichido_store::testing::postgres::{Cluster, Stop};
+use sqlx::postgres::PgPool;
+use sqlx::{Executor as _, Transaction};
+
+use super::fixture::{Fixture, Gate, Mode, both_databases, in_time, keyed};
+use super::relay::{Cut, Relay};
+
+fn is_settled(record: Option<&KeyRecord>) -> bool {
+    record.is_some_and(|record| matches!(record.record.phase, Phase::Settled { .. }))
+}
+
+/// Keeps everybody else from writing to the ledger, until it is dropped.
+enum Blocked {
+    Postgres { _open: Transaction<'static, sqlx::Postgres> },
+    Sqlite { _open: Transaction<'static, sqlx::Sqlite> },
+}
+
+impl Blocked {
+    async fn by(pool: &Pool) -> Self {
+        match pool {
+            Pool::Postgres(pool) => {
+                let mut open = pool.begin().await.unwrap();
+                open.execute("LOCK TABLE ichido.ledger IN EXCLUSIVE MODE").await.unwrap();
+                Self::Postgres { _open: open }
+            }
+            Pool::Sqlite(pool) => Self::Sqlite { _open: Store::begin_immediate(pool).await.unwrap() },
+        }
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn without_the_store_nothing_is_run(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        fixture.close_store().await;
+        let answer = keyed("k1").send(&orders).await;
+        answer.assert_problem(503, "store_unavailable");
+        assert_eq!(answer.field("retry-after"), Some("5"));
+        fixture.assert_effects(0).await;
+    }
+
+    #[test]
+    async fn case_27_when_the_store_goes_after_the_effect_the_answer_is_true_and_is_stored_later(fixture: Fixture) {
+        let blocked = Arc::new(tokio::sync::Mutex::new(None));
+        let (pool, blocking) = (fixture.business.clone(), Arc::clone(&blocked));
+        let handler = fixture.handler(move |run| {
+            let (pool, blocking) = (pool.clone(), Arc::clone(&blocking));
+            async move {
+                run.order().await;
+                *blocking.lock().await = Some(Blocked::by(&pool).await);
+                run.created()
+            }
+        });
+        let once = fixture.once(Mode::Opaque).in_flight_wait(Duration::ZERO);
+        let orders = fixture.serve(once, handler.clone());
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })), "it is not stored yet");
+        assert_eq!(fixture.keeper.under_way(), 1, "and the layer is at it");
+        let duplicate = keyed("k1").send(&orders).await;
+        assert!(matches!(duplicate.status(), 202 | 503), "{duplicate:?}");
+        drop(blocked.lock().await.take());
+        fixture.until("k1", is_settled).await;
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        assert_eq!(handler.runs(), 1);
+        fixture.keeper.drained().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_27_a_server_that_is_down_after_the_effect_and_comes_back() {
+    in_time(async {
+        let cluster = Arc::new(Cluster::start(&[]).expect("a PostgreSQL server"));
+        let database = cluster.database().await.expect("a database");
+        let fixture = Fixture::open(&database.url, None).await;
+        let stopping = Arc::clone(&cluster);
+        let handler = fixture.handler(move |run| {
+            let cluster = Arc::clone(&stopping);
+            async move {
+                run.order().await;
+                tokio::task::spawn_blocking(move || cluster.stop(Stop::Immediate)).await.unwrap().unwrap();
+                run.created()
+            }
+        });
+        let orders = fixture.serve(fixture.once(Mode::Opaque), handler.clone());
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        let meanwhile = keyed("k2").send(&fixture.orders(Mode::Opaque)).await;
+        meanwhile.assert_problem(503, "store_unavailable");
+        let starting = Arc::clone(&cluster);
+        tokio::task::spawn_blocking(move || starting.start_again()).await.unwrap().unwrap();
+        fixture.keeper.drained().await;
+        assert!(is_settled(fixture.record("k1").await.as_ref()));
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        assert_eq!(handler.runs(), 1);
+        fixture.assert_effects(1).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = Fixture::at(fixture.place().by(relay.url(&fixture.url))).await;
+        let orders = node.orders(Mode::Opaque);
+        // Prepared once, so that the next claim is a single message.
+        keyed("warm").send(&orders).await.assert_first(201, "order 1");
+        relay.arm("the-lost-claim", Cut::After);
+        keyed("the-lost-claim").send(&orders).await.assert_first(201, "order 2");
+        assert!(relay.has_cut());
+        keyed("the-lost-claim").send(&orders).await.assert_replay(201, "order 2");
+        fixture.assert_effects(2).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_of_unknown_fate_is_read_back() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let pool = PgPool::connect_with(relay.options(&fixture.url)).await.unwrap();
+        let once = fixture.once(Mode::Transactional).effect(Effect::Transactional(pool.into()));
+        let orders = fixture.serve(once, fixture.ordering());
+        relay.arm("COMMIT", Cut::After);
+        keyed("done").send(&orders).await.assert_first(201, "order 1");
+        assert!(relay.has_cut());
+        fixture.assert_effects(1).await;
+        keyed("done").send(&orders).await.assert_replay(201, "order 1");
+        relay.arm("COMMIT", Cut::Before);
+        let answer = keyed("not-done").send(&orders).await;
+        answer.assert_problem(503, "store_unavailable");
+        assert!(relay.has_cut());
+        fixture.keeper.drained().await;
+        fixture.assert_effects(1).await;
+        assert_eq!(fixture.phase("not-done").await, None);
+        keyed("not-done").send(&orders).await.assert_first(201, "order 3");
+        fixture.assert_effects(2).await;
+    })
+    .await;
+}
+
+/// A node whose way to the store can fall silent, with leases so short that it does not wait for long.
+async fn node_behind(relay: &Relay, fixture: &Fixture) -> Fixture {
+    Fixture::at(fixture.place().by(relay.url(&fixture.url))).await
+}
+
+const SHORT_LEASE: Duration = Duration::from_secs(1);
+
+/// The server is there and says nothing: no connection breaks, so that nothing fails by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_is_run() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = node_behind(&relay, &fixture).await;
+        let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), node.ordering());
+        // A connection that was used a moment ago is not asked whether it lives.
+        keyed("warm").send(&orders).await.assert_first(201, "order 1");
+        relay.fall_silent();
+        keyed("k1").send(&orders).await.assert_problem(503, "store_unavailable");
+        fixture.assert_effects(1).await;
+        assert_eq!(node.keeper.under_way(), 1, "the claim may still be written");
+        relay.speak();
+        node.keeper.drained().await;
+        assert_eq!(
+            fixture.phase("k1").await,
+            None,
+            "and was given back, so that it is not taken for a crash"
+        );
+        keyed("k1").send(&orders).await.assert_first(201, "order 2");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answer() {
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = node_behind(&relay, &fixture).await;
+        let silenced = relay.clone();
+        let handler = node.handler(move |run| {
+            let relay = silenced.clone();
+            async move {
+                run.order().await;
+                relay.fall_silent();
+                run.created()
+            }
+        });
+        let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), handler.clone());
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        assert_eq!(node.keeper.under_way(), 1, "it is not stored yet");
+        relay.speak();
+        node.keeper.drained().await;
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        assert_eq!(handler.runs(), 1);
+    })
+    .await;
+}
+
+/// Each look of its own would be a message of its own; claims go together.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_duplicates_that_wait_do_not_ask_the_store_one_by_one() {
+    const MANY: usize = 1_000;
+    in_time(async {
+        let fixture = Fixture::postgres().await;
+        let relay = Relay::before(&fixture.url).await;
+        let node = node_behind(&relay, &fixture).await;
+        let gate = Gate::shut();
+        let inside = gate.clone();
+        let handler = node.handler(move |run| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                run.created()
+            }
+        });
+        let once = node.once(Mode::Opaque).in_flight_wait(Duration::from_secs(1));
+        let orders = node.serve(once, handler);
+        let first = keyed("k1").start(&orders);
+        gate.reached(1).await;
+        let before = relay.asked();
+        let waiting: Vec<_> = (0..MANY).map(|_| keyed("k1").start(&orders)).collect();
+        for duplicate in waiting {
+            duplicate.await.unwrap().assert_problem(202, "key_in_flight");
+        }
+        let asked = relay.asked() - before;
+        assert!(asked < MANY, "{asked} messages for {MANY} duplicates");
+        gate.open(1);
+        first.await.unwrap().assert_first(201, "order 1");
+    })
+    .await;
+}

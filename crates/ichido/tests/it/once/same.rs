@@ -1,0 +1,227 @@
+//! Cases 13 to 15: what makes two requests the same (SPEC A4, C3, C9, D11).
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{HeaderName, Method, StatusCode};
+use ichido::once::{Class, Once};
+use ichido_core::alert::About;
+use ichido_core::json::{Form, LeaveOut, Pointer, Unicode};
+
+use tower::ServiceExt as _;
+
+use super::fixture::{Fixture, Gate, MODES, Mode, both_databases, keyed, respond};
+
+both_databases! {
+    #[test]
+    async fn case_13_the_same_key_for_another_path_query_or_method_is_refused(fixture: Fixture) {
+        let once = fixture.once(Mode::Opaque).methods([Method::POST, Method::PATCH, Method::PUT]);
+        let orders = fixture.serve(once, fixture.ordering());
+        keyed("k1").uri("/orders/7?dry=no").send(&orders).await.assert_first(201, "order 1");
+        for other in [
+            keyed("k1").uri("/orders/8?dry=no"),
+            keyed("k1").uri("/orders/7?dry=yes"),
+            keyed("k1").uri("/orders/7"),
+            keyed("k1").uri("/orders/7?dry=no").method(Method::PATCH),
+            keyed("k1").uri("/orders/7?dry=no").method(Method::PUT),
+            keyed("k1").uri("/orders/7?dry=no").field("content-type", "text/csv"),
+        ] {
+            other.send(&orders).await.assert_problem(409, "key_conflict");
+        }
+        keyed("k1").uri("/orders/7?dry=no").send(&orders).await.assert_replay(201, "order 1");
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn case_13_the_same_key_under_another_operation_is_another_action(fixture: Fixture) {
+        let cancel = Once::operation("orders.cancel")
+            .class(Class::Mutate)
+            .identity_header(HeaderName::from_static("x-user"));
+        let cancel = fixture.serve(cancel, fixture.ordering());
+        keyed("k1").send(&fixture.orders(Mode::Opaque)).await.assert_first(201, "order 1");
+        keyed("k1").send(&cancel).await.assert_first(201, "order 1");
+        keyed("k1").send(&cancel).await.assert_replay(201, "order 1");
+        fixture.assert_effects(2).await;
+    }
+
+    #[test]
+    async fn case_13_a_path_is_compared_as_the_client_sent_it(fixture: Fixture) {
+        // What a router is nested under is part of the path, though the layer inside does not see it.
+        let inside = Router::new().route_service("/orders", fixture.orders(Mode::Opaque));
+        let outside = Router::new().nest("/{shop}", inside);
+        let send = async |uri: &str| {
+            let Ok(response) = outside.clone().oneshot(keyed("k1").uri(uri).request()).await;
+            response.status().as_u16()
+        };
+        assert_eq!(send("/here/orders").await, 201);
+        assert_eq!(send("/there/orders").await, 409, "another shop's order is another request");
+        assert_eq!(send("/here/orders").await, 201);
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn an_operation_may_follow_from_the_request(fixture: Fixture) {
+        let once = Once::operation_by(|parts| {
+            let first = parts.uri.path().split('/').nth(1).unwrap_or_default();
+            format!("{}.{first}", parts.method).into()
+        });
+        let once = once.class(Class::Mutate).single_identity("app");
+        let api = fixture.serve(once, fixture.ordering());
+        keyed("k1").uri("/orders").send(&api).await.assert_first(201, "order 1");
+        keyed("k1").uri("/bills").send(&api).await.assert_first(201, "order 2");
+        keyed("k1").uri("/orders").send(&api).await.assert_replay(201, "order 1");
+        keyed("k1").uri("/orders/2").send(&api).await.assert_problem(409, "key_conflict");
+    }
+
+    /// SPEC A14, A15: what an alert about duplicates is made of.
+    #[test]
+    async fn requests_and_their_repetitions_are_counted_by_operation(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        for _ in 0..3 {
+            keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        }
+        keyed("k1").body("another").send(&orders).await.assert_problem(409, "key_conflict");
+        fixture.store.tally_flush().await.unwrap();
+        let sums = fixture.store.tally_sums(Duration::from_mins(15)).await.unwrap();
+        let [(About::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
+        assert_eq!((counted.arrived, counted.repeated), (5, 3));
+    }
+
+    #[test]
+    async fn case_14_white_space_and_order_do_not_make_another_json(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        keyed("k1").json(r#"{"qty":1,"symbol":"ACME"}"#).send(&orders).await.assert_first(201, "order 1");
+        for same in [r#"{"qty":1,"symbol":"ACME"} "#, "{\n\"symbol\": \"ACM\\u0045\", \"qty\": 1.0}"] {
+            keyed("k1").json(same).send(&orders).await.assert_replay(201, "order 1");
+        }
+        let charset = keyed("k1").body(r#"{"qty":1,"symbol":"ACME"}"#);
+        let charset = charset.field("content-type", "Application/JSON; charset=utf-8");
+        charset.send(&orders).await.assert_replay(201, "order 1");
+        // Of other types every byte counts.
+        keyed("k2").send(&orders).await.assert_first(201, "order 2");
+        keyed("k2").body("10 EUR ").send(&orders).await.assert_problem(409, "key_conflict");
+    }
+
+    #[test]
+    async fn case_15_json_of_doubtful_meaning_is_refused_and_numbers_are_exact(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        for doubtful in [r#"{"a":1,"a":2}"#, r#""\ud800""#, &deep, "{", "NaN", "[01]", "\u{feff}{}"] {
+            let answer = keyed("k1").json(doubtful.to_owned()).send(&orders).await;
+            answer.assert_problem(400, "body_invalid");
+        }
+        assert!(fixture.phase("k1").await.is_none(), "nothing is claimed");
+        fixture.assert_effects(0).await;
+        keyed("k1").json("9007199254740992").send(&orders).await.assert_first(201, "order 1");
+        keyed("k1").json("9007199254740993").send(&orders).await.assert_problem(409, "key_conflict");
+        keyed("k1").json("9007199254740992.0").send(&orders).await.assert_replay(201, "order 1");
+    }
+
+    #[test]
+    async fn an_encoded_body_counts_by_its_bytes(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        let encoded = |bytes: &'static [u8]| keyed("k1").json(bytes).field("content-encoding", "gzip");
+        encoded(b"\x1f\x8b\x00").send(&orders).await.assert_first(201, "order 1");
+        encoded(b"\x1f\x8b\x00").send(&orders).await.assert_replay(201, "order 1");
+        encoded(b"\x1f\x8b\x01").send(&orders).await.assert_problem(409, "key_conflict");
+    }
+
+    #[test]
+    async fn bytes_do_not_move_from_one_part_of_a_request_to_the_next(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        let parts = [
+            ("/ab", "", "c"),
+            ("/a", "", "bc"),
+            ("/a?b", "", "c"),
+            ("/a?bc", "", ""),
+            ("/a", "b", "c"),
+        ];
+        let call = |(uri, kind, body): (&str, &str, &str)| {
+            let call = keyed("k1").uri(uri).body(body.to_owned());
+            if kind.is_empty() { call } else { call.field("content-type", kind) }
+        };
+        for first in parts {
+            call(first).send(&orders).await;
+            for other in parts.into_iter().filter(|other| *other != first) {
+                let answer = call(other).send(&orders).await;
+                assert!(answer.status() == 409, "{first:?} was taken for {other:?}");
+            }
+            fixture.pass(Duration::from_hours(73));
+        }
+    }
+
+    #[test]
+    async fn the_keys_of_header_and_body_must_agree(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        for other in [
+            r#"{"idempotency_key":"k2"}"#,
+            r#"{"idempotency_key":""}"#,
+            r#"{"idempotency_key":7}"#,
+            r#"{"idempotency_key":{"a":"k1"}}"#,
+        ] {
+            keyed("k1").json(other).send(&orders).await.assert_problem(422, "key_disagrees");
+        }
+        fixture.assert_effects(0).await;
+        let escaped = r#"{"idempotency_key":"\u006b1","qty":1}"#;
+        keyed("\"k1\"").json(escaped).send(&orders).await.assert_first(201, "order 1");
+        keyed("k2").json(r#"{"idempotency_key":null}"#).send(&orders).await.assert_first(201, "order 2");
+        keyed("k3").json(r#"[{"idempotency_key":"k9"}]"#).send(&orders).await.assert_first(201, "order 3");
+        keyed("k4").body(r#"{"idempotency_key":"k9"}"#).send(&orders).await.assert_first(201, "order 4");
+    }
+
+    #[test]
+    async fn named_fields_do_not_count(fixture: Fixture) {
+        let leave_out = LeaveOut::new(vec![Pointer::parse("/trace_id").unwrap()]).unwrap();
+        let form = Form { leave_out, unicode: Unicode::Nfc, ..Form::default() };
+        let orders = fixture.serve(fixture.once(Mode::Opaque).form(form), fixture.ordering());
+        keyed("k1").json(r#"{"qty":1,"trace_id":"a"}"#).send(&orders).await.assert_first(201, "order 1");
+        keyed("k1").json(r#"{"qty":1,"trace_id":"b"}"#).send(&orders).await.assert_replay(201, "order 1");
+        keyed("k1").json(r#"{"qty":2,"trace_id":"a"}"#).send(&orders).await.assert_problem(409, "key_conflict");
+        // A composed letter and its parts.
+        keyed("k2").json("\"\u{e9}\"").send(&orders).await.assert_first(201, "order 2");
+        keyed("k2").json("\"e\u{301}\"").send(&orders).await.assert_replay(201, "order 2");
+    }
+
+    #[test]
+    async fn a_mismatch_is_told_before_anything_else(fixture: Fixture) {
+        for mode in MODES {
+            // While the first one runs on SQLite, its transaction lets nobody else write; the other is told when it can.
+            if fixture.is_sqlite() && mode == Mode::Transactional {
+                continue;
+            }
+            let key = format!("{mode:?}");
+            let gate = Gate::shut();
+            let inside = gate.clone();
+            let handler = fixture.handler(move |run| {
+                let gate = inside.clone();
+                async move {
+                    gate.pass().await;
+                    run.created()
+                }
+            });
+            let orders = fixture.serve(fixture.once(mode), handler);
+            let first = keyed(&key).start(&orders);
+            gate.reached(1).await;
+            keyed(&key).body("99 EUR").send(&orders).await.assert_problem(409, "key_conflict");
+            gate.open(1);
+            first.await.unwrap().assert_first(201, "order 1");
+        }
+    }
+
+    #[test]
+    async fn a_conflict_shows_nothing_of_what_is_stored(fixture: Fixture) {
+        let handler = fixture.handler(|_| async {
+            let mut response = respond(StatusCode::ACCEPTED, "the secret answer");
+            response.headers_mut().insert("location", "/orders/secret".parse().unwrap());
+            response
+        });
+        let orders = fixture.serve(fixture.once(Mode::Opaque), handler);
+        keyed("k1").body("the secret question").send(&orders).await.assert_first(202, "the secret answer");
+        let answer = keyed("k1").body("a guess").send(&orders).await;
+        answer.assert_problem(409, "key_conflict");
+        let shown = format!("{:?} {}", answer.0.headers(), answer.text());
+        assert!(!shown.contains("secret") && !shown.contains("202"), "{shown}");
+        assert_eq!(answer.field("location"), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! Transactional mode: outcome and writes commit together, or neither (SPEC A3; DESIGN's truly once).
+
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use ichido::once::{Pool, RunAgain, Tx, TxError, limits};
+use ichido_core::ledger::Phase;
+use sqlx::{Executor as _, Postgres, Sqlite};
+
+use super::fixture::{Fixture, Gate, Mode, Run, both_databases, keyed, respond};
+
+/// A hold on a handler's transaction, whichever database it is.
+enum Hold {
+    Postgres { _guard: ichido::once::TxGuard<Postgres> },
+    Sqlite { _guard: ichido::once::TxGuard<Sqlite> },
+}
+
+#[derive(Clone)]
+enum AnyTx {
+    Postgres(Tx<Postgres>),
+    Sqlite(Tx<Sqlite>),
+}
+
+impl AnyTx {
+    fn of(run: &Run) -> Self {
+        let extensions = run.request.extensions();
+        match (extensions.get(), extensions.get()) {
+            (Some(tx), _) => Self::Postgres(Tx::clone(tx)),
+            (_, Some(tx)) => Self::Sqlite(Tx::clone(tx)),
+            (None, None) => panic!("no transaction"),
+        }
+    }
+
+    async fn lock(&self) -> Result<Hold, TxError> {
+        Ok(match self {
+            Self::Postgres(tx) => Hold::Postgres { _guard: tx.lock().await? },
+            Self::Sqlite(tx) => Hold::Sqlite { _guard: tx.lock().await? },
+        })
+    }
+
+    async fn execute(&self, sql: &'static str) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres(tx) => tx.lock().await.unwrap().execute(sql).await.map(drop),
+            Self::Sqlite(tx) => tx.lock().await.unwrap().execute(sql).await.map(drop),
+        }
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_handler_that_fails_has_done_nothing(fixture: Fixture) {
+        let handler = fixture.handler(|run| async move {
+            run.order().await;
+            match run.number {
+                1 => respond(StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+                2 => panic!("a fault of the handler's"),
+                _ => run.created(),
+            }
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_first(500, "failed");
+        fixture.assert_effects(0).await;
+        keyed("k1").send(&orders).await.assert_problem(500, "handler_failed");
+        fixture.assert_effects(0).await;
+        keyed("k1").send(&orders).await.assert_first(201, "order 3");
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn a_redirect_commits_as_well(fixture: Fixture) {
+        let handler = fixture.handler(|run| async move {
+            run.order().await;
+            respond(StatusCode::SEE_OTHER, "")
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_first(303, "");
+        keyed("k1").send(&orders).await.assert_replay(303, "");
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn a_transaction_kept_beyond_the_answer_is_rolled_back(fixture: Fixture) {
+        let gate = Gate::shut();
+        let inside = gate.clone();
+        let handler = fixture.handler(move |run| {
+            let gate = inside.clone();
+            async move {
+                run.order().await;
+                if run.number == 1 {
+                    let hold = AnyTx::of(&run).lock().await.unwrap();
+                    tokio::spawn(async move {
+                        gate.pass().await;
+                        drop(hold);
+                    });
+                }
+                run.created()
+            }
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        let answer = keyed("k1").send(&orders).await;
+        answer.assert_problem(500, "transaction_failed");
+        gate.reached(1).await;
+        gate.open(1);
+        fixture.until("k1", |record| record.is_none()).await;
+        fixture.assert_effects(0).await;
+        keyed("k1").send(&orders).await.assert_first(201, "order 2");
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn a_transaction_that_outlives_its_handler_is_over(fixture: Fixture) {
+        let kept = Arc::new(Mutex::new(None));
+        let keeping = Arc::clone(&kept);
+        let handler = fixture.handler(move |run| {
+            *keeping.lock().unwrap() = Some(AnyTx::of(&run));
+            async move {
+                run.order().await;
+                run.created()
+            }
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        let kept = kept.lock().unwrap().take().unwrap();
+        assert_eq!(kept.lock().await.map(drop), Err(TxError::Over));
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn a_transaction_that_meets_another_runs_again_on_the_handlers_word(fixture: Fixture) {
+        let handler = fixture.handler(|run| async move {
+            run.order().await;
+            if run.number < 3 {
+                let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
+                response.extensions_mut().insert(RunAgain);
+                return response;
+            }
+            run.created()
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_first(201, "order 3");
+        fixture.assert_effects(1).await;
+        let always = fixture.handler(|run| async move {
+            run.order().await;
+            let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
+            response.extensions_mut().insert(RunAgain);
+            response
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), always.clone());
+        keyed("k2").send(&orders).await.assert_first(503, "met another");
+        assert_eq!(always.runs(), usize::try_from(limits::RUNS_MAX).unwrap());
+        assert_eq!(fixture.phase("k2").await, None);
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn a_commit_that_is_refused_is_told_and_has_done_nothing(fixture: Fixture) {
+        fixture.sql("CREATE TABLE parents (id INTEGER PRIMARY KEY)", "CREATE TABLE parents (id INTEGER PRIMARY KEY)").await;
+        let children = "CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)";
+        fixture.sql(children, children).await;
+        let handler = fixture.handler(|run| async move {
+            run.order().await;
+            // Only the commit finds that there is no such parent.
+            AnyTx::of(&run).execute("INSERT INTO children VALUES (7)").await.unwrap();
+            run.created()
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_problem(500, "transaction_failed");
+        fixture.assert_effects(0).await;
+        assert_eq!(fixture.phase("k1").await, None);
+        keyed("k1").send(&fixture.orders(Mode::Transactional)).await.assert_first(201, "order 1");
+    }
+
+    #[test]
+    async fn a_pool_that_cannot_be_used_means_that_nothing_was_run(fixture: Fixture) {
+        let orders = fixture.orders(Mode::Transactional);
+        match &fixture.business {
+            Pool::Postgres(pool) => pool.close().await,
+            Pool::Sqlite(pool) => pool.close().await,
+        }
+        let answer = keyed("k1").send(&orders).await;
+        answer.assert_problem(503, "store_unavailable");
+        assert_eq!(answer.field("retry-after"), Some("5"));
+        assert_eq!(fixture.phase("k1").await, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_serialisation_failure_at_the_commit_runs_the_handler_again() {
+    let fixture = Fixture::postgres().await;
+    let Pool::Postgres(pool) = fixture.business.clone() else { panic!("not PostgreSQL") };
+    let handler = fixture.handler(move |run| {
+        let pool = pool.clone();
+        async move {
+            let tx = AnyTx::of(&run);
+            tx.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").await.unwrap();
+            tx.execute("SELECT count(*) FROM orders").await.unwrap();
+            let mut other = pool.begin_with("BEGIN ISOLATION LEVEL SERIALIZABLE").await.unwrap();
+            other.execute("SELECT count(*) FROM orders").await.unwrap();
+            run.order().await;
+            if run.number == 1 {
+                // Each has read what the other writes: only one of them may commit, and the other one does.
+                other.execute("INSERT INTO orders VALUES (2)").await.unwrap();
+                other.commit().await.unwrap();
+            }
+            run.created()
+        }
+    });
+    let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+    keyed("k1").send(&orders).await.assert_first(201, "order 2");
+    fixture.assert_effects(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_can_tell_a_serialisation_failure_from_others() {
+    let fixture = Fixture::postgres().await;
+    let Pool::Postgres(pool) = fixture.business.clone() else { panic!("not PostgreSQL") };
+    fixture.sql("INSERT INTO orders VALUES (0)", "").await;
+    let handler = fixture.handler(move |run| {
+        let pool = pool.clone();
+        async move {
+            let tx = AnyTx::of(&run);
+            tx.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+            tx.execute("SELECT count(*) FROM orders").await.unwrap();
+            if run.number == 1 {
+                pool.execute("UPDATE orders SET number = number + 1").await.unwrap();
+            }
+            match tx.execute("UPDATE orders SET number = number + 1").await {
+                Ok(()) => run.created(),
+                Err(error) => {
+                    assert!(RunAgain::is_called_for(&error), "{error}");
+                    let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
+                    response.extensions_mut().insert(RunAgain);
+                    response
+                }
+            }
+        }
+    });
+    let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+    keyed("k1").send(&orders).await.assert_first(201, "order 2");
+    let other = fixture.handler(|run| async move {
+        let error = AnyTx::of(&run).execute("SELECT 1 / 0").await.unwrap_err();
+        assert!(!RunAgain::is_called_for(&error), "{error}");
+        // It answers although its transaction has failed.
+        run.created()
+    });
+    let orders = fixture.serve(fixture.once(Mode::Transactional), other);
+    keyed("k2").send(&orders).await.assert_problem(500, "transaction_failed");
+    assert_eq!(fixture.phase("k2").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_on_another_database_is_found_out() {
+    let (fixture, elsewhere) = (Fixture::postgres().await, Fixture::postgres().await);
+    let once = fixture.once(Mode::Transactional);
+    let once = once.effect(ichido::once::Effect::Transactional(elsewhere.business.clone()));
+    let orders = fixture.serve(once, fixture.ordering());
+    keyed("k1").send(&orders).await.assert_problem(500, "transaction_failed");
+    elsewhere.assert_effects(0).await;
+    assert_eq!(fixture.phase("k1").await, None);
+}
+
+#[tokio::test]
+async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
+    let fixture = Fixture::sqlite().await;
+    let handler = fixture.handler(|run| async move {
+        let tx = AnyTx::of(&run);
+        let hold = tx.lock().await.unwrap();
+        // From here on time passes by itself when nothing else happens.
+        tokio::time::pause();
+        let second = tx.lock().await.map(drop);
+        tokio::time::resume();
+        drop(hold);
+        assert_eq!(second, Err(TxError::Locked));
+        run.order().await;
+        run.created()
+    });
+    let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+    keyed("k1").send(&orders).await.assert_first(201, "order 1");
+    assert!(matches!(fixture.phase("k1").await, Some(Phase::Settled { .. })));
+}

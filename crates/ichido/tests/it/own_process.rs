@@ -1,0 +1,29 @@
+//! Tests that change their whole process, each as a process of its own.
+//!
+//! Such a test has two parts: a child, which is ignored and does nothing in another process, and the test, which starts it.
+
+use std::process::Command;
+
+/// Set for a child.
+const VARIABLE: &str = "ICHIDO_OWN_PROCESS";
+
+/// Whether this process is a child's.
+pub(crate) fn is_own() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
+/// A child in a process of its own, by its full name.
+pub(crate) fn command(child: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", child, "--nocapture"]).env(VARIABLE, "yes");
+    command
+}
+
+/// Runs a child to its end. It has to pass, and to exist.
+#[track_caller]
+pub(crate) fn assert_passes(child: &str) {
+    let output = command(child).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success() && said.contains("test result: ok. 1 passed"), "{child}:\n{said}");
+}

@@ -1,0 +1,16 @@
+//! The worker as its users meet it: one test per behaviour, run over each database. Nothing sleeps: a test waits for a condition,
+//! or moves the store's clock.
+
+mod alerts;
+mod draft;
+mod dying;
+mod failing;
+pub(crate) mod fixture;
+mod guide;
+mod handler;
+mod letters;
+mod pacing;
+mod reconcile;
+mod sending;
+mod stopping;
+mod upkeep;

@@ -1,0 +1,502 @@
+//! Alerts: each fires and is over, once, whoever looks (SPEC A15, D8, D19, E5).
+
+use std::time::Duration;
+
+use ichido::destination::{Done, Failed, Handler};
+use ichido::worker::{Alerts, Form, Receiver, Running, Target, Worker};
+use ichido_core::alert::{About, Rule, RuleChange, Rules, TermsChange};
+use ichido_core::audit::AuditKey;
+use ichido_core::lifecycle::{Event, Failure, Found, Stage};
+use ichido_core::pace::CircuitSettings;
+use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
+use ichido_core::verdict::Effect;
+use ichido_store::alert::Alert;
+use ichido_store::message::{ClaimTerms, MessageFilter, NewMessage, Note, Settlement, Stepped};
+use serde_json::Value;
+use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
+use uuid::Uuid;
+
+use super::fixture::{Far, Fixture, Gate, QUEUE, both_databases, key, look_again, many, message, queue};
+
+/// A bit longer than the watch rests.
+const A_ROUND: Duration = Duration::from_secs(11);
+/// How many looks there are between two steps of time: a round gets done, and a window is not over before it was looked at.
+const LOOKS_A_STEP: u32 = 40;
+const HOUR: Duration = Duration::from_hours(1);
+const QUARTER: Duration = Duration::from_mins(15);
+
+fn told_by(destination: &str) -> Alerts {
+    let receiver =
+        Receiver { name: "ops".to_owned(), destination: destination.to_owned(), form: Form::Webhook };
+    Alerts { rules: Rules::default(), receivers: vec![receiver] }
+}
+
+/// A worker that watches, and tells the far side.
+fn watching(fixture: &Fixture, handler: Handler, ops: &Far) -> Worker {
+    let retry = Retry {
+        schedule: Schedule::List(vec![Duration::from_secs(1)]),
+        jitter: Jitter::None,
+        ..Retry::OUTBOX
+    };
+    let draft = fixture.draft_as(handler, |queue| queue.retry = retry);
+    draft.destination(Target::new("ops", ops.done())).alerts(told_by("ops"))
+}
+
+fn orders() -> About {
+    About::Queue(QUEUE.to_owned())
+}
+
+impl Fixture {
+    /// Looks until there is what is looked for, and lets time pass meanwhile, a round of the watch at a time.
+    async fn look_for<T>(&self, mut find: impl AsyncFnMut() -> Option<T>) -> T {
+        for look in 1_u32.. {
+            if let Some(found) = find().await {
+                return found;
+            }
+            if look % LOOKS_A_STEP == 0 {
+                self.pass(A_ROUND);
+            }
+            look_again().await;
+        }
+        unreachable!("looks do not run out before the case does")
+    }
+
+    async fn incidents(&self, rule: Rule, about: &About) -> Vec<Alert> {
+        let all = self.store.alert_list(None, 1_000).await.unwrap();
+        all.into_iter().filter(|alert| alert.rule == rule && alert.about == *about).collect()
+    }
+
+    async fn until_firing(&self, rule: Rule, about: &About) -> Alert {
+        let find =
+            async || self.incidents(rule, about).await.into_iter().find(|alert| alert.resolved_at.is_none());
+        self.look_for(find).await
+    }
+
+    async fn until_over(&self, id: Uuid) {
+        self.look_for(async || {
+            let all = self.store.alert_list(None, 1_000).await.unwrap();
+            all.into_iter().find(|alert| alert.id == id && alert.resolved_at.is_some())
+        })
+        .await;
+    }
+
+    /// Parks a message in a queue of its own, by hand.
+    async fn park(&self, name: &str) -> Uuid {
+        let id = self.put_in(NewMessage::new(queue(name), "alice", key("k"), Vec::new())).await;
+        let terms = ClaimTerms {
+            node: Uuid::nil(),
+            lease: HOUR,
+            marks: false,
+            guarantee: Guarantee::Nothing,
+            travels_for: Duration::ZERO,
+        };
+        let work = self.store.work_claim(&queue(name), many(1), terms).await.unwrap().remove(0);
+        let event = Event::Failed {
+            fence: work.fence,
+            failure: Failure::InDoubt,
+            effect: Effect::Unknown,
+            safety: Safety::Neither,
+            travels_until: work.claimed_at,
+        };
+        let stepped = self.store.work_settle(Settlement::of(&work, event, Note::default())).await.unwrap();
+        assert!(matches!(stepped, Stepped::Now(_)), "{stepped:?}");
+        id
+    }
+
+    /// Returns when the watch has judged everything that there was before: what is parked now is judged last in a round.
+    async fn watched(&self, probe: &str) {
+        self.store.tally_flush().await.unwrap();
+        self.park(probe).await;
+        self.until_firing(Rule::Parked, &About::Queue(probe.to_owned())).await;
+    }
+
+    /// Puts in as many, and waits until they are dead.
+    async fn die(&self, name: &str, count: usize) {
+        for number in 0..count {
+            let id = self.put(&format!("{name}-{number}")).await;
+            self.until(id, Stage::Dead).await;
+        }
+    }
+
+    async fn until_told(&self, ops: &Far, kind: &str, id: Uuid) -> Vec<Value> {
+        self.look_for(async || {
+            let told = told(ops, kind, id);
+            (!told.is_empty()).then_some(told)
+        })
+        .await
+    }
+
+    async fn execute(&self, postgres: &'static str, sqlite: &'static str) {
+        if self.store.is_sqlite() {
+            let path = self.url.trim_start_matches("sqlite:");
+            SqliteConnection::connect(path).await.unwrap().execute(sqlite).await.unwrap();
+        } else {
+            PgConnection::connect(&self.url).await.unwrap().execute(postgres).await.unwrap();
+        }
+    }
+}
+
+/// What was told of an incident.
+fn told(ops: &Far, kind: &str, id: Uuid) -> Vec<Value> {
+    let events = ops.calls().into_iter().map(|seen| serde_json::from_slice::<Value>(&seen.body).unwrap());
+    events.filter(|event| event["type"] == kind && event["data"]["id"] == id.to_string()).collect()
+}
+
+fn dies(far: &Far) -> Handler {
+    far.handler(|_, _| async { Err(Failed::dead("it is bad")) })
+}
+
+#[tokio::test]
+async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
+    let fixture = Fixture::sqlite().await;
+    let far = Far::default();
+    let refused = fixture.draft_as(far.done(), |_| ()).alerts(told_by("nowhere")).start().unwrap_err();
+    assert!(refused.to_string().contains("nowhere"), "{refused}");
+    let mut twice = told_by(QUEUE);
+    twice.receivers.extend(told_by(QUEUE).receivers);
+    let refused = fixture.draft_as(far.done(), |_| ()).alerts(twice).start().unwrap_err();
+    assert!(refused.to_string().contains("ichido-alerts.ops"), "{refused}");
+}
+
+both_databases! {
+    /// To be told twice does no harm, and not to be told does: an answer that was lost is no reason to park it.
+    #[test]
+    async fn a_receiver_that_loses_its_answer_is_told_again(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let loses = ops.handler(|_, job| async move {
+            if job.attempt == 1 { Err(Failed::unknown("the answer was lost")) } else { Ok(Done::from(())) }
+        });
+        let draft = fixture.draft_as(dies(&far), |_| ());
+        let draft = draft.destination(Target::new("ops", loses)).alerts(told_by("ops"));
+        let _worker = draft.start().unwrap();
+        fixture.die("first", 1).await;
+        let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let told = fixture.look_for(async || {
+            let told = told(&ops, "alert.opened", first.id);
+            (1 < told.len()).then_some(told)
+        }).await;
+        assert_eq!(told[0], told[1]);
+    }
+
+    /// SPEC A15: more than 10 an hour. SPEC E5: the first one is told of as well.
+    #[test]
+    async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let _worker = watching(&fixture, dies(&far), &ops).start().unwrap();
+        fixture.die("first", 1).await;
+        let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        assert_eq!(fixture.until_told(&ops, "alert.opened", first.id).await.len(), 1);
+        fixture.die("more", 9).await;
+        fixture.watched("probe-1").await;
+        assert!(fixture.incidents(Rule::DeadLetters, &orders()).await.is_empty(), "ten are not more than ten");
+        fixture.die("last", 1).await;
+        let many = fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        assert!((many.reading.value - 11.0).abs() < 0.1, "{many:?}");
+        let text = fixture.until_told(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
+        assert_eq!(text, "queue orders: 11 moved to the dead letters within 1h, more than 10");
+        fixture.pass(HOUR);
+        fixture.until_over(many.id).await;
+        fixture.until_over(first.id).await;
+        assert_eq!(fixture.until_told(&ops, "alert.resolved", many.id).await.len(), 1);
+        assert_eq!(told(&ops, "alert.opened", many.id).len(), 1, "once, however often it was looked at");
+    }
+
+    /// SPEC D19.
+    #[test]
+    async fn a_surge_of_dead_alerts_by_what_is_usual(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let _worker = watching(&fixture, dies(&far), &ops).start().unwrap();
+        fixture.die("usual", 9).await;
+        fixture.watched("probe-1").await;
+        assert!(fixture.incidents(Rule::DeadSurge, &orders()).await.is_empty(), "below the least sample");
+        fixture.die("surge", 3).await;
+        let surge = fixture.until_firing(Rule::DeadSurge, &orders()).await;
+        assert!((10..=12).contains(&surge.reading.samples), "{surge:?}");
+        fixture.pass(Duration::from_mins(5));
+        fixture.until_over(surge.id).await;
+        // They are out of the window; the next few are no surge.
+        fixture.die("few", 5).await;
+        fixture.watched("probe-2").await;
+        assert_eq!(fixture.incidents(Rule::DeadSurge, &orders()).await.len(), 1);
+    }
+
+    /// SPEC A15: more than 5 % of retries failing, of at least twenty.
+    #[test]
+    async fn failed_retries_alert_above_their_share(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let handler = far.handler(|_, job| async move {
+            let fails_again = job.payload.starts_with(b"{\"n\":\"bad");
+            if job.attempt == 1 || fails_again && job.attempt == 2 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
+        });
+        let _worker = watching(&fixture, handler, &ops).start().unwrap();
+        let mut sent = Vec::new();
+        // The bad ones are retried twice: 2 of 19 retries fail.
+        for name in ["bad-1", "bad-2"].into_iter().map(str::to_owned).chain((0..15).map(|number| format!("good-{number}"))) {
+            sent.push(fixture.put(&name).await);
+        }
+        for id in &sent {
+            fixture.until(*id, Stage::Sent).await;
+        }
+        fixture.watched("probe-1").await;
+        assert!(fixture.incidents(Rule::FailedRetries, &orders()).await.is_empty(), "nineteen are too few");
+        let id = fixture.put("good-more").await;
+        fixture.until(id, Stage::Sent).await;
+        let failing = fixture.until_firing(Rule::FailedRetries, &orders()).await;
+        assert_eq!(failing.reading.samples, 20);
+        assert!((failing.reading.value - 0.1).abs() < 1e-9, "{failing:?}");
+        fixture.pass(QUARTER);
+        fixture.until_over(failing.id).await;
+        fixture.until_told(&ops, "alert.resolved", failing.id).await;
+    }
+
+    /// SPEC A15: more than 50 % duplicates, of at least a hundred.
+    #[test]
+    async fn duplicates_alert_above_half(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        for _ in 0..99 {
+            fixture.store.message_enqueue(message("again")).await.unwrap();
+        }
+        fixture.watched("probe-1").await;
+        assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty(), "99 are too few");
+        fixture.store.message_enqueue(message("again")).await.unwrap();
+        let many = fixture.until_firing(Rule::Duplicates, &orders()).await;
+        assert_eq!((many.reading.samples, far.count()), (100, 1));
+        fixture.pass(QUARTER);
+        fixture.until_over(many.id).await;
+        fixture.until_told(&ops, "alert.resolved", many.id).await;
+    }
+
+    /// SPEC A15: the mean delay of messages over five minutes. SPEC D19: the lag's p95 over its bound.
+    #[test]
+    async fn slow_messages_alert_by_their_mean_and_their_p95(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        for number in 0..20 {
+            fixture.put(&format!("slow-{number}")).await;
+        }
+        fixture.pass(Duration::from_mins(6));
+        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        let delay = fixture.until_firing(Rule::ProcessingDelay, &orders()).await;
+        assert!(360.0 <= delay.reading.value && delay.reading.value < 600.0, "{delay:?}");
+        let lag = fixture.until_firing(Rule::LagP95, &orders()).await;
+        assert_eq!(lag.reading.samples, 20);
+        fixture.pass(Duration::from_mins(5));
+        for id in [delay.id, lag.id] {
+            fixture.until_over(id).await;
+            fixture.until_told(&ops, "alert.resolved", id).await;
+        }
+        assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty());
+    }
+
+    #[test]
+    async fn a_few_slow_messages_are_too_few(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        for number in 0..4 {
+            fixture.put(&format!("slow-{number}")).await;
+        }
+        fixture.pass(Duration::from_mins(6));
+        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        fixture.until_count(Stage::Sent, 4).await;
+        fixture.watched("probe-1").await;
+        for rule in [Rule::ProcessingDelay, Rule::LagP95] {
+            assert!(fixture.incidents(rule, &orders()).await.is_empty(), "{rule:?}");
+        }
+    }
+
+    /// Nobody serves the queue, so that nothing leaves it and no lag is seen.
+    #[test]
+    async fn what_waits_for_long_alerts(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
+        let (about, slow) = (About::Queue("unserved".to_owned()), queue("unserved"));
+        let id = fixture.put_in(NewMessage::new(slow, "alice", key("k"), Vec::new())).await;
+        fixture.watched("probe-1").await;
+        assert!(fixture.incidents(Rule::OldestWaiting, &about).await.is_empty());
+        fixture.pass(Duration::from_mins(10));
+        let waits = fixture.until_firing(Rule::OldestWaiting, &about).await;
+        let cancelled = fixture.store.message_step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+        assert!(matches!(cancelled, Stepped::Now(_)), "{cancelled:?}");
+        fixture.until_over(waits.id).await;
+    }
+
+    /// SPEC D8: parked with an alert.
+    #[test]
+    async fn an_effect_that_nobody_knows_alerts_until_it_is_decided(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let handler = far.handler(|_, _| async { Err(Failed::unknown("the answer had another key")) });
+        let _worker = watching(&fixture, handler, &ops).start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Parked).await;
+        let parked = fixture.until_firing(Rule::Parked, &orders()).await;
+        fixture.until_told(&ops, "alert.opened", parked.id).await;
+        let decide = |_| Event::Reconciled(Found::Done);
+        fixture.store.message_step(id, decide, &Note::default()).await.unwrap();
+        fixture.until_over(parked.id).await;
+        fixture.until_told(&ops, "alert.resolved", parked.id).await;
+    }
+
+    #[test]
+    async fn a_destination_that_is_down_alerts_until_it_is_up(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let handler = far.handler(|_, job| async move {
+            if job.payload.starts_with(b"{\"n\":\"bad") { Err(Failed::unreachable("it broke")) } else { Ok(Done::default()) }
+        });
+        let mut target = Target::new("broker", handler);
+        let circuit = CircuitSettings { failures: many(3), rest: HOUR, rest_max: HOUR, probes: many(1) };
+        target.pace.circuit = circuit;
+        let orders = ichido::worker::Queue::new(QUEUE, "broker");
+        let draft = fixture.draft().destination(target).queue(orders);
+        let _worker = draft.destination(Target::new("ops", ops.done())).alerts(told_by("ops")).start().unwrap();
+        for name in ["bad-1", "bad-2", "bad-3"] {
+            let id = fixture.put(name).await;
+            fixture.until(id, Stage::Failed).await;
+        }
+        let down = fixture.until_firing(Rule::CircuitOpen, &About::Destination("broker".to_owned())).await;
+        fixture.until_told(&ops, "alert.opened", down.id).await;
+        // After the rest a good one is let through, and closes it.
+        fixture.put("good").await;
+        fixture.pass(HOUR);
+        fixture.until_over(down.id).await;
+        fixture.until_told(&ops, "alert.resolved", down.id).await;
+    }
+
+    /// SPEC F5.
+    #[test]
+    async fn a_trail_that_was_changed_alerts_until_it_is_mended(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let audit_key = AuditKey::parse(b"from a file that the database's owner cannot read").unwrap();
+        let _worker = watching(&fixture, far.done(), &ops).audit_key(audit_key).start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        fixture.look_for(async || fixture.store.audit_head().await.unwrap()).await;
+        fixture
+            .execute(
+                "UPDATE ichido.events SET tries = 7 WHERE kind = 'succeeded'",
+                "UPDATE ichido_events SET tries = 7 WHERE kind = 'succeeded'",
+            )
+            .await;
+        fixture.pass(HOUR);
+        let broken = fixture.until_firing(Rule::AuditBroken, &About::Trail).await;
+        fixture.until_told(&ops, "alert.opened", broken.id).await;
+        fixture
+            .execute(
+                "UPDATE ichido.events SET tries = 1 WHERE tries = 7",
+                "UPDATE ichido_events SET tries = 1 WHERE tries = 7",
+            )
+            .await;
+        // Two looks: it is clear, and it has been for long enough.
+        fixture.pass(HOUR + A_ROUND);
+        let is_clear = async || fixture.incidents(Rule::AuditBroken, &About::Trail).await[0].clear_since;
+        fixture.look_for(is_clear).await;
+        fixture.pass(HOUR + A_ROUND);
+        fixture.until_over(broken.id).await;
+    }
+
+    /// The watch goes on on another node after the first one's death, and tells nobody twice.
+    #[test]
+    async fn one_incident_is_told_once_though_two_nodes_watch_it(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let first: Running = watching(&fixture, dies(&far), &ops).start().unwrap();
+        let _second = watching(&fixture, dies(&far), &ops).start().unwrap();
+        fixture.die("k", 1).await;
+        let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        fixture.until_told(&ops, "alert.opened", dead.id).await;
+        drop(first);
+        fixture.pass(Duration::from_secs(31));
+        fixture.watched("probe-1").await;
+        fixture.pass(QUARTER);
+        fixture.until_over(dead.id).await;
+        fixture.until_told(&ops, "alert.resolved", dead.id).await;
+        for kind in ["alert.opened", "alert.resolved"] {
+            assert_eq!(told(&ops, kind, dead.id).len(), 1, "{kind}");
+        }
+        assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1);
+    }
+
+    /// Who recorded it dies before anybody was told: it is told all the same, under the same key.
+    #[test]
+    async fn a_death_between_recording_and_telling_loses_nothing(fixture: Fixture) {
+        let (far, gate, ops) = (Far::default(), Gate::shut(), Far::default());
+        let inside = gate.clone();
+        let stuck = ops.handler(move |_, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                Ok(Done::default())
+            }
+        });
+        let draft = fixture.draft_as(dies(&far), |_| ());
+        let dying = draft.destination(Target::new("ops", stuck.repeatable())).alerts(told_by("ops")).start().unwrap();
+        fixture.die("k", 1).await;
+        let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        fixture.look_for(async || (0 < gate.come()).then_some(())).await;
+        drop(dying);
+        let (told_before, after) = (ops.calls(), Far::default());
+        let draft = fixture.draft_as(dies(&far), |_| ());
+        let ops = Target::new("ops", after.done().repeatable());
+        let _next = draft.destination(ops).alerts(told_by("ops")).start().unwrap();
+        // The claim of the dead one lapses.
+        fixture.pass(Duration::from_mins(11));
+        fixture.until_told(&after, "alert.opened", dead.id).await;
+        let again = after.calls().into_iter().find(|seen| seen.message == told_before[0].message).unwrap();
+        assert_eq!((again.key, again.body), (told_before[0].key.clone(), told_before[0].body.clone()));
+    }
+
+    #[test]
+    async fn what_tells_of_alerts_raises_none(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let draft = fixture.draft_as(dies(&far), |_| ());
+        let deaf = Target::new("ops", dies(&ops));
+        let _worker = draft.destination(deaf).alerts(told_by("ops")).start().unwrap();
+        fixture.die("k", 1).await;
+        fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let own = MessageFilter { queue: Some(queue("ichido-alerts.ops")), status: Some(Stage::Dead), ..MessageFilter::default() };
+        fixture.look_for(async || fixture.store.message_list(&own, 1).await.unwrap().pop()).await;
+        fixture.watched("probe-1").await;
+        let all = fixture.store.alert_list(None, 1_000).await.unwrap();
+        assert!(all.iter().all(|alert| !alert.about.to_string().contains("ichido-alerts")), "{all:?}");
+    }
+
+    #[test]
+    async fn a_queue_has_terms_of_its_own(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let mut alerts = told_by("ops");
+        let change = RuleChange::On(TermsChange { above: Some(1.0), ..TermsChange::default() });
+        alerts.rules.change_for(Rule::DeadLetters, QUEUE, change);
+        let draft = fixture.draft_as(dies(&far), |_| ()).handler("mail", dies(&far));
+        let _worker = draft.destination(Target::new("ops", ops.done())).alerts(alerts).start().unwrap();
+        for name in ["a", "b"] {
+            let id = fixture.put_in(NewMessage::new(queue("mail"), "alice", key(name), Vec::new())).await;
+            fixture.until(id, Stage::Dead).await;
+        }
+        fixture.die("k", 2).await;
+        fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        fixture.watched("probe-1").await;
+        assert!(fixture.incidents(Rule::DeadLetters, &About::Queue("mail".to_owned())).await.is_empty());
+    }
+
+    /// What was open when a rule was switched off is closed and told, and says why: nobody knows whether it is over.
+    #[test]
+    async fn a_rule_that_is_switched_off_opens_nothing_and_closes_what_is_open(fixture: Fixture) {
+        let (far, ops) = (Far::default(), Far::default());
+        let before = watching(&fixture, dies(&far), &ops).start().unwrap();
+        fixture.die("k", 1).await;
+        let open = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        before.stop();
+        before.ended().await;
+
+        let mut alerts = told_by("ops");
+        alerts.rules.change_for(Rule::DeadLetter, QUEUE, RuleChange::Off);
+        alerts.rules.change(Rule::DeadSurge, RuleChange::Off);
+        let _worker = watching(&fixture, dies(&far), &ops).alerts(alerts).start().unwrap();
+        fixture.until_over(open.id).await;
+        let told = fixture.until_told(&ops, "alert.resolved", open.id).await;
+        let text = told[0]["data"]["text"].as_str().unwrap();
+        assert!(text.ends_with("dead_letter is switched off here, and not watched for any more"), "{text}");
+        fixture.die("more", 11).await;
+        fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        fixture.watched("probe-1").await;
+        assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1, "the one of before");
+        assert!(fixture.incidents(Rule::DeadSurge, &orders()).await.is_empty(), "off for every queue");
+    }
+}

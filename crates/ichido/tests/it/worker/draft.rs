@@ -1,0 +1,83 @@
+//! A worker that cannot work is refused when it starts, with everything that is wrong.
+
+use std::time::Duration;
+
+use ichido::destination::Job;
+use ichido::worker::{BuildError, Queue, Target, Worker, limits};
+use ichido_core::retry::{Jitter, Retry, Schedule, ScheduleError};
+
+use super::fixture::{Far, Fixture, both_databases, many};
+
+both_databases! {
+    #[test]
+    async fn everything_that_is_wrong_is_said_at_once(fixture: Fixture) {
+        let far = Far::default();
+        let seconds = Duration::from_secs;
+        let short = Queue { lease: seconds(20), ..Queue::new("short", "slow") };
+        let unkept = Retry { schedule: Schedule::List(Vec::new()), jitter: Jitter::None, tries: many(1) };
+        let broken = Queue {
+            batch_size: many(5_001),
+            parallelism: many(100_001),
+            lease: Duration::from_millis(1),
+            retry: unkept,
+            ..Queue::new("no blanks", "nowhere")
+        };
+        let errors = Worker::of(fixture.store.clone())
+            .name("")
+            .idle_sleep(Duration::ZERO)
+            .destination(Target::new("slow", far.done().time_out(seconds(20))))
+            .destination(Target::new("slow", far.done()))
+            .destination(Target::new("", far.done()))
+            .queue(short.clone())
+            .queue(short)
+            .queue(broken)
+            .start()
+            .unwrap_err();
+        let too_short = || BuildError::LeaseTooShort { queue: "short".to_owned(), lease: seconds(20), time_out: seconds(20) };
+        let (queue, destination) = ("no blanks".to_owned(), "nowhere".to_owned());
+        let expected = [
+            BuildError::NoIdleSleep,
+            BuildError::WorkerName,
+            BuildError::DestinationTwice { name: "slow".to_owned() },
+            BuildError::DestinationName { name: String::new() },
+            too_short(),
+            BuildError::QueueTwice { queue: "short".to_owned() },
+            too_short(),
+            BuildError::QueueName { queue: queue.clone() },
+            BuildError::NoDestination { queue: queue.clone(), destination },
+            BuildError::LeaseBelowLeast { queue: queue.clone(), lease: Duration::from_millis(1) },
+            BuildError::TooMany { queue: queue.clone(), what: "batch_size", found: 5_001, most: 5_000 },
+            BuildError::TooMany { queue: queue.clone(), what: "parallelism", found: 100_001, most: 100_000 },
+            BuildError::Retry { queue, error: ScheduleError::EmptyList },
+        ];
+        assert_eq!(&errors[..], &expected);
+        let text = errors.to_string();
+        assert!(text.contains("queue `short`: the lease, 20s, is not longer than the destination's time-out, 20s"), "{text}");
+        assert_eq!(text.lines().count(), expected.len());
+    }
+
+    #[test]
+    async fn a_worker_without_a_queue_is_refused(fixture: Fixture) {
+        let errors = fixture.draft().start().unwrap_err();
+        assert_eq!(&errors[..], &[BuildError::NoQueue]);
+    }
+
+    #[test]
+    async fn the_defaults_start(fixture: Fixture) {
+        let worker = Worker::of(fixture.store.clone()).handle("orders", |_: Job<u64>| async { Ok(()) });
+        let worker = worker.start().unwrap();
+        worker.stop();
+        worker.ended().await;
+    }
+}
+
+/// SPEC D15, for whoever writes no configuration.
+#[test]
+fn what_nobody_says_is_as_the_specification_has_it() {
+    let queue = Queue::new("orders", "broker");
+    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
+    assert_eq!(
+        (queue.lease, limits::IDLE_SLEEP_DEFAULT),
+        (Duration::from_mins(10), Duration::from_millis(200))
+    );
+}

@@ -1,0 +1,250 @@
+//! Workers that die or stand still (SPEC D12, E1, E2, F2).
+
+use std::time::Duration;
+
+use ichido::destination::{Done, Handler};
+use ichido_core::lifecycle::Stage;
+use ichido_core::retry::Schedule;
+use ichido_core::verdict::Effect;
+use ichido_store::message::NewMessage;
+
+use super::fixture::{
+    AFTER_LEASE, BACKOFF, DAY, Far, Fixture, Gate, both_databases, key, look_again, many, message,
+};
+
+/// A handler whose first call waits at a gate.
+fn first_gated(far: &Far, gate: &Gate) -> Handler {
+    let gate = gate.clone();
+    far.handler(move |number, _| {
+        let gate = gate.clone();
+        async move {
+            if number == 1 {
+                gate.pass().await;
+            }
+            Ok(Done::default())
+        }
+    })
+}
+
+both_databases! {
+    /// SPEC D12, E1: the death counts, and the message is sent again under the same key and a greater fence.
+    #[test]
+    async fn a_message_of_a_dead_worker_is_sent_again_where_keys_cover_it(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let worker = fixture.work(first_gated(&far, &gate).honours_keys(DAY));
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        drop(worker);
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = other.work(first_gated(&far, &gate).honours_keys(DAY));
+        let row = other.until(id, Stage::Failed).await;
+        assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
+        other.pass(BACKOFF);
+        other.until(id, Stage::Sent).await;
+        let calls = far.calls();
+        assert_eq!((calls.len(), &calls[0].key), (2, &calls[1].key));
+        assert!(calls[0].fence < calls[1].fence);
+    }
+
+    /// SPEC F2: what had begun is parked, what had not is sent.
+    #[test]
+    async fn of_a_dead_worker_without_keys_only_what_had_begun_is_parked(fixture: Fixture) {
+        let mut ids = Vec::new();
+        for number in 0..3 {
+            ids.push(fixture.put(&format!("k{number}")).await);
+        }
+        let (far, gate) = (Far::default(), Gate::shut());
+        let worker = fixture.work_as(first_gated(&far, &gate), |queue| queue.parallelism = many(1));
+        gate.reached(1).await;
+        fixture.until_count(Stage::Sending, 3).await;
+        drop(worker);
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = other.work(first_gated(&far, &gate));
+        let row = other.until(ids[0], Stage::Parked).await;
+        assert_eq!(row.effect, Effect::Unknown);
+        for id in &ids[1..] {
+            let row = other.until_row(*id, |row| row.status == Stage::Sent).await;
+            assert_eq!((row.tries, far.calls_of(*id)), (1, 1));
+        }
+        assert_eq!(far.calls_of(ids[0]), 1);
+    }
+
+    /// SPEC F2, D12: what a worker called that was told of no keys is not called again by one that was told otherwise.
+    #[test]
+    async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let worker = fixture.work(first_gated(&far, &gate));
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        drop(worker);
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = other.work(first_gated(&far, &gate).honours_keys(DAY));
+        let row = other.until_row(id, |row| row.status != Stage::Sending).await;
+        assert_eq!((row.status, row.effect), (Stage::Parked, Effect::Unknown));
+        assert_eq!(far.count(), 1);
+    }
+
+    /// SPEC D12: a worker that stood still past its lease makes no call that it had not begun, and cannot settle.
+    #[test]
+    async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: Fixture) {
+        for (round, marks) in [(1, false), (2, true)] {
+            let (far, gate) = (Far::default(), Gate::shut());
+            let mut ids = Vec::new();
+            for number in 0..2 {
+                ids.push(fixture.put(&format!("{marks}{number}")).await);
+            }
+            let stuck = fixture.work_as(first_gated(&far, &gate).honours_keys(DAY), |queue| {
+                queue.parallelism = many(1);
+                queue.marks = Some(marks);
+            });
+            gate.reached(1).await;
+            fixture.until_count(Stage::Sending, 2).await;
+            // To the others its lease is over, and they take all of it.
+            let other = fixture.another_node().await;
+            other.pass(AFTER_LEASE * round);
+            let elsewhere = Far::default();
+            let worker = other.work(elsewhere.done().honours_keys(DAY));
+            for id in &ids {
+                other.until(*id, Stage::Sent).await;
+            }
+            worker.stop();
+            worker.ended().await;
+            // It wakes up, and finds that time has passed. What it takes up afterwards shows that it has been through what it held.
+            fixture.pass(AFTER_LEASE);
+            gate.open(1);
+            let after = fixture.put(&format!("{marks}-after")).await;
+            fixture.until(after, Stage::Sent).await;
+            assert_eq!((far.count(), elsewhere.count()), (2, 2), "marks: {marks}");
+            assert_eq!(far.calls_of(after), 1);
+            stuck.stop();
+            stuck.ended().await;
+            for id in ids {
+                assert_eq!(fixture.row(id).await.status, Stage::Sent);
+            }
+            let same = elsewhere.calls().into_iter().find(|seen| seen.message == far.calls()[0].message);
+            let same = same.unwrap();
+            assert_eq!(same.key, far.calls()[0].key);
+            assert!(far.calls()[0].fence < same.fence);
+        }
+    }
+
+    /// SPEC F2: a late answer settles what was parked.
+    #[test]
+    async fn a_late_success_settles_what_was_parked(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let _late = fixture.work(first_gated(&far, &gate));
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = other.work(far.done());
+        other.until(id, Stage::Parked).await;
+        gate.open(1);
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(far.count(), 1);
+    }
+
+    /// SPEC E2: of those that a worker died with, one at a time is in a worker's hands; the others' turn is not held up.
+    #[test]
+    async fn messages_that_a_worker_died_with_are_taken_up_one_at_a_time(fixture: Fixture) {
+        let gated = |far: &Far, gate: &Gate| {
+            let gate = gate.clone();
+            let handler = far.handler(move |_, job| {
+                let gate = gate.clone();
+                async move {
+                    if &job.payload[..] != b"{\"n\":\"fresh\"}" {
+                        gate.pass().await;
+                    }
+                    Ok(Done::default())
+                }
+            });
+            handler.repeatable()
+        };
+        let mut ids = Vec::new();
+        for number in 0..4 {
+            ids.push(fixture.put(&format!("k{number}")).await);
+        }
+        let gate = Gate::shut();
+        let worker = fixture.work(gated(&Far::default(), &gate));
+        gate.reached(4).await;
+        drop(worker);
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let (far, gate) = (Far::default(), Gate::shut());
+        let _worker = other.work(gated(&far, &gate));
+        for taken in 1..=4 {
+            gate.reached(taken).await;
+            let fresh = NewMessage { key: key(&format!("fresh{taken}")), ..message("fresh") };
+            let fresh = fixture.put_in(fresh).await;
+            other.until(fresh, Stage::Sent).await;
+            let left = i64::try_from(4 - taken).unwrap();
+            assert_eq!((gate.come(), other.count(Stage::Sending).await), (taken, 1));
+            assert_eq!(other.count(Stage::Queued).await, left);
+            gate.open(1);
+        }
+        for id in ids {
+            assert_eq!(other.until(id, Stage::Sent).await.tries, 1);
+        }
+    }
+
+    /// SPEC E2: a message that kills its worker is found out and given up; its neighbours are sent, and charged with nothing.
+    #[test]
+    async fn a_message_that_kills_its_workers_charges_no_neighbour(fixture: Fixture) {
+        let mut good = Vec::new();
+        let mut bad = None;
+        for number in 0..8 {
+            if number == 2 {
+                bad = Some(fixture.put("bad").await);
+            }
+            good.push(fixture.put(&format!("k{number}")).await);
+        }
+        let bad = bad.unwrap();
+        let (far, gate) = (Far::default(), Gate::shut());
+        let mut deaths = 0;
+        let mut node = fixture.another_node().await;
+        let mut passed = Duration::ZERO;
+        loop {
+            let inside = gate.clone();
+            let handler = far.handler(move |_, job| {
+                let gate = inside.clone();
+                async move {
+                    if &job.payload[..] == b"{\"n\":\"bad\"}" {
+                        gate.pass().await;
+                    }
+                    Ok(Done::default())
+                }
+            });
+            let worker = node.work_as(handler.repeatable(), |queue| {
+                queue.parallelism = many(3);
+                queue.retry.schedule = Schedule::List(vec![Duration::from_millis(1)]);
+            });
+            // Either it meets the bad one, and dies of it, or finds it dead.
+            while gate.come() == deaths && node.row(bad).await.status != Stage::Dead {
+                look_again().await;
+            }
+            if gate.come() == deaths {
+                // It has other messages in hand by now, and would be their death too.
+                worker.stop();
+                worker.ended().await;
+                break;
+            }
+            deaths = gate.come();
+            drop(worker);
+            // The next worker finds the lease over, and in time the wait after a death too.
+            node = fixture.another_node().await;
+            passed += AFTER_LEASE;
+            node.pass(passed);
+        }
+        let _worker = node.work(far.done().repeatable());
+        for id in good {
+            let row = node.until(id, Stage::Sent).await;
+            assert_eq!(row.tries, 1, "{:?}", node.kinds(id).await);
+        }
+        let row = node.row(bad).await;
+        // Once among others, which charges nobody, and twice alone.
+        assert_eq!((far.calls_of(bad), row.effect), (3, Effect::Unknown));
+    }
+}

@@ -1,0 +1,136 @@
+//! Failures: the schedule, the dead letters, and what nobody knows (SPEC D5, E1, E2, F2).
+
+use std::time::Duration;
+
+use ichido::destination::{Done, Failed};
+use ichido_core::lifecycle::Stage;
+use ichido_core::retry::{Jitter, Retry, Schedule};
+use ichido_core::time::Timestamp;
+
+use super::fixture::{DAY, Far, Fixture, both_databases, many, message};
+
+/// `wait × percent / 100`, after a moment.
+fn after(moment: Timestamp, wait: Duration, percent: u32) -> Timestamp {
+    moment.plus(wait * percent / 100)
+}
+
+both_databases! {
+    /// SPEC D5: up to 8 retries after 2, 4, 8 … 256 s, each ±10 %.
+    #[test]
+    async fn retries_come_by_the_schedule_and_then_it_is_dead(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let before_all = fixture.store.now().await.unwrap();
+        let id = fixture.put("k1").await;
+        let mut before = before_all;
+        let mut passed = Duration::ZERO;
+        for failure in 1..=8 {
+            let row = fixture.until_row(id, |row| row.status == Stage::Failed && row.tries == failure).await;
+            let now = fixture.store.now().await.unwrap();
+            let due = row.next_attempt.unwrap();
+            let wait = Duration::from_secs(1 << failure);
+            // SQLite's clock counts milliseconds.
+            let slack = Duration::from_millis(1);
+            assert!(after(before, wait, 90) <= due.plus(slack), "failure {failure} is due at {due}, after {before}");
+            // A claim that was under way while the clock was moved may count the move twice.
+            assert!(due <= after(now, wait, 110).plus(passed), "failure {failure} is due at {due}, now is {now}");
+            before = due;
+            passed = due.since(now);
+            fixture.pass(passed);
+        }
+        let row = fixture.until(id, Stage::Dead).await;
+        assert_eq!((row.tries, row.tries_allowed, far.count()), (9, 9, 9));
+        let kinds = fixture.kinds(id).await;
+        assert_eq!(kinds.last().map(String::as_str), Some("spent"));
+    }
+
+    /// SPEC E1: failure n is final when n ≥ the tries allowed.
+    #[test]
+    async fn a_message_that_allows_one_try_is_dead_after_it(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
+        let _worker = fixture.work(handler);
+        let mut message = message("k1");
+        message.tries_allowed = many(1);
+        let id = fixture.put_in(message).await;
+        let row = fixture.until(id, Stage::Dead).await;
+        assert_eq!((row.tries, far.count()), (1, 1));
+    }
+
+    /// SPEC F2: it would set out while the receiver remembers the key, and could arrive when it does not.
+    #[test]
+    async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async { Err::<Done, _>(Failed::unknown("no answer")) });
+        let _worker = fixture.work(handler.honours_keys(DAY).settles_within(Duration::from_hours(2)));
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Failed).await;
+        fixture.pass(Duration::from_hours(23));
+        fixture.until(id, Stage::Parked).await;
+        assert_eq!(far.count(), 1);
+    }
+
+    /// `Retry-After` is a floor, whatever the schedule says.
+    #[test]
+    async fn a_wait_that_was_asked_for_is_a_floor(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async {
+            Err::<Done, _>(Failed::throttled(Some(Duration::from_mins(30)), "slow down"))
+        });
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let before = fixture.store.now().await.unwrap();
+        let id = fixture.put("k1").await;
+        let row = fixture.until(id, Stage::Failed).await;
+        assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
+    }
+
+    /// What one message waits for is no business of the others.
+    #[test]
+    async fn a_wait_of_one_message_holds_up_no_other(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number == 1 { Err(Failed::retry_after(Duration::from_mins(30), "later")) } else { Ok(Done::default()) }
+        });
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let before = fixture.store.now().await.unwrap();
+        let late = fixture.put("k1").await;
+        let row = fixture.until(late, Stage::Failed).await;
+        assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
+        let next = fixture.put("k2").await;
+        fixture.until(next, Stage::Sent).await;
+        // A tenth more is jitter.
+        fixture.pass(Duration::from_mins(34));
+        assert_eq!(fixture.until(late, Stage::Sent).await.tries, 2);
+    }
+
+    /// SPEC E2: one bad message fails for good, and the others of its batch are sent and not charged.
+    #[test]
+    async fn a_bad_message_charges_none_of_its_neighbours(fixture: Fixture) {
+        let mut good = Vec::new();
+        let mut bad = None;
+        for number in 0..10 {
+            if number == 3 {
+                bad = Some(fixture.put("bad").await);
+            }
+            good.push(fixture.put(&format!("k{number}")).await);
+        }
+        let far = Far::default();
+        let handler = far.handler(|_, job| async move {
+            if &job.payload[..] == b"{\"n\":\"bad\"}" { Err(Failed::retry("bad")) } else { Ok(Done::default()) }
+        });
+        let _worker = fixture.work_as(handler, |queue| {
+            queue.retry = Retry {
+                schedule: Schedule::List(vec![Duration::from_millis(1)]),
+                jitter: Jitter::None,
+                tries: many(9),
+            };
+        });
+        let bad = fixture.until(bad.unwrap(), Stage::Dead).await;
+        assert_eq!(bad.tries, 9);
+        for id in good {
+            let row = fixture.until(id, Stage::Sent).await;
+            assert_eq!((row.tries, far.calls_of(id)), (1, 1));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! A fresh database, workers on it, and the words in which the cases speak.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ichido::destination::{Done, Failed, Handler, Job};
+use ichido::worker::{Paces, Queue, Running, Target, Worker};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Stage;
+use ichido_core::retry::{Jitter, Retry, Schedule};
+use ichido_store::Store;
+use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName, Transition};
+use ichido_store::testing::{postgres, sqlite};
+use tokio::sync::{Semaphore, watch};
+use uuid::Uuid;
+
+pub(crate) const QUEUE: &str = "orders";
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// Longer than any lease here.
+pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
+pub(crate) const DAY: Duration = Duration::from_hours(24);
+/// How long a failed message waits: so long that no case gets there by itself.
+pub(crate) const BACKOFF: Duration = Duration::from_mins(10);
+/// How often the workers here look by themselves.
+pub(crate) const IDLE: Duration = Duration::from_millis(10);
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The longest that a case may take.
+const CASE_MAX: Duration = Duration::from_mins(2);
+
+/// A fresh database and one node on it.
+pub(crate) struct Fixture {
+    pub(crate) store: Store,
+    pub(crate) url: String,
+    _database: Option<Database>,
+}
+
+/// What is removed with the fixture.
+enum Database {
+    Postgres { _database: postgres::Database },
+    Sqlite { _file: sqlite::File },
+}
+
+impl Fixture {
+    pub(crate) async fn postgres() -> Self {
+        let database = postgres::fresh_database().await;
+        let url = database.url.clone();
+        Self::at(&url, Some(Database::Postgres { _database: database })).await
+    }
+
+    pub(crate) async fn sqlite() -> Self {
+        let file = sqlite::fresh_file();
+        let url = file.url.clone();
+        Self::at(&url, Some(Database::Sqlite { _file: file })).await
+    }
+
+    async fn at(url: &str, database: Option<Database>) -> Self {
+        let store = Store::open(url, 4).await.expect("the store opens");
+        Self { store, url: url.to_owned(), _database: database }
+    }
+
+    /// The same database as another node sees it. Its clock is its own.
+    pub(crate) async fn another_node(&self) -> Self {
+        Self::at(&self.url, None).await
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.store.skew_by(time);
+    }
+
+    /// A draft of a worker that looks often.
+    pub(crate) fn draft(&self) -> Worker {
+        Worker::of(self.store.clone()).idle_sleep(IDLE).stop_within(CASE_MAX)
+    }
+
+    /// A worker of one queue with a handler.
+    pub(crate) fn work(&self, handler: Handler) -> Running {
+        self.work_as(handler, |_| ())
+    }
+
+    /// The same, its settings changed.
+    pub(crate) fn work_as(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Running {
+        self.draft_as(handler, change).start().expect("a worker")
+    }
+
+    pub(crate) fn draft_as(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Worker {
+        let mut queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
+        change(&mut queue);
+        self.draft().destination(Target::new(QUEUE, handler)).queue(queue)
+    }
+
+    /// Puts a message of alice's in.
+    pub(crate) async fn put(&self, key: &str) -> Uuid {
+        self.put_in(message(key)).await
+    }
+
+    pub(crate) async fn put_in(&self, message: NewMessage) -> Uuid {
+        match self.store.message_enqueue(message).await.expect("it is put in") {
+            Enqueued::New { id } => id,
+            other => panic!("not new: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
+        self.store.message_get(id).await.expect("an answer").expect("it is there")
+    }
+
+    pub(crate) async fn transitions(&self, id: Uuid) -> Vec<Transition> {
+        self.store.message_transitions(id).await.expect("an answer")
+    }
+
+    /// What happened to a message, by name.
+    pub(crate) async fn kinds(&self, id: Uuid) -> Vec<String> {
+        self.transitions(id).await.into_iter().map(|step| step.kind).collect()
+    }
+
+    /// Waits until a message is in a state.
+    pub(crate) async fn until(&self, id: Uuid, stage: Stage) -> MessageRow {
+        self.until_row(id, |row| row.status == stage).await
+    }
+
+    pub(crate) async fn until_row(&self, id: Uuid, is: impl Fn(&MessageRow) -> bool) -> MessageRow {
+        loop {
+            let row = self.row(id).await;
+            if is(&row) {
+                return row;
+            }
+            look_again().await;
+        }
+    }
+
+    /// How many messages of the queue are in a state.
+    pub(crate) async fn count(&self, stage: Stage) -> i64 {
+        let counts = self.store.queue_counts().await.expect("an answer");
+        counts.into_iter().filter(|count| count.state == stage).map(|count| count.count).sum()
+    }
+
+    pub(crate) async fn until_count(&self, stage: Stage, expected: i64) {
+        while self.count(stage).await != expected {
+            look_again().await;
+        }
+    }
+}
+
+/// A message of alice's.
+pub(crate) fn message(key: &str) -> NewMessage {
+    message_of("alice", key)
+}
+
+pub(crate) fn message_of(identity: &str, key: &str) -> NewMessage {
+    NewMessage::new(queue(QUEUE), identity, self::key(key), format!("{{\"n\":\"{key}\"}}").into_bytes())
+}
+
+pub(crate) fn queue(name: &str) -> QueueName {
+    QueueName::parse(name).expect("a name")
+}
+
+pub(crate) fn key(key: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(key).expect("a key")
+}
+
+/// The same wait after every failure.
+pub(crate) fn backoff() -> Retry {
+    Retry { schedule: Schedule::List(vec![BACKOFF]), jitter: Jitter::None, ..Retry::OUTBOX }
+}
+
+pub(crate) fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).expect("some")
+}
+
+pub(crate) fn only<T: std::fmt::Debug>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
+/// The far side: what was called, and what it answers.
+#[derive(Clone, Default)]
+pub(crate) struct Far {
+    calls: Arc<Mutex<Vec<Seen>>>,
+    count: Arc<AtomicUsize>,
+}
+
+/// One call as the far side saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) message: Uuid,
+    pub(crate) identity: String,
+    pub(crate) key: String,
+    pub(crate) fence: u64,
+    pub(crate) attempt: u32,
+    pub(crate) body: Bytes,
+}
+
+impl Far {
+    /// A handler that notes each call and answers as told, by the number of the call from 1.
+    pub(crate) fn handler<A>(
+        &self,
+        answer: impl Fn(usize, Job<Bytes>) -> A + Send + Sync + 'static,
+    ) -> Handler
+    where
+        A: Future<Output = Result<Done, Failed>> + Send + 'static,
+    {
+        let far = self.clone();
+        Handler::bytes(move |job: Job<Bytes>| {
+            let seen = Seen {
+                message: job.message,
+                identity: job.identity.clone(),
+                key: job.key.as_str().to_owned(),
+                fence: job.fence.get(),
+                attempt: job.attempt,
+                body: job.payload.clone(),
+            };
+            far.calls.lock().unwrap().push(seen);
+            answer(far.count.fetch_add(1, Ordering::SeqCst) + 1, job)
+        })
+    }
+
+    /// A handler that always succeeds.
+    pub(crate) fn done(&self) -> Handler {
+        self.handler(|_, _| async { Ok(Done::default()) })
+    }
+
+    pub(crate) fn calls(&self) -> Vec<Seen> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// How often a message was called.
+    pub(crate) fn calls_of(&self, id: Uuid) -> usize {
+        self.calls().iter().filter(|seen| seen.message == id).count()
+    }
+}
+
+/// A point that a handler reaches and does not pass before it is let.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<(watch::Sender<usize>, Semaphore)>);
+
+impl Gate {
+    pub(crate) fn shut() -> Self {
+        Self(Arc::new((watch::Sender::new(0), Semaphore::new(0))))
+    }
+
+    /// The handler's side: says that it is here, and waits.
+    pub(crate) async fn pass(&self) {
+        self.0.0.send_modify(|count| *count += 1);
+        self.0.1.acquire().await.unwrap().forget();
+    }
+
+    /// Waits until so many have come to the gate in all.
+    pub(crate) async fn reached(&self, count: usize) {
+        self.0.0.subscribe().wait_for(|reached| count <= *reached).await.unwrap();
+    }
+
+    /// How many have come to the gate in all.
+    pub(crate) fn come(&self) -> usize {
+        *self.0.0.borrow()
+    }
+
+    /// Lets so many pass.
+    pub(crate) fn open(&self, count: usize) {
+        self.0.1.add_permits(count);
+    }
+}
+
+/// The pause between two looks at a condition, so that those who look leave the machine to those who work.
+pub(crate) async fn look_again() {
+    tokio::time::sleep(LOOK_EVERY).await;
+}
+
+/// A case that waits for ever has failed, and says how things stand.
+pub(crate) async fn in_time<A: Future<Output = ()>>(fixture: Fixture, case: impl FnOnce(Fixture) -> A) {
+    let store = fixture.store.clone();
+    if tokio::time::timeout(CASE_MAX, case(fixture)).await.is_ok() {
+        return;
+    }
+    let now = store.now().await.expect("an answer");
+    let rows = store.message_list(&MessageFilter::default(), 100).await.expect("an answer");
+    for row in rows {
+        println!("{row:?}");
+        for step in store.message_transitions(row.id).await.expect("an answer") {
+            println!("    {step:?}");
+        }
+    }
+    println!("{:?}", Paces::of(store).read("broker").await.expect("an answer"));
+    panic!("the case does not end; it is {now} now");
+}
+
+/// One behaviour, one test for each database.
+macro_rules! both_databases {
+    ($($(#[doc = $doc:literal])* #[test] async fn $name:ident($fixture:ident: Fixture) $body:block)+) => { $(
+        $(#[doc = $doc])*
+        mod $name {
+            use super::*;
+
+            async fn case($fixture: Fixture) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                $crate::worker::fixture::in_time(Fixture::postgres().await, case).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                $crate::worker::fixture::in_time(Fixture::sqlite().await, case).await;
+            }
+        }
+    )+ };
+}
+
+pub(crate) use both_databases;

@@ -1,0 +1,161 @@
+//! The page and the program are the same, and what the page shows is what is seen.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use ichido::letters::{Bulk, Policies, QueuePolicy, Work};
+use ichido_core::lifecycle::Stage;
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::letter::LetterFilter;
+use ichido_store::message::{MessageFilter, MessageRow, QueueName};
+use ichido_store::testing::sqlite;
+
+use crate::own_process;
+use crate::worker::fixture::look_again;
+
+mod on_postgres;
+
+const GUIDE: &str = include_str!("../../../../../../docs/guides/transactional-outbox.md");
+/// The longest that a line is waited for: a retry is due after some seconds.
+const LINE_WITHIN: Duration = Duration::from_mins(2);
+
+/// The page's blocks of a language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let parts = GUIDE.split(&format!("```{language}\n")).skip(1).collect::<Vec<_>>();
+    parts.into_iter().map(|part| part.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn its_blocks_in_order_are_the_program_and_nothing_is_missing() {
+    let (_, here) = include_str!("../guide.rs").split_once("\n\n").unwrap();
+    assert_eq!(format!("{}\nmod followed;\n", blocks("rust").join("\n")), here);
+}
+
+/// The program in a process of its own, which can be killed.
+struct Shop {
+    process: Child,
+    orders: ChildStdin,
+    said: Receiver<String>,
+}
+
+#[test]
+#[ignore = "run by the test below as a process of its own"]
+fn program() {
+    if own_process::is_own() {
+        super::main().unwrap();
+    }
+}
+
+impl Shop {
+    fn open(file: &sqlite::File) -> Self {
+        let mut process = own_process::command("worker::guide::followed::program")
+            .current_dir(file.folder())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (tell, said) = channel();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        Self { orders: process.stdin.take().unwrap(), process, said }
+    }
+
+    fn order(&mut self, item: &str) {
+        writeln!(self.orders, "{item}").unwrap();
+    }
+
+    /// Waits for what the page shows. The worker and the one who orders speak at once, so that two lines may change places.
+    fn says(&self, shown: &str) {
+        let mut waited_for: Vec<&str> = shown.lines().collect();
+        while !waited_for.is_empty() {
+            let line = self.said.recv_timeout(LINE_WITHIN);
+            let line = line.unwrap_or_else(|_| panic!("never said: {waited_for:?}"));
+            // Before the first line of the program the test's own words stand, perhaps in the same line.
+            let place = waited_for.iter().position(|shown| line.ends_with(shown));
+            match place {
+                Some(place) => drop(waited_for.remove(place)),
+                None => assert!(line.is_empty() || line == "running 1 test", "not on the page: {line}"),
+            }
+        }
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// Waits until one of so many messages has come to a stage, and the others are sent.
+async fn until(store: &Store, count: usize, stage: Stage) {
+    loop {
+        let messages = store.message_list(&MessageFilter::default(), 10).await.unwrap();
+        assert_eq!(messages.len(), count, "of what was rolled back there is no message");
+        let here = |message: &MessageRow| message.status == stage;
+        let here_or_sent = |message: &MessageRow| here(message) || message.status == Stage::Sent;
+        if messages.iter().any(here) && messages.iter().all(here_or_sent) {
+            return;
+        }
+        look_again().await;
+    }
+}
+
+/// SPEC D4: the order and its mail, or neither; also when the process is killed between the two.
+#[tokio::test]
+async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
+    let file = sqlite::fresh_file();
+    let (mails, away) = (file.folder().join("mails"), file.folder().join("away"));
+    let shown = blocks("text");
+    let [apple, nothing, pear, after, plum, again] = shown[..] else { panic!("six things are shown") };
+    std::fs::create_dir(&mails).unwrap();
+
+    let mut shop = Shop::open(&file);
+    shop.order("apple");
+    shop.says(apple);
+    shop.order("nothing");
+    shop.says(nothing);
+    let store = Store::open(&format!("sqlite:{}", file.folder().join("shop.db").display()), 4).await.unwrap();
+    until(&store, 1, Stage::Sent).await;
+
+    std::fs::rename(&mails, &away).unwrap();
+    shop.order("pear");
+    shop.says(pear);
+    // It was given back: in mid-call, the lease would have to be waited for.
+    until(&store, 2, Stage::Failed).await;
+    drop(shop);
+    std::fs::rename(&away, &mails).unwrap();
+    let mut shop = Shop::open(&file);
+    shop.says(after);
+
+    std::fs::rename(&mails, &away).unwrap();
+    std::fs::write(&mails, "").unwrap();
+    shop.order("plum");
+    shop.says(plum);
+    until(&store, 3, Stage::Dead).await;
+    std::fs::remove_file(&mails).unwrap();
+    std::fs::rename(&away, &mails).unwrap();
+    requeue(&store).await;
+    shop.says(again);
+    assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 3, "one mail for each order");
+}
+
+/// What the command does, with what the page's `ichido.toml` says.
+async fn requeue(store: &Store) {
+    let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Nothing };
+    let policies = Policies::default().with(QueueName::parse("mail").unwrap(), policy);
+    let bulk = Bulk {
+        store,
+        policies: &policies,
+        work: Work::Requeue { canary: None },
+        filter: LetterFilter::default(),
+        actor: "olivia".to_owned(),
+        reason: None,
+    };
+    let preflight = bulk.preflight().await.unwrap();
+    let report = bulk.run(&preflight, || false, |_| ()).await.unwrap();
+    assert_eq!(report.moved, 1);
+}

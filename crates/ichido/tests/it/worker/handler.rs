@@ -1,0 +1,210 @@
+//! What a handler gets and what it may say.
+
+use std::time::Duration;
+
+use ichido::destination::{Done, Failed, Handler, Job};
+use ichido_core::lifecycle::Stage;
+use ichido_core::verdict::Effect;
+use serde::Deserialize;
+
+use super::fixture::{BACKOFF, Far, Fixture, Gate, both_databases, many};
+
+#[derive(Deserialize)]
+struct Order {
+    n: String,
+}
+
+/// A handler whose every run ends so.
+fn failing(how: impl Fn() -> Failed + Send + Sync + 'static) -> Handler {
+    Far::default().handler(move |_, _| {
+        let failed = how();
+        async move { Err(failed) }
+    })
+}
+
+both_databases! {
+    #[test]
+    async fn a_handler_gets_its_payload_typed(fixture: Fixture) {
+        let worker = fixture.draft().handle("orders", |job: Job<Order>| async move {
+            if job.payload.n != "k1" {
+                return Err(Failed::dead("another order"));
+            }
+            Ok(())
+        });
+        let _worker = worker.start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+    }
+
+    #[test]
+    async fn a_payload_that_cannot_be_read_is_dead_with_the_reason(fixture: Fixture) {
+        let worker = fixture.draft().handle("orders", |_: Job<u64>| async { Ok(()) });
+        let _worker = worker.start().unwrap();
+        let id = fixture.put("k1").await;
+        let row = fixture.until(id, Stage::Dead).await;
+        assert_eq!((row.tries, row.effect, row.last_error.as_deref()), (1, Effect::NotDone, Some("BAD_REQUEST")));
+        let why = row.last_error_text.unwrap();
+        assert!(why.contains("not the JSON") && why.contains("line 1 column"), "{why}");
+    }
+
+    #[test]
+    async fn a_handler_says_dead(fixture: Fixture) {
+        let _worker = fixture.work(failing(|| Failed::dead("no such account")));
+        let id = fixture.put("k1").await;
+        let row = fixture.until(id, Stage::Dead).await;
+        assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
+        assert_eq!(row.last_error_text.as_deref(), Some("no such account"));
+    }
+
+    #[test]
+    async fn a_handler_says_retry_and_is_tried_again_whatever_it_promises(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number < 3 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
+        });
+        let _worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        for tries in 1..3 {
+            fixture.until_row(id, |row| row.status == Stage::Failed && row.tries == tries).await;
+            fixture.pass(BACKOFF);
+        }
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(far.calls().iter().map(|seen| seen.attempt).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    /// SPEC F2.
+    #[test]
+    async fn an_error_of_unknown_effect_is_parked_where_nothing_covers_it(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async {
+            Err(std::io::Error::other("the line broke"))?;
+            Ok(Done::default())
+        });
+        let _worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        let row = fixture.until(id, Stage::Parked).await;
+        assert_eq!((row.effect, row.last_error_text.as_deref()), (Effect::Unknown, Some("the line broke")));
+        assert_eq!(far.count(), 1);
+    }
+
+    /// SPEC D9, F2.
+    #[test]
+    async fn an_error_of_unknown_effect_is_retried_where_keys_or_a_promise_cover_it(fixture: Fixture) {
+        for (key, covers) in [("k1", Handler::repeatable as fn(Handler) -> Handler), ("k2", |handler| {
+            handler.honours_keys(Duration::from_hours(24))
+        })] {
+            let far = Far::default();
+            let handler = far.handler(|number, _| async move {
+                if number < 2 { Err(Failed::unknown("who knows")) } else { Ok(Done::default()) }
+            });
+            let worker = fixture.work(covers(handler));
+            let id = fixture.put(key).await;
+            fixture.until(id, Stage::Failed).await;
+            fixture.pass(BACKOFF);
+            fixture.until(id, Stage::Sent).await;
+            assert_eq!(far.count(), 2);
+            assert_eq!(far.calls()[0].key, far.calls()[1].key);
+            worker.stop();
+            worker.ended().await;
+        }
+    }
+
+    #[test]
+    async fn a_snooze_does_not_count(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
+        });
+        let _worker = fixture.work(handler.repeatable());
+        let id = fixture.put("k1").await;
+        let row = fixture.until_row(id, |row| row.status == Stage::Queued && row.next_attempt.is_some() && far.count() == 1).await;
+        assert_eq!(row.tries, 0);
+        fixture.pass(Duration::from_mins(6));
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(far.calls()[1].attempt, 1);
+    }
+
+    /// A queue with marks cannot take a beginning back, so there a snooze counts.
+    #[test]
+    async fn a_snooze_after_a_mark_counts(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
+        });
+        let _worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        let row = fixture.until(id, Stage::Failed).await;
+        assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
+        fixture.pass(Duration::from_mins(6));
+        fixture.until(id, Stage::Sent).await;
+    }
+
+    #[test]
+    async fn a_panic_is_a_failed_try_and_harms_nobody_else(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, job| async move {
+            assert_ne!(&job.payload[..], b"{\"n\":\"bad\"}", "a fault of the handler's");
+            Ok(Done::default())
+        });
+        let _worker = fixture.work_as(handler.repeatable(), |queue| queue.parallelism = many(1));
+        let bad = fixture.put("bad").await;
+        let good = fixture.put("good").await;
+        let row = fixture.until(bad, Stage::Failed).await;
+        assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
+        assert!(row.last_error_text.as_deref().unwrap().starts_with("the handler panicked: "), "{row:?}");
+        fixture.until(good, Stage::Sent).await;
+    }
+
+    /// SPEC E1: a time-out counts as a failure, and frees the slot.
+    #[test]
+    async fn a_time_out_frees_the_slot_and_tells_the_handler(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let inside = gate.clone();
+        let handler = far.handler(move |_, job| {
+            let (gate, sender) = (inside.clone(), sender.clone());
+            async move {
+                if &job.payload[..] == b"{\"n\":\"slow\"}" {
+                    let cancel = job.cancel.clone();
+                    tokio::spawn(async move {
+                        cancel.cancelled().await;
+                        sender.send(cancel.is_cancelled()).unwrap();
+                    });
+                    gate.pass().await;
+                }
+                Ok(Done::default())
+            }
+        });
+        let handler = handler.repeatable().time_out(Duration::from_millis(50));
+        let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
+        let slow = fixture.put("slow").await;
+        let row = fixture.until(slow, Stage::Failed).await;
+        assert_eq!((row.last_error.as_deref(), row.effect), (Some("NETWORK_TIMEOUT"), Effect::Unknown));
+        assert_eq!(receiver.recv().await, Some(true));
+        let good = fixture.put("good").await;
+        fixture.until(good, Stage::Sent).await;
+    }
+
+    /// A handler that blocks its thread cannot be interrupted, but its slot is free all the same.
+    #[test]
+    async fn a_time_out_frees_the_slot_of_a_handler_that_blocks(fixture: Fixture) {
+        let (release, blocked) = std::sync::mpsc::channel::<()>();
+        let blocked = std::sync::Mutex::new(Some(blocked));
+        let handler = Handler::bytes(move |job| {
+            let blocked = (&job.payload[..] == b"{\"n\":\"slow\"}").then(|| blocked.lock().unwrap().take()).flatten();
+            async move {
+                if let Some(blocked) = blocked {
+                    tokio::task::block_in_place(|| blocked.recv().ok());
+                }
+                Ok(())
+            }
+        });
+        let handler = handler.repeatable().time_out(Duration::from_millis(50));
+        let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
+        let slow = fixture.put("slow").await;
+        fixture.until(slow, Stage::Failed).await;
+        let good = fixture.put("good").await;
+        fixture.until(good, Stage::Sent).await;
+        drop(release);
+    }
+}

@@ -1,0 +1,438 @@
+//! Letters in bulk: told first, as a canary, stopped, halted, recorded (SPEC D17, E4).
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use ichido::destination::{Done, Failed};
+use ichido::letters::{
+    Bulk, BulkError, Canary, Ended, Living, Policies, Preflight, QueuePolicy, Refusal, Report, StopAsked,
+    Work, ask_to_stop, limits,
+};
+use ichido_core::lifecycle::{Event, Failure, Stage};
+use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::Store;
+use ichido_store::action::Action;
+use ichido_store::error::StoreError;
+use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
+use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement, Work as Claimed};
+use uuid::Uuid;
+
+use super::fixture::{DAY, Far, Fixture, QUEUE, both_databases, key, many, queue};
+
+const REQUEUE: Work = Work::Requeue { canary: None };
+/// No case waits so long.
+const WATCH_FOR: Duration = Duration::from_hours(1);
+const CAREFUL: Work = Work::Requeue { canary: Some(Canary { watch_for: WATCH_FOR, ..Canary::DEFAULT }) };
+
+fn policies(requeue: bool, guarantee: Guarantee) -> Policies {
+    Policies::default().with(queue(QUEUE), QueuePolicy { requeue, guarantee })
+}
+
+fn allowed() -> Policies {
+    policies(true, Guarantee::Nothing)
+}
+
+fn bulk<'a>(store: &'a Store, policies: &'a Policies, work: Work) -> Bulk<'a> {
+    let filter = LetterFilter::default();
+    Bulk { store, policies, work, filter, actor: "olivia".to_owned(), reason: Some("mended".to_owned()) }
+}
+
+/// Counts, and goes.
+async fn run(bulk: &Bulk<'_>) -> (Preflight, Report) {
+    let found = bulk.preflight().await.unwrap();
+    let report = bulk.run(&found, || false, |_| ()).await.unwrap();
+    (found, report)
+}
+
+/// Begins a canary, and lets go of it as a process does that is killed.
+async fn killed(bulk: &Bulk<'_>) -> Uuid {
+    let found = bulk.preflight().await.unwrap();
+    let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+    tokio::select! {
+        ended = bulk.run(&found, || false, |progress| _ = told.send(progress.operation)) => panic!("{ended:?}"),
+        operation = operations.recv() => operation.unwrap(),
+    }
+}
+
+/// Which bulk is in the way of one; none, where it goes.
+async fn taken_by(bulk: &Bulk<'_>) -> Option<Uuid> {
+    let found = bulk.preflight().await.unwrap();
+    match bulk.run(&found, || false, |_| ()).await {
+        Ok(_) => None,
+        Err(BulkError::Taken { by }) => Some(by),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl Fixture {
+    /// Lets so many messages of a queue die.
+    async fn dead_in(&self, queue: &QueueName, count: u32, effect: Effect) -> Vec<Uuid> {
+        let new =
+            |_| NewMessage::new(queue.clone(), "alice", key(&Uuid::now_v7().to_string()), b"{}".to_vec());
+        for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
+            put.unwrap();
+        }
+        let terms = ClaimTerms {
+            node: Uuid::nil(),
+            lease: Duration::from_hours(1),
+            marks: false,
+            guarantee: Guarantee::Repeatable,
+            travels_for: Duration::ZERO,
+        };
+        let works = self.store.work_claim(queue, many(count), terms).await.unwrap();
+        let note = Note { code: Some(ErrorCode::BadRequest), ..Note::default() };
+        let died = |work: &Claimed| {
+            let event = Event::Failed {
+                fence: work.fence,
+                failure: Failure::ForGood,
+                effect,
+                safety: Safety::Neither,
+                travels_until: work.claimed_at,
+            };
+            Settlement::of(work, event, note.clone())
+        };
+        for settled in self.store.works_settle(works.iter().map(died).collect()).await {
+            settled.unwrap();
+        }
+        works.into_iter().map(|work| work.id).collect()
+    }
+
+    async fn dead(&self, count: u32) -> Vec<Uuid> {
+        self.dead_in(&queue(QUEUE), count, Effect::NotDone).await
+    }
+
+    /// What the trail says of a bulk.
+    async fn told(&self, operation: Uuid) -> Vec<Action> {
+        self.store.actions_of(operation).await.unwrap().into_iter().map(|row| row.action).collect()
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn a_bulk_says_first_what_would_happen_and_changes_nothing(fixture: Fixture) {
+        fixture.dead(3).await;
+        fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
+        fixture.dead_in(&queue("mail"), 4, Effect::NotDone).await;
+        let policies = allowed();
+        let found = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
+        assert_eq!((found.matched, found.would_go), (9, 3));
+        assert_eq!(found.queues.into_iter().collect::<Vec<_>>(), [(QUEUE.to_owned(), 3)]);
+        assert_eq!(found.errors.into_iter().collect::<Vec<_>>(), [("BAD_REQUEST".to_owned(), 3)]);
+        let refused: Vec<_> = found.refused.into_iter().collect();
+        assert_eq!(
+            refused,
+            [
+                (("mail".to_owned(), Refusal::QueueNotKnown), 4),
+                ((QUEUE.to_owned(), Refusal::EffectUnknown), 2),
+            ]
+        );
+        assert_eq!(fixture.count(Stage::Dead).await, 9);
+    }
+
+    #[test]
+    async fn what_may_go_is_requeued_and_sent_and_the_rest_stays_with_its_reason(fixture: Fixture) {
+        let ids = fixture.dead(5).await;
+        fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
+        let policies = allowed();
+        let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        assert_eq!((report.moved, report.gone, report.ended), (5, 0, Ended::Done));
+        assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::EffectUnknown, 2)]);
+        let far = Far::default();
+        let worker = fixture.work(far.done());
+        fixture.until_count(Stage::Sent, 5).await;
+        worker.stop();
+        let row = fixture.row(ids[0]).await;
+        assert_eq!(row.tries, 1, "the count began at 0 again");
+        assert_eq!(fixture.kinds(ids[0]).await, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
+        let requeued = &fixture.transitions(ids[0]).await[2];
+        assert_eq!((requeued.actor.as_deref(), requeued.excerpt.as_deref()), (Some("olivia"), Some("mended")));
+    }
+
+    #[test]
+    async fn a_queue_that_allows_no_requeue_refuses_with_the_reason(fixture: Fixture) {
+        fixture.dead(3).await;
+        let policies = policies(false, Guarantee::Repeatable);
+        let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        assert_eq!((found.would_go, found.refused_for(Refusal::NotAllowed)), (0, 3));
+        assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::NotAllowed, 3)]);
+        assert!(Refusal::NotAllowed.to_string().contains("requeue = true"));
+        assert_eq!(fixture.count(Stage::Dead).await, 3);
+    }
+
+    #[test]
+    async fn an_unknown_effect_goes_while_the_key_is_remembered_and_not_after(fixture: Fixture) {
+        fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
+        let policies = policies(true, Guarantee::HonoursKeys { keeps_for: DAY });
+        let early = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
+        assert_eq!(early.would_go, 2);
+        fixture.pass(DAY);
+        let late = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
+        assert_eq!((late.would_go, late.refused_for(Refusal::KeyForgotten)), (0, 2));
+        // Counted early, run late: each is judged when it is moved.
+        let report = bulk(&fixture.store, &policies, REQUEUE).run(&early, || false, |_| ()).await.unwrap();
+        assert_eq!((report.moved, report.refused.values().sum::<u64>()), (0, 2));
+    }
+
+    #[test]
+    async fn a_bulk_is_stopped_in_the_middle_and_goes_on_when_it_is_run_again(fixture: Fixture) {
+        let all = limits::BATCH_MAX * 3;
+        fixture.dead(all).await;
+        let policies = allowed();
+        let bulk = bulk(&fixture.store, &policies, REQUEUE);
+        let found = bulk.preflight().await.unwrap();
+        let seen = Cell::new(0);
+        let report = bulk.run(&found, || 0 < seen.get(), |progress| seen.set(progress.moved)).await.unwrap();
+        let one_batch = u64::from(limits::BATCH_MAX);
+        assert_eq!((report.moved, &report.ended), (one_batch, &Ended::Stopped { by: None }));
+        assert_eq!(fixture.count(Stage::Queued).await, i64::from(limits::BATCH_MAX));
+        let told = fixture.told(report.operation).await;
+        assert_eq!(told[1].to, "stopped");
+        let (found, again) = run(&bulk).await;
+        assert_eq!((found.matched, again.moved, again.ended), (2 * one_batch, 2 * one_batch, Ended::Done));
+    }
+
+    #[test]
+    async fn a_bulk_is_stopped_from_another_process(fixture: Fixture) {
+        fixture.dead(limits::BATCH_MAX * 2).await;
+        let policies = allowed();
+        let bulk = bulk(&fixture.store, &policies, CAREFUL);
+        let found = bulk.preflight().await.unwrap();
+        let elsewhere = fixture.another_node().await;
+        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let stopping = async {
+            let operation = operations.recv().await.unwrap();
+            assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::Asked);
+        };
+        // No worker runs, so the canary would be watched for an hour.
+        let running = bulk.run(&found, || false, |progress| told.send(progress.operation).unwrap());
+        let (report, ()) = tokio::join!(running, stopping);
+        let report = report.unwrap();
+        assert_eq!(report.ended, Ended::Stopped { by: Some("pete".to_owned()) });
+        let states: Vec<String> = fixture.told(report.operation).await.into_iter().map(|action| action.to).collect();
+        assert_eq!(states, ["begun", "stopping", "stopped"]);
+        assert_eq!(ask_to_stop(&fixture.store, report.operation, "pete").await.unwrap(), StopAsked::Over);
+        assert_eq!(ask_to_stop(&fixture.store, Uuid::nil(), "pete").await.unwrap(), StopAsked::Unknown);
+    }
+
+    #[test]
+    async fn a_bulk_that_was_killed_is_abandoned_once_its_lease_has_lapsed_and_the_next_one_goes_on(fixture: Fixture) {
+        fixture.dead(200).await;
+        let policies = allowed();
+        let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
+        let begun_at = fixture.store.actions_of(operation).await.unwrap()[0].at;
+        let is_abandoned = async || Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
+        assert!(!is_abandoned().await, "it may only be slow");
+        assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
+        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Asked);
+        fixture.store.skew_by(limits::LEASE);
+        assert!(is_abandoned().await);
+        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
+        let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        assert_eq!((found.matched, report.moved, report.ended), (198, 198, Ended::Done), "the two of the canary have gone");
+        assert_eq!(fixture.store.letters_kept().await.unwrap(), [], "who has ended lets go");
+    }
+
+    #[test]
+    async fn a_bulk_that_runs_says_so_again_and_again(fixture: Fixture) {
+        fixture.dead(20).await;
+        let policies = allowed();
+        let bulk = bulk(&fixture.store, &policies, CAREFUL);
+        let found = bulk.preflight().await.unwrap();
+        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let looking = async {
+            let operation = operations.recv().await.unwrap();
+            let begun_at = fixture.store.actions_of(operation).await.unwrap()[0].at;
+            // As if it had been silent for so long.
+            fixture.store.skew_by(limits::LEASE);
+            assert!(Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
+            while Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at) {
+                tokio::time::sleep(limits::WATCH_EVERY).await;
+            }
+            ask_to_stop(&fixture.store, operation, "pete").await.unwrap()
+        };
+        let running = bulk.run(&found, || false, |progress| _ = told.send(progress.operation));
+        let (report, asked) = tokio::join!(running, looking);
+        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
+    }
+
+    /// As when a laptop slept: its letters are another's by now, and it says what it did.
+    #[test]
+    async fn a_bulk_that_was_silent_for_too_long_leaves_its_letters_to_the_next_one(fixture: Fixture) {
+        fixture.dead(20).await;
+        let policies = allowed();
+        let sleepy = bulk(&fixture.store, &policies, CAREFUL);
+        let found = sleepy.preflight().await.unwrap();
+        let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
+        let taking = async {
+            operations.recv().await.unwrap();
+            fixture.store.skew_by(limits::LEASE);
+            killed(&bulk(&fixture.store, &policies, CAREFUL)).await
+        };
+        let running = sleepy.run(&found, || false, |progress| _ = told.send(progress.operation));
+        let (report, taker) = tokio::join!(running, taking);
+        let report = report.unwrap();
+        assert_eq!((report.moved, report.ended), (1, Ended::Abandoned));
+        assert_eq!(fixture.told(report.operation).await.last().unwrap().to, "abandoned");
+        let kept: Vec<Uuid> = fixture.store.letters_kept().await.unwrap().into_iter().map(|kept| kept.by).collect();
+        assert_eq!(kept, [taker], "and takes nothing from who has them");
+    }
+
+    #[test]
+    async fn two_bulks_never_work_on_letters_of_one_queue(fixture: Fixture) {
+        fixture.dead(20).await;
+        fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
+        let policies = allowed().with(queue("mail"), QueuePolicy { requeue: true, guarantee: Guarantee::Nothing });
+        let of = |name: Option<&str>, work| {
+            let filter = LetterFilter { queue: name.map(queue), ..LetterFilter::default() };
+            Bulk { filter, ..bulk(&fixture.store, &policies, work) }
+        };
+        let operation = killed(&of(Some(QUEUE), CAREFUL)).await;
+        assert_eq!(taken_by(&of(Some(QUEUE), REQUEUE)).await, Some(operation));
+        assert_eq!(taken_by(&of(None, REQUEUE)).await, Some(operation), "all queues are that one too");
+        assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, None, "it went");
+        fixture.store.skew_by(limits::LEASE);
+        fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
+        let of_all = killed(&of(None, CAREFUL)).await;
+        assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, Some(of_all));
+        assert!(fixture.told(operation).await.len() == 1, "who is refused leaves nothing in the trail");
+    }
+
+    #[test]
+    async fn a_canary_widens_until_all_are_sent(fixture: Fixture) {
+        fixture.dead(200).await;
+        let far = Far::default();
+        let worker = fixture.work(far.done());
+        let policies = allowed();
+        let bulk = bulk(&fixture.store, &policies, CAREFUL);
+        let found = bulk.preflight().await.unwrap();
+        let mut steps = Vec::new();
+        let report = bulk.run(&found, || false, |progress| {
+            if progress.watched.is_some() && steps.last() != Some(&progress.moved) {
+                steps.push(progress.moved);
+            }
+        }).await.unwrap();
+        assert_eq!((report.moved, report.ended), (200, Ended::Done));
+        assert_eq!(steps, [2, 10, 50], "each step was watched before the next");
+        fixture.until_count(Stage::Sent, 200).await;
+        worker.stop();
+    }
+
+    #[test]
+    async fn a_canary_halts_when_the_receiver_still_fails(fixture: Fixture) {
+        fixture.dead(200).await;
+        let far = Far::default();
+        let worker = fixture.work(far.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }));
+        let policies = allowed();
+        let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
+        let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
+        assert!(report.moved == 2 && 1 <= watched.ill, "{report:?}");
+        fixture.until_count(Stage::Dead, 200).await;
+        assert_eq!(far.count(), 2, "the others were not sent");
+        worker.stop();
+        let told = fixture.told(report.operation).await;
+        assert_eq!((told[0].kind.as_str(), told[1].to.as_str()), ("requeue_canary", "halted"));
+    }
+
+    /// What the next try mends between two looks failed all the same.
+    #[test]
+    async fn a_canary_halts_though_the_next_tries_are_successes(fixture: Fixture) {
+        fixture.dead(200).await;
+        let far = Far::default();
+        let handler = far.handler(|_, job| async move {
+            if job.attempt == 1 { Err(Failed::retry("still shaky")) } else { Ok(Done::default()) }
+        });
+        let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::OUTBOX };
+        let worker = fixture.work_as(handler, |queue| queue.retry = soon);
+        let policies = allowed();
+        let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
+        let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
+        assert!(report.moved == 2 && 1 <= watched.ill, "{report:?}");
+        fixture.until_count(Stage::Sent, 2).await;
+        worker.stop();
+    }
+
+    #[test]
+    async fn two_operators_at_once_requeue_each_letter_once(fixture: Fixture) {
+        let all = limits::BATCH_MAX * 3;
+        fixture.dead(all).await;
+        let other = fixture.another_node().await;
+        let policies = allowed();
+        let go = async |store: &Store| {
+            let bulk = bulk(store, &policies, REQUEUE);
+            let found = bulk.preflight().await.unwrap();
+            match bulk.run(&found, || false, |_| ()).await {
+                Ok(report) => report.moved,
+                Err(BulkError::Taken { .. }) => 0,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let (here, there) = tokio::join!(go(&fixture.store), go(&other.store));
+        assert_eq!(here + there, u64::from(all), "{here} {there}");
+        assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
+    }
+
+    /// Who names letters by their ids asks no bulk.
+    #[test]
+    async fn a_bulk_and_one_who_names_letters_requeue_each_letter_once(fixture: Fixture) {
+        let all = limits::BATCH_MAX * 3;
+        let ids = fixture.dead(all).await;
+        let other = fixture.another_node().await;
+        let policies = allowed();
+        let by_id = async {
+            let mut moved = 0;
+            for part in ids.rchunks(100) {
+                let event = |letter: &LetterRow, now| policies.event(letter, now);
+                let stepped = loop {
+                    match other.store.letters_step(part, event, &Note::default()).await {
+                        Err(StoreError::Busy) => (),
+                        stepped => break stepped.unwrap(),
+                    }
+                };
+                moved += stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count();
+            }
+            u64::try_from(moved).unwrap()
+        };
+        let bulk = bulk(&fixture.store, &policies, REQUEUE);
+        let ((_, report), by_id) = tokio::join!(run(&bulk), by_id);
+        assert_eq!(report.moved + by_id, u64::from(all), "{report:?} {by_id}");
+        assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
+    }
+
+    #[test]
+    async fn letters_that_die_again_meanwhile_are_not_requeued_again(fixture: Fixture) {
+        fixture.dead(40).await;
+        let far = Far::default();
+        let worker = fixture.work(far.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }));
+        let policies = allowed();
+        let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        assert_eq!(report.moved, 40);
+        fixture.until_count(Stage::Dead, 40).await;
+        worker.stop();
+        assert_eq!(far.count(), 40);
+    }
+
+    #[test]
+    async fn a_bulk_is_itself_recorded(fixture: Fixture) {
+        fixture.dead(3).await;
+        let policies = allowed();
+        let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
+        let told = fixture.told(report.operation).await;
+        let states: Vec<_> = told.iter().map(|action| (action.from.as_str(), action.to.as_str())).collect();
+        assert_eq!(states, [("none", "begun"), ("begun", "ended")]);
+        assert!(told.iter().all(|action| action.actor.as_deref() == Some("olivia")));
+        assert_eq!(told[0].detail.as_deref(), Some("state=dead; 3 of 3; mended"));
+        assert_eq!(told[1].detail.as_deref(), Some("moved=3 refused=0 gone=0"));
+    }
+
+    #[test]
+    async fn letters_are_discarded_in_bulk_whatever_their_queue_says(fixture: Fixture) {
+        fixture.dead(3).await;
+        let nothing = Policies::default();
+        let (found, report) = run(&bulk(&fixture.store, &nothing, Work::Discard)).await;
+        assert_eq!((found.would_go, report.moved), (3, 3));
+        assert_eq!(fixture.count(Stage::Dead).await, 0);
+        let discarded = LetterFilter { standing: Standing::Discarded, ..LetterFilter::default() };
+        assert_eq!(fixture.store.letter_page(&discarded, None, 10).await.unwrap().len(), 3);
+    }
+}

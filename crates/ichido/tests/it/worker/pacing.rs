@@ -1,0 +1,257 @@
+//! The pace that all workers share (SPEC B4, D6).
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido::destination::{Done, Failed, Handler};
+use ichido::worker::{Paces, Queue, Running, Target};
+use ichido_core::lifecycle::Stage;
+use ichido_core::pace::{Circuit, CircuitSettings, PerSecond, Rate, Settings};
+use ichido_core::time::Timestamp;
+use ichido_store::message::{MessageFilter, NewMessage};
+
+use super::fixture::{
+    BACKOFF, Far, Fixture, LEASE, QUEUE, backoff, both_databases, key, look_again, many, message, queue,
+};
+
+/// So long that no case gets there by itself.
+const REST: Duration = Duration::from_hours(1);
+const CIRCUIT: CircuitSettings = CircuitSettings {
+    failures: NonZeroU32::new(3).unwrap(),
+    rest: REST,
+    rest_max: Duration::from_hours(8),
+    probes: NonZeroU32::MIN,
+};
+
+/// A receiver that is up, and fails whenever it gets a bad message.
+fn bad_fail(far: &Far) -> Handler {
+    far.handler(|_, job| async move {
+        if job.payload.starts_with(b"{\"n\":\"bad") {
+            Err(Failed::unreachable("it broke"))
+        } else {
+            Ok(Done::default())
+        }
+    })
+}
+
+/// A worker whose destination has a pace of its own.
+fn paced(fixture: &Fixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
+    let mut target = Target::new("broker", handler);
+    change(&mut target);
+    let orders =
+        Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
+    let worker = fixture.draft().destination(target).queue(orders);
+    // Another destination, by which it is seen that the worker goes on.
+    worker.handler("mail", Far::default().done()).start().unwrap()
+}
+
+/// Waits until a worker has sent something to the other destination.
+async fn goes_on(fixture: &Fixture, name: &str) {
+    let id = fixture.put_in(NewMessage::new(queue("mail"), "alice", key(name), Vec::new())).await;
+    fixture.until(id, Stage::Sent).await;
+}
+
+/// Lets time pass when nothing is in hand or about to be: the claim would lapse with it.
+async fn pass_at_rest(fixture: &Fixture, time: Duration) {
+    loop {
+        let now = fixture.store.now().await.unwrap();
+        let rows = fixture.store.message_list(&MessageFilter::default(), 100).await.unwrap();
+        let at_rest = rows.iter().all(|row| match row.status {
+            Stage::Queued | Stage::Failed => row.next_attempt.is_some_and(|due| now < due),
+            stage => stage != Stage::Sending,
+        });
+        if at_rest {
+            return fixture.pass(time);
+        }
+        look_again().await;
+    }
+}
+
+both_databases! {
+    /// SPEC D6: a refusal with a wait pauses every worker, and they go on by themselves.
+    #[test]
+    async fn a_refusal_pauses_all_workers_for_as_long_as_it_asks(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
+        });
+        let other = fixture.another_node().await;
+        let _workers = [paced(&fixture, handler.clone(), |_| ()), paced(&other, handler, |_| ())];
+        for name in ["m1", "m2"] {
+            goes_on(&fixture, name).await;
+        }
+        let refused = fixture.put("k1").await;
+        fixture.until(refused, Stage::Failed).await;
+        let shared = Paces::of(fixture.store.clone()).read("broker").await.unwrap();
+        assert!(fixture.store.now().await.unwrap().plus(Duration::from_mins(29)) < shared.pace.paused_until);
+        assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
+        let waiting = fixture.put("k2").await;
+        for name in ["m3", "m4", "m5"] {
+            goes_on(&fixture, name).await;
+        }
+        // Were it claimed, it would go back with its try.
+        fixture.until_row(waiting, |row| row.status == Stage::Queued && row.tries == 0).await;
+        assert_eq!(far.count(), 1);
+        for node in [&fixture, &other] {
+            node.pass(Duration::from_mins(40));
+        }
+        other.until(waiting, Stage::Sent).await;
+        other.until(refused, Stage::Sent).await;
+        assert_eq!(far.count(), 3);
+    }
+
+    /// A limit is kept by all workers together: no slot is handed out twice.
+    #[test]
+    async fn a_rate_is_shared_by_all_workers(fixture: Fixture) {
+        const SPACING: Duration = Duration::from_millis(5);
+        let before = fixture.store.now().await.unwrap();
+        let far = Far::default();
+        let other = fixture.another_node().await;
+        let at_most = |target: &mut Target| target.pace.rate_max = Some(PerSecond::clamped(200.0));
+        let _workers = [paced(&fixture, far.done(), at_most), paced(&other, far.done(), at_most)];
+        for number in 0..40 {
+            fixture.put(&format!("k{number}")).await;
+        }
+        fixture.until_count(Stage::Sent, 40).await;
+        let shared = Paces::of(fixture.store.clone()).read("broker").await.unwrap();
+        assert!(before.plus(SPACING * 39) <= shared.pace.last_slot, "{before} {shared:?}");
+        assert_eq!(far.count(), 40);
+    }
+
+    #[test]
+    async fn a_rate_is_set_while_workers_run(fixture: Fixture) {
+        let far = Far::default();
+        let _worker = paced(&fixture, far.done(), |_| ());
+        let paces = Paces::of(fixture.store.clone());
+        let id = fixture.put("k0").await;
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(paces.read("broker").await.unwrap().pace.last_slot, Timestamp::EPOCH, "nothing limits it");
+        let rate = PerSecond::clamped(100.0);
+        paces.set_rate_max("broker", Some(rate)).await.unwrap();
+        let before = fixture.store.now().await.unwrap();
+        for number in 1..=10 {
+            fixture.put(&format!("k{number}")).await;
+        }
+        fixture.until_count(Stage::Sent, 11).await;
+        let shared = paces.read("broker").await.unwrap();
+        assert_eq!(shared.rate_max, Some(rate));
+        assert!(before.plus(Duration::from_millis(90)) <= shared.pace.last_slot, "{before} {shared:?}");
+    }
+
+    /// A destination that is down is left alone by all, asked again after its rest, and then served.
+    #[test]
+    async fn a_destination_that_is_down_is_left_alone(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
+        });
+        let _worker = paced(&fixture, handler, |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let paces = Paces::of(fixture.store.clone());
+        let mut ids = Vec::new();
+        for number in 0..6 {
+            ids.push(fixture.put(&format!("k{number}")).await);
+        }
+        while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }) {
+            look_again().await;
+        }
+        fixture.until_count(Stage::Failed, 3).await;
+        goes_on(&fixture, "m1").await;
+        // What was held went back with its try.
+        fixture.until_count(Stage::Sending, 0).await;
+        assert_eq!((far.count(), fixture.count(Stage::Queued).await), (3, 3));
+        fixture.pass(REST + Duration::from_mins(1));
+        for id in &ids[3..] {
+            fixture.until(*id, Stage::Sent).await;
+        }
+        // Those that have failed gave way to them.
+        pass_at_rest(&fixture, REST).await;
+        fixture.until_count(Stage::Sent, 7).await;
+        assert_eq!(far.count(), 9);
+        assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }));
+    }
+
+    /// SPEC E2: messages that always fail open no circuit for the good ones among them, however often they are tried.
+    #[test]
+    async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: Fixture) {
+        const TRIES: u32 = 4;
+        let far = Far::default();
+        let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let paces = Paces::of(fixture.store.clone());
+        let (mut bad, mut good) = (Vec::new(), Vec::new());
+        // Never as many bad ones in a row as open the circuit, while none has failed before.
+        for number in 0..10 {
+            bad.push(fixture.put_in(NewMessage { tries_allowed: many(TRIES), ..message(&format!("bad{number}")) }).await);
+            good.push(fixture.put(&format!("good{number}")).await);
+            fixture.until(good[number], Stage::Sent).await;
+        }
+        for round in 1..TRIES {
+            for id in &bad {
+                let row = fixture.until(*id, Stage::Failed).await;
+                assert_eq!(row.tries, round);
+            }
+            // All ten come due at once, and fail one after the other.
+            fixture.pass(BACKOFF);
+            let stage = if round + 1 == TRIES { Stage::Dead } else { Stage::Failed };
+            for id in &bad {
+                fixture.until_row(*id, |row| row.status == stage && row.tries == round + 1).await;
+            }
+            let circuit = paces.read("broker").await.unwrap().pace.circuit;
+            assert!(matches!(circuit, Circuit::Closed { .. }), "{circuit:?}");
+            good.push(fixture.put(&format!("after{round}")).await);
+            fixture.until(*good.last().unwrap(), Stage::Sent).await;
+        }
+        for id in good {
+            assert_eq!(far.calls_of(id), 1);
+        }
+    }
+
+    /// SPEC E2: where as many bad ones in a row did open it, the probe after the rest is a good one, though they are older and due.
+    #[test]
+    async fn a_message_that_has_not_failed_is_the_probe(fixture: Fixture) {
+        let far = Far::default();
+        let _worker = paced(&fixture, bad_fail(&far), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let paces = Paces::of(fixture.store.clone());
+        let mut bad = Vec::new();
+        for number in 0..3 {
+            bad.push(fixture.put_in(NewMessage { tries_allowed: many(3), ..message(&format!("bad{number}")) }).await);
+        }
+        fixture.until_count(Stage::Failed, 3).await;
+        assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }));
+        let good = fixture.put("good").await;
+        goes_on(&fixture, "m1").await;
+        assert_eq!(far.calls_of(good), 0, "it waits for the rest to be over");
+        fixture.until_count(Stage::Sending, 0).await;
+        fixture.pass(BACKOFF);
+        fixture.until_count(Stage::Queued, 4).await;
+        fixture.pass(REST);
+        fixture.until(good, Stage::Sent).await;
+        while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }) {
+            look_again().await;
+        }
+        // They go on by their own schedule, and hold up nobody.
+        while fixture.count(Stage::Dead).await < 3 {
+            pass_at_rest(&fixture, REST + BACKOFF).await;
+            let more = fixture.put(&format!("more{}", far.count())).await;
+            fixture.until(more, Stage::Sent).await;
+        }
+        for id in bad {
+            let row = fixture.until(id, Stage::Dead).await;
+            assert_eq!((row.tries, far.calls_of(id)), (3, 3));
+        }
+    }
+
+    /// SPEC B4: inside its slot, each message waits the interval before its first call.
+    #[test]
+    async fn a_first_call_waits_the_interval(fixture: Fixture) {
+        const INTERVAL: Duration = Duration::from_millis(120);
+        let far = Far::default();
+        let _worker = paced(&fixture, far.done(), |target| target.interval = INTERVAL);
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        let steps = fixture.transitions(id).await;
+        let at = |stage| steps.iter().find(|step| step.to == stage).unwrap().at;
+        // SQLite's clock counts milliseconds.
+        let took = at(Stage::Sent).since(at(Stage::Sending));
+        assert!(INTERVAL <= took + Duration::from_millis(1), "{steps:?}");
+    }
+}

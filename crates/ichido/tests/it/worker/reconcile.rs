@@ -1,0 +1,174 @@
+//! Asking after what nobody knows (SPEC F2).
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido::destination::{Asked, Done, Failed, Handler};
+use ichido::worker::OutboundKey;
+use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::letter::Standing;
+use ichido_store::message::{NewMessage, Note};
+use uuid::Uuid;
+
+use super::fixture::{
+    BACKOFF, DAY, Far, Fixture, QUEUE, both_databases, key, look_again, many, message, only, queue,
+};
+
+const SETTLES_WITHIN: Duration = Duration::from_mins(10);
+
+/// A handler whose first call is lost, and which can be asked.
+fn askable(far: &Far, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    let handler = far.handler(|number, _| async move {
+        if number == 1 { Err(Failed::unknown("lost")) } else { Ok(Done::default()) }
+    });
+    let handler = handler.settles_within(SETTLES_WITHIN).reconcile(move |key| {
+        noted.lock().unwrap().push(key.as_str().to_owned());
+        let answer = answer.clone();
+        async move { answer }
+    });
+    (handler, asked)
+}
+
+/// Waits until a node has done its rounds.
+async fn rounds(store: &Store, node: Uuid) {
+    // A heartbeat is followed by the rest of the round; the next one tells that it is over.
+    for _ in 0..3 {
+        store.skew_by(Duration::from_secs(11));
+        let now = store.now().await.unwrap();
+        while !store.node_list().await.unwrap().iter().any(|beat| beat.id == node && now <= beat.seen_at) {
+            look_again().await;
+        }
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn what_proves_to_be_done_is_sent_and_not_called_again(fixture: Fixture) {
+        let far = Far::default();
+        let (handler, asked) = askable(&far, Asked::done());
+        let worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Parked).await;
+        fixture.pass(SETTLES_WITHIN / 2);
+        rounds(&fixture.store, worker.id()).await;
+        assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
+        fixture.pass(SETTLES_WITHIN);
+        fixture.until(id, Stage::Sent).await;
+        let outbound = OutboundKey::Derived.of(&queue(QUEUE), "alice", &key("k1"));
+        assert_eq!((far.count(), &*asked.lock().unwrap()), (1, &vec![outbound.as_str().to_owned()]));
+    }
+
+    #[test]
+    async fn what_proves_not_to_be_done_is_called_again(fixture: Fixture) {
+        let far = Far::default();
+        let (handler, _) = askable(&far, Asked::not_done());
+        let _worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Parked).await;
+        fixture.pass(SETTLES_WITHIN * 2);
+        let row = fixture.until(id, Stage::Queued).await;
+        assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
+        fixture.pass(BACKOFF);
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(far.count(), 2);
+    }
+
+    #[test]
+    async fn what_cannot_be_said_stays_parked_and_is_asked_again(fixture: Fixture) {
+        let far = Far::default();
+        let (handler, asked) = askable(&far, Asked::unknown());
+        let worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Parked).await;
+        for times in 1..3 {
+            fixture.pass(SETTLES_WITHIN * 2);
+            while asked.lock().unwrap().len() < times {
+                look_again().await;
+            }
+            rounds(&fixture.store, worker.id()).await;
+            // Not sooner than a minute later.
+            assert_eq!(asked.lock().unwrap().len(), times);
+        }
+        assert_eq!((fixture.row(id).await.status, far.count()), (Stage::Parked, 1));
+    }
+
+    /// SPEC D17: what is dead stays so, and states from then on what is known of its effect; its history tells how that was learnt.
+    #[test]
+    async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: Fixture) {
+        for (answer, key, effect) in
+            [(Asked::done(), "k1", Effect::Done), (Asked::not_done(), "k2", Effect::NotDone)]
+        {
+            let far = Far::default();
+            let (handler, asked) = askable(&far, answer);
+            // Keys are honoured, so it is not parked; and no try is left.
+            let worker = fixture.work(handler.honours_keys(DAY));
+            let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
+            let row = fixture.until(id, Stage::Dead).await;
+            assert_eq!(row.effect, Effect::Unknown);
+            let before = only(fixture.store.letter_find(&[id]).await.unwrap());
+            rounds(&fixture.store, worker.id()).await;
+            assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
+            fixture.pass(SETTLES_WITHIN * 2);
+            let row = fixture.until_row(id, |row| row.effect != Effect::Unknown).await;
+            assert_eq!((row.status, row.effect), (Stage::Dead, effect));
+            let last = fixture.transitions(id).await.pop().unwrap();
+            assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", Stage::Dead, Stage::Dead));
+            let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+            assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Standing::Open, &before.error));
+            // What is known is not asked again.
+            fixture.pass(SETTLES_WITHIN * 2);
+            rounds(&fixture.store, worker.id()).await;
+            assert_eq!((far.count(), asked.lock().unwrap().len()), (1, 1));
+            worker.stop();
+            worker.ended().await;
+        }
+    }
+
+    /// SPEC D17: an answer that says neither leaves the letter as it was, and it is asked again later, not at once.
+    #[test]
+    async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: Fixture) {
+        let far = Far::default();
+        let (handler, asked) = askable(&far, Asked::unknown());
+        let worker = fixture.work(handler.honours_keys(DAY));
+        let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
+        fixture.until(id, Stage::Dead).await;
+        let known = fixture.transitions(id).await.len();
+        for times in 1..3 {
+            fixture.pass(SETTLES_WITHIN * 2);
+            while asked.lock().unwrap().len() < times {
+                look_again().await;
+            }
+            rounds(&fixture.store, worker.id()).await;
+            assert_eq!(asked.lock().unwrap().len(), times);
+        }
+        let row = fixture.row(id).await;
+        assert_eq!((row.status, row.effect, far.count()), (Stage::Dead, Effect::Unknown, 1));
+        assert_eq!(fixture.transitions(id).await.len(), known);
+        // Whoever is done with it has decided: it is not asked after any more.
+        fixture.store.message_step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
+        fixture.pass(SETTLES_WITHIN * 2);
+        rounds(&fixture.store, worker.id()).await;
+        assert_eq!(asked.lock().unwrap().len(), 2);
+    }
+
+    #[test]
+    async fn one_node_asks(fixture: Fixture) {
+        let far = Far::default();
+        let (handler, asked) = askable(&far, Asked::unknown());
+        let workers = [fixture.work(handler.clone()), fixture.work(handler)];
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Parked).await;
+        fixture.pass(SETTLES_WITHIN * 2);
+        for worker in &workers {
+            rounds(&fixture.store, worker.id()).await;
+        }
+        // Within a little more than a minute of their clock, that is once or, when the minute is over, twice; and once more if the
+        // duty changed hands, as it may on a slow machine. Each for itself they would ask four times.
+        let asked = asked.lock().unwrap().len();
+        assert!((1..=3).contains(&asked), "{asked}");
+    }
+}

@@ -1,0 +1,239 @@
+//! Taking messages and sending them (SPEC D3, D7, E2).
+
+use std::time::Duration;
+
+use ichido::destination::{Done, Handler};
+use ichido::worker::{OutboundKey, Queue, Target};
+use ichido_core::lifecycle::Stage;
+use ichido_store::message::NewMessage;
+
+use super::fixture::{
+    Far, Fixture, Gate, LEASE, QUEUE, both_databases, key, many, message, message_of, queue,
+};
+
+both_databases! {
+    #[test]
+    async fn a_message_is_sent_once_and_its_audit_shows_it(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async { Ok(Done { receipt: Some("o-1".to_owned()), ..Done::default() }) });
+        let worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(far.count(), 1);
+        let seen = &far.calls()[0];
+        assert_eq!((seen.attempt, seen.identity.as_str(), &seen.body[..]), (1, "alice", &b"{\"n\":\"k1\"}"[..]));
+        let steps = fixture.transitions(id).await;
+        let last = steps.last().unwrap();
+        assert_eq!((last.to, last.receipt.as_deref(), last.node), (Stage::Sent, Some("o-1"), Some(worker.id())));
+        assert_eq!(last.fence, Some(seen.fence));
+        worker.stop();
+        worker.ended().await;
+    }
+
+    #[test]
+    async fn new_work_wakes_an_idle_worker_at_once(fixture: Fixture) {
+        let far = Far::default();
+        // It would look by itself only after the case is over.
+        let worker = fixture.draft_as(far.done(), |_| ()).idle_sleep(Duration::from_hours(1));
+        let _worker = worker.start().unwrap();
+        // Whichever way round the two begin.
+        for key in ["k1", "k2", "k3"] {
+            let id = fixture.put(key).await;
+            fixture.until(id, Stage::Sent).await;
+        }
+    }
+
+    #[test]
+    async fn what_exceeds_the_free_slots_is_held_and_refills_as_slots_free(fixture: Fixture) {
+        for number in 0..6 {
+            fixture.put(&format!("k{number}")).await;
+        }
+        let (far, gate) = (Far::default(), Gate::shut());
+        let inside = gate.clone();
+        let handler = far.handler(move |_, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                Ok(Done::default())
+            }
+        });
+        let _worker = fixture.work_as(handler, |queue| {
+            queue.parallelism = many(2);
+            queue.batch_size = many(4);
+        });
+        gate.reached(2).await;
+        // Four are claimed: two run, two are held. The last two are left to others.
+        fixture.until_count(Stage::Sending, 4).await;
+        assert_eq!((fixture.count(Stage::Queued).await, gate.come()), (2, 2));
+        gate.open(1);
+        gate.reached(3).await;
+        fixture.until_count(Stage::Sent, 1).await;
+        assert_eq!(gate.come(), 3);
+        gate.open(5);
+        fixture.until_count(Stage::Sent, 6).await;
+        assert_eq!(far.count(), 6);
+    }
+
+    #[test]
+    async fn a_slow_message_holds_up_neither_its_queue_nor_another(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let inside = gate.clone();
+        let slow = far.handler(move |_, job| {
+            let gate = inside.clone();
+            async move {
+                if &job.payload[..] == b"{\"n\":\"slow\"}" {
+                    gate.pass().await;
+                }
+                Ok(Done::default())
+            }
+        });
+        let other = Far::default();
+        let worker = fixture.draft_as(slow, |queue| queue.parallelism = many(2));
+        let worker = worker.handler("mail", other.done()).start().unwrap();
+        let stuck = fixture.put("slow").await;
+        gate.reached(1).await;
+        for number in 0..20 {
+            fixture.put(&format!("k{number}")).await;
+            fixture.put_in(NewMessage::new(queue("mail"), "alice", key(&format!("m{number}")), Vec::new())).await;
+        }
+        fixture.until_count(Stage::Sent, 40).await;
+        assert_eq!(fixture.row(stuck).await.status, Stage::Sending);
+        gate.open(1);
+        fixture.until(stuck, Stage::Sent).await;
+        drop(worker);
+    }
+
+    /// SPEC D7.
+    #[test]
+    async fn a_queue_is_not_served_under_another_kind_of_key(fixture: Fixture) {
+        let far = Far::default();
+        let first = fixture.work(far.done());
+        let sent = fixture.put("k1").await;
+        fixture.until(sent, Stage::Sent).await;
+        first.stop();
+        first.ended().await;
+        let other = fixture.another_node().await;
+        let waiting = other.put("k2").await;
+        let changed = other.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
+        // By itself: nobody stops it.
+        changed.ended().await;
+        let row = other.row(waiting).await;
+        assert_eq!((row.status, row.tries, far.count()), (Stage::Queued, 0, 1));
+        let _again = other.work(far.done());
+        other.until(waiting, Stage::Sent).await;
+    }
+
+    /// SPEC D7.
+    #[test]
+    async fn two_identities_with_one_key_are_two_keys_at_the_destination(fixture: Fixture) {
+        let far = Far::default();
+        let _worker = fixture.work(far.done());
+        for identity in ["alice", "bob"] {
+            let id = fixture.put_in(message_of(identity, "same")).await;
+            fixture.until(id, Stage::Sent).await;
+        }
+        let calls = far.calls();
+        assert_eq!(calls.len(), 2);
+        assert_ne!(calls[0].key, calls[1].key);
+        for call in calls {
+            assert_eq!(call.key, OutboundKey::Derived.of(&queue(QUEUE), &call.identity, &key("same")).as_str());
+        }
+    }
+
+    /// SPEC D7.
+    #[test]
+    async fn a_queue_of_unique_keys_sends_the_clients_own(fixture: Fixture) {
+        let far = Far::default();
+        let _worker = fixture.work_as(far.done(), |queue| queue.key = OutboundKey::Own);
+        let id = fixture.put("0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e").await;
+        fixture.until(id, Stage::Sent).await;
+        assert_eq!(far.calls()[0].key, "0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e");
+    }
+
+    /// SPEC D3, D16: many workers over many messages, each done once.
+    #[test]
+    async fn sixteen_workers_send_each_of_many_messages_once(fixture: Fixture) {
+        const MESSAGES: usize = 400;
+        let far = Far::default();
+        let handler = far.done();
+        let workers: Vec<_> = (0..16).map(|_| fixture.work(handler.clone())).collect();
+        let messages = (0..MESSAGES).map(|number| message(&format!("k{number}"))).collect();
+        for answer in fixture.store.messages_enqueue(messages).await {
+            answer.unwrap();
+        }
+        fixture.until_count(Stage::Sent, 400).await;
+        let mut called: Vec<_> = far.calls().into_iter().map(|seen| seen.message).collect();
+        called.sort_unstable();
+        called.dedup();
+        assert_eq!((called.len(), far.count()), (MESSAGES, MESSAGES));
+        for worker in &workers {
+            worker.stop();
+        }
+        for worker in &workers {
+            worker.ended().await;
+        }
+    }
+
+    /// SPEC D16: one key put in ten times at once is sent once.
+    #[test]
+    async fn one_key_put_in_ten_times_at_once_is_sent_once(fixture: Fixture) {
+        let far = Far::default();
+        let _workers = [fixture.work(far.done()), fixture.work(far.done())];
+        let putting: Vec<_> = (0..10)
+            .map(|_| {
+                let store = fixture.store.clone();
+                tokio::spawn(async move { store.message_enqueue(message("same")).await.unwrap() })
+            })
+            .collect();
+        for put in putting {
+            put.await.unwrap();
+        }
+        let last = fixture.put("last").await;
+        fixture.until(last, Stage::Sent).await;
+        fixture.until_count(Stage::Sent, 2).await;
+        assert_eq!(far.count(), 2);
+    }
+
+    #[test]
+    async fn a_destination_of_two_queues_bounds_the_calls_of_both(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let inside = gate.clone();
+        let handler: Handler = far.handler(move |_, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                Ok(Done::default())
+            }
+        });
+        let target = Target { max_parallel: Some(many(2)), ..Target::new("broker", handler) };
+        let queue_to = |name: &str| Queue { lease: LEASE, ..Queue::new(name, "broker") };
+        let worker = fixture.draft().destination(target).queue(queue_to(QUEUE)).queue(queue_to("mail"));
+        let _worker = worker.start().unwrap();
+        for number in 0..4 {
+            fixture.put(&format!("k{number}")).await;
+            fixture.put_in(NewMessage::new(queue("mail"), "alice", key(&format!("m{number}")), Vec::new())).await;
+        }
+        fixture.until_count(Stage::Sending, 8).await;
+        gate.reached(2).await;
+        for sent in 1..=8 {
+            assert_eq!(gate.come(), (sent + 1).min(8));
+            gate.open(1);
+            gate.reached((sent + 2).min(8)).await;
+        }
+        fixture.until_count(Stage::Sent, 8).await;
+    }
+
+    #[test]
+    async fn a_paused_queue_is_left_alone(fixture: Fixture) {
+        let far = Far::default();
+        fixture.store.queue_pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
+        let _worker = fixture.draft_as(far.done(), |_| ()).handler("mail", far.done()).start().unwrap();
+        let paused = fixture.put("k1").await;
+        // Once another queue's message is through, the worker has looked.
+        let other = fixture.put_in(NewMessage::new(queue("mail"), "alice", key("m"), Vec::new())).await;
+        fixture.until(other, Stage::Sent).await;
+        assert_eq!(fixture.row(paused).await.status, Stage::Queued);
+        fixture.store.queue_pause(&queue(QUEUE), false, Some("olivia")).await.unwrap();
+        fixture.until(paused, Stage::Sent).await;
+    }
+}

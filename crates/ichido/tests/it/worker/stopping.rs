@@ -1,0 +1,129 @@
+//! How a worker stops: nothing is lost, and nothing that was begun is taken back.
+
+use std::time::Duration;
+
+use ichido::destination::{Done, Handler};
+use ichido_core::lifecycle::Stage;
+use ichido_core::verdict::Effect;
+
+use super::fixture::{AFTER_LEASE, BACKOFF, Far, Fixture, Gate, both_databases, many};
+
+/// A handler that waits at a gate.
+fn gated(far: &Far, gate: &Gate) -> Handler {
+    let gate = gate.clone();
+    far.handler(move |_, _| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok(Done::default())
+        }
+    })
+}
+
+both_databases! {
+    #[test]
+    async fn a_stop_gives_back_what_was_not_begun_and_lets_the_rest_end(fixture: Fixture) {
+        let mut ids = Vec::new();
+        for number in 0..4 {
+            ids.push(fixture.put(&format!("k{number}")).await);
+        }
+        let (far, gate) = (Far::default(), Gate::shut());
+        let worker = fixture.work_as(gated(&far, &gate), |queue| queue.parallelism = many(1));
+        gate.reached(1).await;
+        fixture.until_count(Stage::Sending, 4).await;
+        worker.stop();
+        fixture.until_count(Stage::Queued, 3).await;
+        let late = fixture.put("late").await;
+        gate.open(1);
+        worker.ended().await;
+        assert_eq!(fixture.row(ids[0]).await.status, Stage::Sent);
+        for id in [ids[1], ids[2], ids[3], late] {
+            let row = fixture.row(id).await;
+            assert_eq!((row.status, row.tries, row.effect), (Stage::Queued, 0, Effect::NotDone));
+        }
+        assert_eq!(far.count(), 1);
+        // Whoever comes next takes them at once.
+        gate.open(4);
+        let _worker = fixture.work(gated(&far, &gate));
+        fixture.until_count(Stage::Sent, 5).await;
+        assert_eq!(far.count(), 5);
+    }
+
+    #[test]
+    async fn a_handler_sees_that_its_worker_stops(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let inside = gate.clone();
+        let handler = far.handler(move |_, job| {
+            let gate = inside.clone();
+            async move {
+                gate.open(1);
+                gate.pass().await;
+                job.cancel.cancelled().await;
+                Ok(Done::default())
+            }
+        });
+        let worker = fixture.work(handler);
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        worker.stop();
+        worker.ended().await;
+        assert_eq!(fixture.row(id).await.status, Stage::Sent);
+    }
+
+    /// SPEC F2: a call that was given up on counts, and nobody knows what it did.
+    #[test]
+    async fn a_call_that_outlasts_the_stop_counts_and_its_effect_is_unknown(fixture: Fixture) {
+        let day = Duration::from_hours(24);
+        for (key, stage) in [("keyed", Stage::Failed), ("opaque", Stage::Parked)] {
+            let (far, gate) = (Far::default(), Gate::shut());
+            let handler = gated(&far, &gate);
+            let handler = if key == "keyed" { handler.honours_keys(day) } else { handler };
+            let draft = fixture.draft_as(handler, |_| ()).stop_within(Duration::from_millis(1));
+            let worker = draft.start().unwrap();
+            let id = fixture.put(key).await;
+            gate.reached(1).await;
+            worker.stop();
+            worker.ended().await;
+            let row = fixture.row(id).await;
+            assert_eq!((row.status, row.tries, row.effect), (stage, 1, Effect::Unknown));
+            assert_eq!(row.last_error_text.as_deref(), Some("the worker was stopped before the answer came"));
+        }
+    }
+
+    #[test]
+    async fn a_second_stop_ends_at_once_and_nothing_is_lost(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let worker = fixture.work(gated(&far, &gate).repeatable());
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        let stopper = worker.stopper();
+        stopper.stop();
+        stopper.stop();
+        worker.ended().await;
+        // It was left as it was, or there was just time to say that it was given up on.
+        assert!(matches!(fixture.row(id).await.status, Stage::Sending | Stage::Failed));
+        let other = fixture.another_node().await;
+        other.pass(AFTER_LEASE);
+        let _worker = other.work(far.done().repeatable());
+        other.until(id, Stage::Failed).await;
+        other.pass(BACKOFF);
+        other.until(id, Stage::Sent).await;
+        assert_eq!(far.count(), 2);
+    }
+
+    #[test]
+    async fn a_worker_stops_while_its_destination_is_paused(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|_, _| async {
+            Err::<Done, _>(ichido::destination::Failed::throttled(Some(Duration::from_hours(1)), "slow down"))
+        });
+        let worker = fixture.work(handler);
+        let first = fixture.put("k1").await;
+        fixture.until(first, Stage::Failed).await;
+        let second = fixture.put("k2").await;
+        worker.stop();
+        worker.ended().await;
+        let row = fixture.row(second).await;
+        assert_eq!((row.status, row.tries, far.count()), (Stage::Queued, 0, 1));
+    }
+}

@@ -1,0 +1,163 @@
+//! What is done now and then, and the store away (SPEC A5, D3).
+
+use std::time::Duration;
+
+use ichido::destination::Done;
+use ichido_core::audit::AuditKey;
+use ichido_core::lifecycle::Stage;
+use ichido_store::Store;
+use ichido_store::node::Duty;
+use sqlx::{PgPool, SqlitePool};
+
+use uuid::Uuid;
+
+use super::fixture::{Far, Fixture, Gate, both_databases, look_again, many, message};
+
+both_databases! {
+    #[test]
+    async fn what_was_sent_long_ago_is_forgotten(fixture: Fixture) {
+        let far = Far::default();
+        let worker = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1)).name("web-1");
+        let worker = worker.start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        fixture.pass(Duration::from_hours(2));
+        while fixture.store.message_get(id).await.unwrap().is_some() {
+            look_again().await;
+        }
+        let nodes = fixture.store.node_list().await.unwrap();
+        assert!(nodes.iter().any(|node| node.id == worker.id() && node.name == "web-1"), "{nodes:?}");
+    }
+
+    /// SPEC F5: nobody has to think of it.
+    #[test]
+    async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: Fixture) {
+        let far = Far::default();
+        let draft = fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
+        let _worker = draft.audit_key(audit_key()).start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        until_sealed(&fixture).await;
+        fixture.pass(Duration::from_hours(2));
+        while fixture.store.message_get(id).await.unwrap().is_some() {
+            look_again().await;
+        }
+        let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
+        assert!(report.is_whole(), "{report:?}");
+    }
+
+    /// What it would forget without the key would be missed.
+    #[test]
+    async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: Fixture) {
+        let far = Far::default();
+        let draft = || fixture.draft_as(far.done(), |_| ()).keep_finished(Duration::from_hours(1));
+        let with_key = draft().audit_key(audit_key()).start().unwrap();
+        let id = fixture.put("k1").await;
+        fixture.until(id, Stage::Sent).await;
+        until_sealed(&fixture).await;
+        with_key.stop();
+        with_key.ended().await;
+        let next = Uuid::from_u128(1);
+        assert!(fixture.store.caretaker_claim(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
+        let without = draft().start().unwrap();
+        fixture.pass(Duration::from_hours(2));
+        // It has done its rounds when it has the duty that comes before the trail's, and gave the trail's up when another gets that.
+        while fixture.store.caretaker_claim(Duty::Outbox, Uuid::nil(), Duration::ZERO).await.unwrap() {}
+        for _ in 0..3 {
+            fixture.pass(Duration::from_mins(1));
+            while !fixture.store.caretaker_claim(Duty::Trail, Uuid::nil(), Duration::ZERO).await.unwrap() {
+                fixture.pass(Duration::from_mins(1));
+            }
+        }
+        assert!(fixture.store.message_get(id).await.unwrap().is_some());
+        let _with_key = draft().audit_key(audit_key()).start().unwrap();
+        while fixture.store.message_get(id).await.unwrap().is_some() {
+            fixture.pass(Duration::from_mins(1));
+            look_again().await;
+        }
+        let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
+        assert!(report.is_whole(), "{report:?}");
+        drop(without);
+    }
+
+    #[test]
+    async fn what_is_delayed_is_sent_when_it_is_due(fixture: Fixture) {
+        let far = Far::default();
+        let _worker = fixture.work(far.done());
+        let mut later = message("later");
+        later.delay = Duration::from_hours(1);
+        let later = fixture.put_in(later).await;
+        let now = fixture.put("now").await;
+        fixture.until(now, Stage::Sent).await;
+        assert_eq!(fixture.row(later).await.status, Stage::Queued);
+        fixture.pass(Duration::from_hours(1));
+        fixture.until(later, Stage::Sent).await;
+    }
+
+    /// A slot is free only when its settle is durable.
+    #[test]
+    async fn a_slot_stays_taken_until_its_settle_is_durable(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let inside = gate.clone();
+        let handler = far.handler(move |_, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                Ok(Done::default())
+            }
+        });
+        let ids = [fixture.put("k1").await, fixture.put("k2").await];
+        let _worker = fixture.work_as(handler.repeatable(), |queue| queue.parallelism = many(1));
+        gate.reached(1).await;
+        fixture.until_count(Stage::Sending, 2).await;
+        let held = Held::take(&fixture).await;
+        gate.open(2);
+        // Nobody can write that the first one was sent, so the second one is not begun.
+        for _ in 0..100 {
+            assert_eq!(fixture.row(ids[0]).await.status, Stage::Sending);
+            assert_eq!(gate.come(), 1);
+        }
+        held.release().await;
+        for id in ids {
+            fixture.until(id, Stage::Sent).await;
+        }
+        assert_eq!(far.count(), 2);
+    }
+}
+
+fn audit_key() -> AuditKey {
+    AuditKey::parse(b"from a file that the database's owner cannot read").unwrap()
+}
+
+async fn until_sealed(fixture: &Fixture) {
+    while fixture.store.audit_head().await.unwrap().is_none() {
+        fixture.pass(Duration::from_secs(5));
+        look_again().await;
+    }
+}
+
+/// Somebody who keeps everybody from writing that anything was sent.
+enum Held {
+    Postgres(sqlx::Transaction<'static, sqlx::Postgres>),
+    Sqlite(sqlx::Transaction<'static, sqlx::Sqlite>),
+}
+
+impl Held {
+    async fn take(fixture: &Fixture) -> Self {
+        if fixture.store.is_sqlite() {
+            let pool = SqlitePool::connect(&fixture.url).await.unwrap();
+            return Self::Sqlite(Store::begin_immediate(&pool).await.unwrap());
+        }
+        let pool = PgPool::connect(&fixture.url).await.unwrap();
+        let mut transaction = pool.begin().await.unwrap();
+        sqlx::query("LOCK TABLE ichido.events IN EXCLUSIVE MODE").execute(&mut *transaction).await.unwrap();
+        Self::Postgres(transaction)
+    }
+
+    async fn release(self) {
+        match self {
+            Self::Postgres(transaction) => transaction.rollback().await.unwrap(),
+            Self::Sqlite(transaction) => transaction.rollback().await.unwrap(),
+        }
+    }
+}

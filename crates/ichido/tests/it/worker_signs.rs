@@ -1,0 +1,486 @@
+//! What a worker counts and logs (SPEC A14, D14, E5): each try once, by what it came to; how queues and destinations stand; and never
+//! a key or a payload.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ichido::destination::{Asked, Done, Failed};
+use ichido::letters::{Bulk, Policies, Work};
+use ichido::worker::{Paces, Queue, Target, describe_metrics};
+use ichido_core::lifecycle::Stage;
+use ichido_core::pace::{CircuitSettings, PerSecond, Settings};
+use ichido_core::retry::Guarantee;
+use ichido_store::letter::LetterFilter;
+use ichido_store::message::{ClaimTerms, NewMessage};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+
+use crate::own_process;
+use crate::worker::fixture::{
+    AFTER_LEASE, BACKOFF, Far, Fixture, Gate, LEASE, QUEUE, backoff, look_again, many, message_of, queue,
+};
+
+/// What was counted, by metric and labels; of a histogram, how many values.
+#[derive(Clone, Default)]
+struct Signs(Arc<Mutex<BTreeMap<String, f64>>>, Arc<Mutex<BTreeSet<String>>>);
+
+struct One {
+    signs: Signs,
+    name: String,
+}
+
+impl One {
+    fn add(&self, value: f64) {
+        let mut signs = self.signs.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *signs.entry(self.name.clone()).or_default() += value;
+    }
+}
+
+impl CounterFn for One {
+    fn increment(&self, value: u64) {
+        self.add(f64::from(u32::try_from(value).unwrap()));
+    }
+
+    fn absolute(&self, _: u64) {
+        panic!("nothing here is set");
+    }
+}
+
+impl GaugeFn for One {
+    fn increment(&self, value: f64) {
+        self.add(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.add(-value);
+    }
+
+    fn set(&self, value: f64) {
+        let mut signs = self.signs.0.lock().unwrap_or_else(PoisonError::into_inner);
+        signs.insert(self.name.clone(), value);
+    }
+}
+
+impl HistogramFn for One {
+    fn record(&self, value: f64) {
+        assert!(0.0 <= value, "{}: {value}", self.name);
+        self.add(1.0);
+    }
+}
+
+impl Signs {
+    fn one(&self, key: &Key) -> Arc<One> {
+        let labels: Vec<String> =
+            key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let name = format!("{}{{{}}}", key.name(), labels.join(","));
+        Arc::new(One { signs: self.clone(), name })
+    }
+
+    /// What was counted of a metric.
+    fn of(&self, name: &str) -> f64 {
+        let signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        signs.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Waits until a metric is as it should be.
+    async fn until(&self, name: &str, is: impl Fn(f64) -> bool) {
+        let all = async {
+            while !is(self.of(name)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let found = tokio::time::timeout(WAIT_MAX, all).await;
+        assert!(found.is_ok(), "{name} stays {}", self.of(name));
+    }
+
+    async fn until_is(&self, name: &str, expected: f64) {
+        self.until(name, |value| (value - expected).abs() < 0.1).await;
+    }
+
+    /// A recorder is told what each metric is.
+    fn describe(&self, name: &KeyName) {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).insert(name.as_str().to_owned());
+    }
+
+    /// What was counted and is not described.
+    fn not_described(&self) -> Vec<String> {
+        let described = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let signs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = signs.keys().filter_map(|name| name.split('{').next());
+        names.filter(|name| !described.contains(*name)).map(str::to_owned).collect()
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Recorder for Signs {
+    fn describe_counter(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.describe(&name);
+    }
+
+    fn describe_gauge(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.describe(&name);
+    }
+
+    fn describe_histogram(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.describe(&name);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.one(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.one(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.one(key))
+    }
+}
+
+/// The longest that anything here is waited for.
+const WAIT_MAX: Duration = Duration::from_mins(2);
+
+/// Everything that anybody logs, at every level.
+static LOG: Mutex<String> = Mutex::new(String::new());
+
+struct Everything;
+
+struct Text<'a>(&'a mut String);
+
+impl Visit for Text<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Everything {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
+        span.record(&mut Text(&mut log));
+        log.push('\n');
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push_str(event.metadata().target());
+        event.record(&mut Text(&mut log));
+        log.push('\n');
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Puts in a message of a secret caller.
+async fn put(fixture: &Fixture, key: &str) -> uuid::Uuid {
+    fixture.put_in(message_of("SECRET-CALLER", key)).await
+}
+
+/// One of each that can happen to a message.
+async fn everything(fixture: &Fixture, signs: &Signs) {
+    let (far, gate) = (Far::default(), Gate::shut());
+    let inside = gate.clone();
+    let handler = move |far: &Far| {
+        let gate = inside.clone();
+        far.handler(move |_, job| {
+            let gate = gate.clone();
+            async move {
+                let body = String::from_utf8_lossy(&job.payload).into_owned();
+                match () {
+                    () if body.contains("dead") => Err(Failed::dead("SECRET-ANSWER")),
+                    () if body.contains("lost") => Err(Failed::unknown("SECRET-ANSWER")),
+                    () if body.contains("retry") && job.attempt == 1 => Err(Failed::retry("SECRET-ANSWER")),
+                    () if body.contains("panics") => panic!("SECRET-ANSWER"),
+                    () if body.contains("waits") => {
+                        gate.pass().await;
+                        Ok(Done::default())
+                    }
+                    () => Ok(Done::default()),
+                }
+            }
+        })
+    };
+    let worker = fixture.work_as(handler(&far), |queue| queue.parallelism = many(8));
+    let retried = put(fixture, "SECRET-retry").await;
+    fixture.until(retried, Stage::Failed).await;
+    let sent = put(fixture, "SECRET-sent").await;
+    fixture.until(sent, Stage::Sent).await;
+    for (key, stage) in
+        [("SECRET-dead", Stage::Dead), ("SECRET-lost", Stage::Parked), ("SECRET-panics", Stage::Parked)]
+    {
+        let id = put(fixture, key).await;
+        fixture.until(id, stage).await;
+    }
+    fixture.pass(BACKOFF);
+    fixture.until(retried, Stage::Sent).await;
+    // One whose worker is taken for dead, and which ends after all.
+    let waits = put(fixture, "SECRET-waits").await;
+    gate.reached(1).await;
+    assert!((signs.of("outbox_inflight{queue=orders}") - 1.0).abs() < 0.1);
+    let other = fixture.another_node().await;
+    other.pass(AFTER_LEASE + BACKOFF);
+    let rescuer = other.work(Far::default().done());
+    other.until(waits, Stage::Parked).await;
+    // Who is told to stop between the rescue and its count does not count it any more.
+    signs.until_is("ichido_worker_rescued_total{queue=orders}", 1.0).await;
+    worker.stop();
+    rescuer.stop();
+    gate.open(1);
+    worker.ended().await;
+    rescuer.ended().await;
+    assert_eq!(fixture.row(waits).await.status, Stage::Sent);
+    // A queue that stands still sends nothing, and shows how long its oldest message waits.
+    fixture.store.queue_pause(&queue(QUEUE), true, None).await.unwrap();
+    put(fixture, "SECRET-late").await;
+    fixture.pass(Duration::from_hours(1));
+    let worker = fixture.work(Far::default().done());
+    signs.until("outbox_oldest_waiting_seconds{queue=orders}", |age| 3_600.0 <= age).await;
+    for (state, count) in [("queued", 1.0), ("failed", 0.0), ("sending", 0.0), ("parked", 2.0), ("dead", 1.0)]
+    {
+        signs.until_is(&format!("outbox_messages{{queue=orders,state={state}}}"), count).await;
+    }
+    for state in ["dead", "parked"] {
+        let oldest = format!("outbox_letter_oldest_seconds{{queue=orders,state={state}}}");
+        signs.until(&oldest, |age| 3_600.0 <= age).await;
+    }
+    worker.stop();
+    worker.ended().await;
+}
+
+/// What is dead or parked is done with, by a person and by its destination (SPEC A14).
+async fn resolutions(fixture: &Fixture, signs: &Signs) {
+    let policies = Policies::default();
+    let bulk = Bulk {
+        store: &fixture.store,
+        policies: &policies,
+        work: Work::Discard,
+        filter: LetterFilter::default(),
+        actor: "olivia".to_owned(),
+        reason: None,
+    };
+    // Whoever became a letter at the moment of the count is not part of the bulk.
+    fixture.pass(Duration::from_secs(1));
+    let found = bulk.preflight().await.unwrap();
+    assert_eq!(bulk.run(&found, || false, |_| ()).await.unwrap().moved, 1);
+    signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=discarded}", 1.0).await;
+    let asked = Far::default().done().reconcile(|_| async { Asked::done() });
+    let worker = fixture.work(asked);
+    signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=reconciled}", 2.0).await;
+    signs.until_is("outbox_messages{queue=orders,state=parked}", 0.0).await;
+    signs.until_is("outbox_letter_oldest_seconds{queue=orders,state=parked}", 0.0).await;
+    signs.until_is("outbox_messages{queue=orders,state=dead}", 0.0).await;
+    worker.stop();
+    worker.ended().await;
+    fixture.store.queue_pause(&queue(QUEUE), false, None).await.unwrap();
+}
+
+/// A try that may have done it, and a receiver that has forgotten the key when the next one's turn has come (SPEC F2).
+async fn suppressed(fixture: &Fixture, signs: &Signs) {
+    let lost = Far::default().handler(|_, _| async { Err(Failed::unknown("SECRET-ANSWER")) });
+    let worker = fixture.work(lost.honours_keys(BACKOFF * 2));
+    let id = put(fixture, "SECRET-doubt").await;
+    // With it the one that stood still, as long as its queue did.
+    fixture.until_count(Stage::Failed, 2).await;
+    fixture.pass(BACKOFF * 3);
+    fixture.until(id, Stage::Parked).await;
+    signs.until_is("ichido_worker_suppressed_total{queue=orders}", 2.0).await;
+    signs.until_is("ichido_worker_tries_total{queue=orders,retry=yes,outcome=parked}", 2.0).await;
+    worker.stop();
+    worker.ended().await;
+}
+
+/// A destination that goes down, comes back, asks for a pause, and is slowed down by an operator (SPEC D6).
+async fn standings(fixture: &Fixture, signs: &Signs) {
+    let handler = Far::default().handler(|number, _| async move {
+        match number {
+            1 | 2 => Err(Failed::unreachable("SECRET-ANSWER")),
+            4 => Err(Failed::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
+            _ => Ok(Done::default()),
+        }
+    });
+    let circuit =
+        CircuitSettings { failures: many(2), rest: Duration::from_mins(1), ..CircuitSettings::DEFAULT };
+    let mut target = Target::new("broker", handler);
+    target.pace = Settings { circuit, ..Settings::DEFAULT };
+    let settings =
+        Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
+    let worker = fixture.draft().destination(target).queue(settings).start().unwrap();
+    let is = |state: &str| format!("ichido_destination_circuit{{destination=broker,state={state}}}");
+    let (paused, rate) = (
+        "ichido_destination_paused{destination=broker}",
+        "ichido_destination_calls_per_second_max{destination=broker}",
+    );
+    signs.until_is(&is("closed"), 1.0).await;
+    signs.until(rate, f64::is_infinite).await;
+    let (first, second) = (put(fixture, "SECRET-k1").await, put(fixture, "SECRET-k2").await);
+    signs.until_is(&is("open"), 1.0).await;
+    signs.until_is(&is("closed"), 0.0).await;
+    for id in [first, second] {
+        fixture.until(id, Stage::Failed).await;
+    }
+    fixture.pass(BACKOFF);
+    // One of them is the probe, the other one is refused.
+    signs.until_is(paused, 1.0).await;
+    signs.until_is(&is("closed"), 1.0).await;
+    signs.until(rate, f64::is_finite).await;
+    fixture.pass(Duration::from_mins(40));
+    for id in [first, second] {
+        fixture.until(id, Stage::Sent).await;
+    }
+    signs.until_is(paused, 0.0).await;
+    let paces = Paces::of(fixture.store.clone());
+    paces.set_rate_max("broker", Some(PerSecond::clamped(0.2))).await.unwrap();
+    signs.until(rate, |rate| (rate - 0.2).abs() < 0.01).await;
+    worker.stop();
+    worker.ended().await;
+}
+
+/// A worker dies with messages of a queue that nobody serves any more; in the end somebody does.
+async fn unserved(fixture: &Fixture, signs: &Signs) {
+    const GAUGE: &str = "ichido_worker_unserved{queue=elsewhere}";
+    let elsewhere = queue("elsewhere");
+    for key in ["one", "two"] {
+        fixture.put_in(NewMessage { queue: elsewhere.clone(), ..message_of("alice", key) }).await;
+    }
+    let terms = ClaimTerms {
+        node: uuid::Uuid::nil(),
+        lease: LEASE,
+        marks: false,
+        guarantee: Guarantee::Repeatable,
+        travels_for: Duration::ZERO,
+    };
+    assert_eq!(fixture.store.work_claim(&elsewhere, many(10), terms).await.unwrap().len(), 2);
+    fixture.pass(AFTER_LEASE * 3);
+    let worker = fixture.work(Far::default().done());
+    while signs.of(GAUGE) < 2.0 {
+        fixture.pass(Duration::from_secs(6));
+        look_again().await;
+    }
+    // It is told once, however often it is looked at; and a worker that serves the queue takes them back.
+    let serves = fixture.draft().handler("elsewhere", Far::default().done().repeatable()).start().unwrap();
+    while 0.0 < signs.of(GAUGE) {
+        fixture.pass(Duration::from_secs(6));
+        look_again().await;
+    }
+    for worker in [worker, serves] {
+        worker.stop();
+        worker.ended().await;
+    }
+}
+
+fn assert_counts(signs: &Signs) {
+    for (name, count) in [
+        // Sent, sent after a retry, and the late one.
+        ("outbox_send_total{queue=orders,outcome=success}", 3.0),
+        ("outbox_send_total{queue=orders,outcome=retry}", 1.0),
+        ("outbox_send_total{queue=orders,outcome=dead}", 1.0),
+        ("outbox_send_total{queue=orders,outcome=parked}", 3.0),
+        ("outbox_send_total{queue=orders,outcome=conflict_processed}", 0.0),
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=success}", 2.0),
+        ("ichido_worker_tries_total{queue=orders,retry=yes,outcome=success}", 1.0),
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=retry}", 1.0),
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=dead}", 1.0),
+        // The third was rescued, without a try.
+        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=parked}", 2.0),
+        ("outbox_inflight{queue=orders}", 0.0),
+        ("outbox_dequeue_total{queue=orders,result=success}", 7.0),
+        // The sent and the dead.
+        ("outbox_lag_seconds{queue=orders}", 4.0),
+        ("outbox_retry_count{queue=orders}", 4.0),
+        ("ichido_worker_executed_total{queue=orders}", 7.0),
+        ("ichido_worker_unknown_total{queue=orders}", 2.0),
+        ("ichido_worker_rescued_total{queue=orders}", 1.0),
+        ("ichido_worker_suppressed_total{queue=orders}", 0.0),
+    ] {
+        assert!((signs.of(name) - count).abs() < 0.1, "{name}: {} instead of {count}", signs.of(name));
+    }
+    assert!(0.0 < signs.of("outbox_dequeue_total{queue=orders,result=empty}"));
+}
+
+#[test]
+fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
+    own_process::assert_passes("worker_signs::child");
+}
+
+/// Not a test of its own: what it installs is the process's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the test above as a process of its own"]
+async fn child() {
+    if !own_process::is_own() {
+        return;
+    }
+    let signs = Signs::default();
+    metrics::set_global_recorder(signs.clone()).unwrap();
+    tracing::subscriber::set_global_default(Everything).unwrap();
+    describe_metrics();
+    for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
+        signs.clear();
+        everything(&fixture, &signs).await;
+        assert_counts(&signs);
+        resolutions(&fixture, &signs).await;
+        signs.clear();
+        suppressed(&fixture, &signs).await;
+        unserved(&fixture, &signs).await;
+    }
+    for fixture in [Fixture::postgres().await, Fixture::sqlite().await] {
+        standings(&fixture, &signs).await;
+    }
+    assert_eq!(signs.not_described(), Vec::<String>::new());
+    let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
+    let leaks: Vec<&str> = log.lines().filter(|line| line.contains("SECRET")).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+    let hash = message_of("", "SECRET-dead").key.log_hash();
+    let dead: Vec<&str> = log.lines().filter(|line| line.contains("dead_letter")).collect();
+    assert_eq!(dead.len(), 2, "{dead:#?}");
+    for line in dead {
+        assert!(line.contains(&hash) && line.contains("queue=\"orders\""), "{line}");
+        assert!(line.contains(" message_id="), "{line}");
+    }
+    // Each line has one text of its own: a field of that name would be told in its place.
+    for line in log.lines() {
+        assert!(line.matches(" message=").count() <= 1, "{line}");
+    }
+    let unserved: Vec<&str> = log.lines().filter(|line| line.contains("nobody serves;")).collect();
+    assert_eq!(unserved.len(), 2, "once on each database: {unserved:#?}");
+    for line in unserved {
+        assert!(line.contains("queue=\"elsewhere\"") && line.contains("messages_max=2"), "{line}");
+    }
+    for said in ["parked: ", "taken back from a worker"] {
+        assert!(log.contains(said), "nobody said: {said}");
+    }
+    for said in [
+        "asked not to be called for a while",
+        "asked for is over",
+        "circuit open",
+        "circuit half open",
+        "circuit closed",
+        "all workers go by what it bears",
+        "an operator set how fast",
+    ] {
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(said)).collect();
+        // Once for each change, on each of two databases.
+        assert_eq!(lines.len(), 2, "{said}: {lines:#?}");
+        assert!(lines.iter().all(|line| line.contains("destination=\"broker\"")), "{lines:#?}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Runs tests side by side, each in a process of its own.
+//!
+//! Guarantee: every test of every binary runs exactly once, or the run fails. A test that outlives its limit is killed and
+//! counts as failed. Nothing is retried: a flaky test stays red until it is repaired.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::binaries::Binary;
+use super::now;
+
+/// How many tests run at once. Most of them wait for a server, a timer or another process.
+const AT_ONCE: usize = 6;
+/// The longest that one test, or the unit tests of one crate, may take.
+const LIMIT: Duration = Duration::from_mins(5);
+/// How many of the slowest tests are listed.
+const SLOWEST: usize = 10;
+/// The suites that start, kill and restart programs for many seconds. They run first, the longest before the others, so that
+/// no long test is left alone at the end. `--quick` leaves them out.
+const PROCESS_SUITES: [(&str, &str); 10] = [
+    ("ichido-cli", "offline::crash::"),
+    ("ichido-client", "offline::crash::"),
+    ("ichido-cli", "machines::"),
+    ("bookmarks", "kill::"),
+    ("ichido-cli", "outbox::storm::"),
+    ("ichido-cli", "examples::"),
+    ("ichido-cli", "demo::"),
+    ("ichido-cli", "judge::crashing::"),
+    ("ichido-store", "crash::"),
+    // Every test of the command starts it.
+    ("ichido-cli", ""),
+];
+
+/// Whether a test is part of a process suite, and how early it starts.
+fn process_suite(package: &str, test: &str) -> Option<usize> {
+    PROCESS_SUITES.iter().position(|(of, prefix)| *of == package && test.starts_with(prefix))
+}
+
+/// One process to run: a test, or all unit tests of a crate.
+#[derive(Debug)]
+struct Job {
+    package: String,
+    binary: PathBuf,
+    folder: PathBuf,
+    /// `None` runs the whole binary.
+    test: Option<String>,
+}
+
+impl Job {
+    fn name(&self) -> String {
+        match &self.test {
+            Some(test) => format!("{}::{test}", self.package),
+            None => format!("{} (unit tests)", self.package),
+        }
+    }
+}
+
+/// Whether to run a test, by its crate and its name; unit tests have no name.
+pub(super) type Keep<'a> = dyn Fn(&str, Option<&str>) -> bool + Sync + 'a;
+
+/// All tests but the process suites.
+pub(super) fn is_quick(package: &str, test: Option<&str>) -> bool {
+    test.is_none_or(|test| process_suite(package, test).is_none())
+}
+
+/// What a job came to.
+struct Ran {
+    name: String,
+    took: Duration,
+    /// How many tests passed, or what the process printed before it failed.
+    outcome: Result<usize, String>,
+}
+
+/// Tests to run.
+pub(super) struct Tests<'a> {
+    /// The step that they are; no two at once have the same.
+    pub(super) name: &'a str,
+    pub(super) binaries: &'a [Binary],
+    pub(super) keep: &'a Keep<'a>,
+    pub(super) env: &'a [(String, String)],
+}
+
+impl Tests<'_> {
+    /// Runs them, and prints failures, the slowest tests and the count.
+    pub(super) fn run(&self, root: &Path) -> Result<(), String> {
+        let output = root.join("target/test-output").join(self.name);
+        std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+        let jobs = Mutex::new(VecDeque::from(self.jobs()?));
+        let ran = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for worker in 0..AT_ONCE {
+                let (jobs, ran, log) = (&jobs, &ran, output.join(worker.to_string()));
+                scope.spawn(move || {
+                    while let Some(job) = next(jobs) {
+                        let done = run_job(&job, &log, self.env);
+                        if let Err(said) = &done.outcome {
+                            println!("\nFAILED {}\n{said}", done.name);
+                        }
+                        ran.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+                    }
+                });
+            }
+        });
+        report(ran.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The processes to run, in order.
+    fn jobs(&self) -> Result<Vec<Job>, String> {
+        let mut jobs = Vec::new();
+        for binary in self.binaries {
+            let job = |test| Job {
+                package: binary.package.clone(),
+                binary: binary.path.clone(),
+                folder: binary.folder.clone(),
+                test,
+            };
+            if binary.is_integration {
+                jobs.extend(tests_of(binary)?.into_iter().map(|test| job(Some(test))));
+            } else {
+                jobs.push(job(None));
+            }
+        }
+        jobs.retain(|job| (self.keep)(&job.package, job.test.as_deref()));
+        let suite = |job: &Job| process_suite(&job.package, job.test.as_deref()?);
+        jobs.sort_by_key(|job| suite(job).unwrap_or(usize::MAX));
+        Ok(jobs)
+    }
+}
+
+fn next(jobs: &Mutex<VecDeque<Job>>) -> Option<Job> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+/// The tests of a binary that are not ignored. The ignored ones are parts that other tests start.
+fn tests_of(binary: &Binary) -> Result<Vec<String>, String> {
+    let list = |arguments: &[&str]| -> Result<Vec<String>, String> {
+        let output = Command::new(&binary.path).args(arguments).current_dir(&binary.folder).output();
+        let output = output.map_err(|error| format!("{}: {error}", binary.path.display()))?;
+        if !output.status.success() {
+            return Err(format!("{} lists no tests ({})", binary.path.display(), output.status));
+        }
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+    };
+    let ignored: BTreeSet<String> =
+        list(&["--list", "--format", "terse", "--ignored"])?.into_iter().collect();
+    let mut tests = list(&["--list", "--format", "terse"])?;
+    tests.retain(|test| !ignored.contains(test));
+    Ok(tests)
+}
+
+fn run_job(job: &Job, log: &Path, env: &[(String, String)]) -> Ran {
+    let start = now();
+    let outcome = run_process(job, log, env);
+    Ran { name: job.name(), took: now().duration_since(start), outcome }
+}
+
+fn run_process(job: &Job, log: &Path, env: &[(String, String)]) -> Result<usize, String> {
+    let io = |error: std::io::Error| format!("{}: {error}", job.binary.display());
+    // A file and not a pipe: a server that a test leaves behind would hold the pipe open.
+    let file = File::create(log).map_err(io)?;
+    let mut command = Command::new(&job.binary);
+    if let Some(test) = &job.test {
+        command.args(["--exact", test]);
+    }
+    command.current_dir(&job.folder).envs(env.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
+    let mut child = command.spawn().map_err(io)?;
+    let (pid, (ended, end)) = (child.id().to_string(), channel());
+    let waiting = std::thread::spawn(move || ended.send(child.wait()));
+    let status = match end.recv_timeout(LIMIT) {
+        Ok(status) => status.map_err(io)?,
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            let killed = Command::new("kill").args(["-KILL", &pid]).status();
+            drop((killed, waiting.join()));
+            return Err(format!("{}\nkilled: it ran for more than {LIMIT:?}", read(log)));
+        }
+    };
+    let said = read(log);
+    match passed(&said) {
+        Some(count) if status.success() && (job.test.is_none() || count == 1) => Ok(count),
+        _ => Err(format!("{said}\n({status})")),
+    }
+}
+
+fn read(log: &Path) -> String {
+    let bytes = std::fs::read(log).unwrap_or_else(|error| error.to_string().into_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The count in `test result: ok. 1 passed; 0 failed; …`.
+fn passed(said: &str) -> Option<usize> {
+    let (_, rest) = said.rsplit_once("test result: ok. ")?;
+    rest.split_once(" passed")?.0.parse().ok()
+}
+
+fn report(mut ran: Vec<Ran>) -> Result<(), String> {
+    ran.sort_by_key(|job| std::cmp::Reverse(job.took));
+    println!("\nThe slowest:");
+    for job in ran.iter().take(SLOWEST) {
+        println!("{:>7.1} s  {}", job.took.as_secs_f64(), job.name);
+    }
+    let passed: usize = ran.iter().filter_map(|job| job.outcome.as_ref().ok()).sum();
+    let failed: Vec<&str> =
+        ran.iter().filter(|job| job.outcome.is_err()).map(|job| job.name.as_str()).collect();
+    println!("\n{passed} passed, {} failed", failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed:\n  {}", failed.join("\n  "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_read_from_the_harness() {
+        let said =
+            "\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n";
+        assert_eq!(passed(said), Some(1));
+        assert_eq!(passed("test result: FAILED. 0 passed; 1 failed"), None);
+        assert_eq!(passed(""), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! The servers that a test run shares, so that no test process starts its own.
+//!
+//! Guarantee: they stop when this is dropped or when the run dies, in whatever way.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Child;
+
+use crate::line::Line;
+
+/// The programs, built with the tests, that start a server and end with their input; and the variables, as
+/// `ichido_store::testing::postgres` and `nats_for_tests` name them, that tell tests what each prints.
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("shared_postgres", &["ICHIDO_TEST_POSTGRES", "ICHIDO_TEST_TEMPLATE"]),
+    ("shared_nats", &["ICHIDO_TEST_NATS"]),
+];
+
+/// Where Linux has a file system in memory.
+const MEMORY: &str = "/dev/shm";
+/// Room for the write-ahead log and for the databases of the tests that run at the same time. A container often has 64 MiB.
+const MEMORY_MIN_MIB: u64 = 4096;
+
+/// PostgreSQL, with a migrated template database, and NATS.
+#[derive(Default)]
+pub(super) struct Servers {
+    programs: Vec<Child>,
+    /// What test processes need to know.
+    pub(super) env: Vec<(String, String)>,
+}
+
+impl Servers {
+    pub(super) fn start(root: &Path) -> Result<Self, String> {
+        let mut servers = Self::default();
+        for (name, variables) in PROGRAMS {
+            let program = crate::built(root).join("examples").join(name);
+            let mut line = Line::new(&program.to_string_lossy(), &[]);
+            if has_room_in_memory(root) {
+                line = line.env("TMPDIR", MEMORY);
+            }
+            let mut child = line.spawn_piped(root)?;
+            let out = child.stdout.take().ok_or_else(|| format!("{name} has no output"))?;
+            servers.programs.push(child);
+            let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+            for variable in variables {
+                let value =
+                    lines.next().ok_or_else(|| format!("{name} did not start; its message is above"))?;
+                servers.env.push(((*variable).to_owned(), value));
+            }
+        }
+        Ok(servers)
+    }
+}
+
+/// Whether the servers can keep their files in memory. A test's database is some four hundred files, and a disk's file system takes
+/// longer to make and remove them than most tests take.
+fn has_room_in_memory(root: &Path) -> bool {
+    let df = Line::new("df", &["--output=avail", "--block-size=1M", MEMORY]).answer(root);
+    df.and_then(|answer| mebibytes(&answer)).is_some_and(|free| MEMORY_MIN_MIB <= free)
+}
+
+/// The number under the heading of `df`.
+fn mebibytes(answer: &str) -> Option<u64> {
+    answer.lines().last()?.trim().parse().ok()
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for child in &mut self.programs {
+            drop(child.stdin.take());
+            // It is gone already if this fails.
+            _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_is_read_from_what_df_says() {
+        assert_eq!(mebibytes(" Avail\n 23894\n"), Some(23_894));
+        assert_eq!(mebibytes("df: no such file"), None);
+        assert_eq!(mebibytes(""), None);
+    }
+}
