@@ -11,9 +11,9 @@ use crate::test::Scope;
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: format, clippy, tests, docs, browser tests; also AWS, benchmarks and licences if a
-                        change of the last 30 commits concerns them
-  test --all            the same with AWS, benchmarks and licences in any case
+  test                  everything CI checks: format, clippy, tests, docs, browser tests; also AWS and licences if a change of the
+                        last 30 commits concerns them
+  test --all            the same with AWS and licences in any case
   test --quick          format, clippy, and the tests of the crates that changed, without process suites; before each commit
   tidy                  the rules about the repository itself (also part of `test`)
   bench store [DATABASE]

@@ -24,18 +24,14 @@ use crate::line::Line;
 use crate::tidy::arrows;
 use crate::{js, tools};
 
-/// The benchmarks.
-const BENCH: &str = "ichido-bench";
 /// What compiles AWS's SDK, and where it is.
 const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
 const BEDROCK_FOLDERS: [&str; 2] = ["crates/ichido-bedrock/", "bench/llm/"];
-/// The benchmarks, without the one that compiles AWS's SDK.
-const BENCH_FOLDERS: [&str; 2] = ["bench/src/", "bench/Cargo.toml"];
 
 /// How much is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// What CI checks: everything but AWS, benchmarks and licences, unless a change concerns them.
+    /// What CI checks: everything but AWS and licences, unless a change concerns them.
     Usual,
     /// Everything.
     All,
@@ -66,7 +62,6 @@ struct Ran {
 
 /// What is checked besides the usual.
 struct Lanes {
-    bench: bool,
     bedrock: bool,
     deny: bool,
     all_docs: bool,
@@ -92,7 +87,6 @@ impl Run<'_> {
         let root = self.root;
         self.format()?;
         let lanes = Lanes {
-            bench: everything || history::crates_changed(root, &BENCH_FOLDERS)?,
             bedrock: everything || history::crates_changed(root, &BEDROCK_FOLDERS)?,
             deny: everything || history::dependencies_changed(root),
             all_docs: everything,
@@ -138,18 +132,8 @@ impl Run<'_> {
             // A workspace of its own, which no other step sees.
             self.line("fuzz", &Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]))?;
         }
-        if lanes.bench {
-            let chosen = ["--package", BENCH].map(str::to_owned);
-            self.lane("bench", &chosen, &|_, _| true, servers)?;
-        }
         if lanes.bedrock {
-            let chosen = ["--package", BEDROCK[0], "--package", BEDROCK[1], "--package", "ichido-cli"];
-            let chosen = chosen.into_iter().chain(["--features", "ichido-cli/bedrock"]).map(str::to_owned);
-            // The command's other tests ran without the feature.
-            let keep = |package: &str, test: Option<&str>| {
-                package != "ichido-cli" || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
-            };
-            self.lane("bedrock", &chosen.collect::<Vec<_>>(), &keep, servers)?;
+            self.step("bedrock", || self.bedrock(servers))?;
         }
         if lanes.deny {
             let deny = self.step("cargo-deny", || tools::deny::ensure(root))?;
@@ -159,18 +143,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lints, builds and tests some crates that the usual build leaves out.
-    fn lane(
-        &self,
-        name: &'static str,
-        chosen: &[String],
-        keep: &runner::Keep<'_>,
-        servers: &Servers,
-    ) -> Result<(), String> {
-        self.step(name, || {
-            let binaries = build(self.root, chosen)?;
-            Tests { name, binaries: &binaries, keep, env: &servers.env }.run(self.root)
-        })
+    /// Lints, builds and tests what compiles AWS's SDK.
+    fn bedrock(&self, servers: &Servers) -> Result<(), String> {
+        // All crates, so that as little as possible is built with other features than before.
+        let chosen = [all_but(&[]), vec!["--features".to_owned(), "ichido-cli/bedrock".to_owned()]].concat();
+        let binaries = build(self.root, &chosen)?;
+        // The other tests have run without the feature.
+        let keep = |package: &str, test: Option<&str>| {
+            BEDROCK.contains(&package) || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
+        };
+        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)
     }
 
     /// A step that is one command.
@@ -194,7 +176,7 @@ impl Run<'_> {
 
 /// The crates of a usual run.
 fn usual() -> Vec<String> {
-    all_but(&[BENCH, BEDROCK[0], BEDROCK[1]])
+    all_but(&BEDROCK)
 }
 
 /// The results of both, or all that went wrong.

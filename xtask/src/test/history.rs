@@ -31,7 +31,7 @@ const LOCKED: &str = "^(checksum|source) = ";
 pub(super) fn crates_changed(root: &Path, folders: &[&str]) -> Result<bool, String> {
     let tree = Tree::read(root)?;
     let sources = tree.rust().filter(|(path, _)| folders.iter().any(|folder| path.starts_with(folder)));
-    let used: BTreeSet<String> = sources.flat_map(|(_, text)| modules_used(text)).collect();
+    let used: BTreeSet<String> = sources.flat_map(|(_, text)| modules_used(text, &tree)).collect();
     let used: Vec<&str> = used.iter().map(String::as_str).collect();
     Ok(changed(root, ".", folders) || changed(root, PUBLIC, &used))
 }
@@ -49,27 +49,33 @@ fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
 }
 
 /// The files with the modules of our libraries that a file names, as paths for git.
-fn modules_used(text: &str) -> BTreeSet<String> {
+fn modules_used(text: &str, tree: &Tree) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     if let Ok(tokens) = TokenStream::from_str(text) {
-        find_modules(tokens, &mut used);
+        find_modules(tokens, tree, &mut used);
     }
     used
 }
 
-fn find_modules(tokens: TokenStream, used: &mut BTreeSet<String>) {
+fn find_modules(tokens: TokenStream, tree: &Tree, used: &mut BTreeSet<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (index, token) in tokens.iter().enumerate() {
         match token {
-            TokenTree::Group(group) => find_modules(group.stream(), used),
+            TokenTree::Group(group) => find_modules(group.stream(), tree, used),
             TokenTree::Ident(word) => {
                 let library = LIBRARIES.iter().find(|(name, _)| word == name);
                 // `name :: next`: two marks stand between them.
                 if let (Some((_, folder)), Some(next)) = (library, tokens.get(index + 3)) {
                     used.insert(format!("{folder}/src/lib.rs"));
-                    used.extend(first_words(next).iter().flat_map(|module| {
-                        [format!("{folder}/src/{module}.rs"), format!("{folder}/src/{module}/")]
-                    }));
+                    for module in first_words(next) {
+                        used.insert(format!("{folder}/src/{module}.rs"));
+                        // `name :: module :: inner`, if that is a file, else all that is in the module.
+                        let inner =
+                            tokens.get(index + 6).map(|inner| format!("{folder}/src/{module}/{inner}"));
+                        let inner = inner.filter(|inner| tree.get(&format!("{inner}.rs")).is_some());
+                        let inner = inner.unwrap_or_else(|| format!("{folder}/src/{module}"));
+                        used.extend([format!("{inner}.rs"), format!("{inner}/")]);
+                    }
                 }
             }
             TokenTree::Punct(_) | TokenTree::Literal(_) => (),
@@ -157,19 +163,27 @@ mod tests {
 
     #[test]
     fn modules_are_found_in_every_form_of_a_path() {
-        let text = "use ichido::llm::Model; use ichido_core::{key, time::Timestamp}; fn f() { ichido_store::letter::g() }";
-        let used = modules_used(text);
+        let text = "use ichido::llm::Model; use ichido_core::{key, time::Timestamp}; fn f() { ichido_store::letter::g() }
+            use ichido_store::testing::sqlite::fresh_file;";
+        let tree = Tree::of(&[("crates/ichido-store/src/testing/sqlite.rs", "")]);
+        let used = modules_used(text, &tree);
         for path in [
             "crates/ichido/src/llm.rs",
             "crates/ichido/src/llm/",
             "crates/ichido-core/src/key.rs",
             "crates/ichido-core/src/time/",
             "crates/ichido-store/src/letter.rs",
+            "crates/ichido-store/src/letter/",
             "crates/ichido-store/src/lib.rs",
+            "crates/ichido-store/src/testing/sqlite.rs",
         ] {
             assert!(used.contains(path), "{path} is missing in {used:?}");
         }
         assert!(!used.iter().any(|path| path.contains("Timestamp") || path.contains("Model")), "{used:?}");
+        assert!(
+            !used.contains("crates/ichido-store/src/testing/"),
+            "another file of the module is not used: {used:?}"
+        );
     }
 
     #[test]

@@ -31,7 +31,7 @@ const CASE_LEAST: Duration = Duration::from_mins(3);
 
 fn kills() -> u32 {
     // `cargo xtask soak` asks for more.
-    std::env::var("BOOKMARKS_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
+    std::env::var("BOOKMARKS_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

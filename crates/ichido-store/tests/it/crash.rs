@@ -34,7 +34,7 @@ const ROUND: &str = "ICHIDO_CRASH_ROUND";
 
 fn kills() -> u64 {
     // `cargo xtask soak` asks for more.
-    std::env::var("ICHIDO_CRASH_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
+    std::env::var("ICHIDO_CRASH_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10)
 }
 
 fn queue() -> QueueName {
