@@ -8,13 +8,14 @@ use std::process::{Child, Command, Stdio};
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     env: Vec<(String, String)>,
+    is_nice: bool,
     words: Vec<String>, // Invariant: the first is the program, so there is one at least.
 }
 
 impl Line {
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
         let words = [program].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-        Self { env: Vec::new(), words }
+        Self { env: Vec::new(), is_nice: false, words }
     }
 
     pub(crate) fn cargo(arguments: &[&str]) -> Self {
@@ -51,6 +52,12 @@ impl Line {
         }
     }
 
+    /// The same line with less right to the processor, for what can wait.
+    pub(crate) fn nice(mut self) -> Self {
+        self.is_nice = true;
+        self
+    }
+
     /// Runs it beside other lines: what it prints is returned and not mixed with theirs.
     pub(crate) fn run_captured(&self, folder: &Path) -> (String, Result<(), String>) {
         match self.command(folder).stdin(Stdio::null()).output() {
@@ -82,10 +89,17 @@ impl Line {
 
     fn command(&self, folder: &Path) -> Command {
         let (program, arguments) = self.words.split_first().expect("a line has a program");
-        let mut command = match program.as_str() {
+        let program = match program.as_str() {
             // The cargo that started us, so that all steps use one toolchain.
-            "cargo" => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
-            other => Command::new(other),
+            "cargo" => std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+            other => other.into(),
+        };
+        let mut command = if self.is_nice {
+            let mut nice = Command::new("nice");
+            nice.arg(program);
+            nice
+        } else {
+            Command::new(program)
         };
         command.args(arguments).current_dir(folder);
         // `cargo xtask` describes this package to us. A cargo that we start must not see it: build scripts that look at it would

@@ -158,7 +158,8 @@ impl Run<'_> {
     /// A step that is one command.
     fn line(&self, name: &'static str, line: &Line) -> Result<(), String> {
         self.step(name, || {
-            let (said, outcome) = line.run_captured(self.root);
+            // Tests with time limits run beside it.
+            let (said, outcome) = line.clone().nice().run_captured(self.root);
             println!("\n== {name}\n{said}");
             outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
         })

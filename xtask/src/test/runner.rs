@@ -15,7 +15,7 @@ use super::binaries::Binary;
 use super::now;
 
 /// How many tests run at once. Most of them wait for a server, a timer or another process.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 4;
 /// The longest that one test, or the unit tests of one crate, may take.
 const LIMIT: Duration = Duration::from_mins(5);
 /// How many of the slowest tests are listed.

@@ -158,7 +158,7 @@ impl Book {
     pub(crate) fn check_that_kills_hit(&self, kills: u32) {
         let Tally { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
         let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
-        assert!(kills / 4 <= seldom, "they missed");
+        assert!(kills / 8 <= seldom, "they missed");
     }
 }
 

@@ -48,6 +48,9 @@ fn worker(store: &Store, paper: &Paper) -> Running {
     draft.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
 }
 
+/// How much later than the failure it may be written down. The later waits of the schedule are far longer.
+const SETTLE_DELAY_S: f64 = 2.0;
+
 both_databases! {
     /// By processes alone: what each answer leads to, in the audit and on the metrics page.
     #[test]
@@ -159,8 +162,9 @@ both_databases! {
             let row = database.until(id, |row| row.status == Stage::Failed && row.tries == retry).await;
             let waits = row.next_attempt.expect("it is due").since(row.updated_at).as_secs_f64();
             let expected = f64::from(1 << retry);
-            // From the moment of the failure; the settle may be a little later.
-            assert!((expected * 0.85..=expected * 1.1).contains(&waits), "after failure {retry}: {waits} s");
+            // From the moment of the failure to the settle, which a busy machine does later.
+            let range = expected * 0.85 - SETTLE_DELAY_S..=expected * 1.1 + SETTLE_DELAY_S;
+            assert!(range.contains(&waits), "after failure {retry}: {waits} s");
             assert_eq!(paper.counts("k").await.1, u64::from(retry), "no sooner");
             if retry == 8 {
                 faults(&paper, "").await;
