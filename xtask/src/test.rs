@@ -104,7 +104,9 @@ impl Run<'_> {
             let tests = Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env };
             let tests = self.step("tests", || tests.run(root));
             both(both(tests, joined(web)), joined(compiled)).map(drop)
-        })
+        })?;
+        // Not beside the tests: it puts another `ichido` in the place of the one that they start.
+        if lanes.bedrock { self.step("bedrock", || self.bedrock(&servers)) } else { Ok(()) }
     }
 
     fn format(&self) -> Result<(), String> {
@@ -131,9 +133,6 @@ impl Run<'_> {
         if root.join("fuzz/Cargo.toml").exists() {
             // A workspace of its own, which no other step sees.
             self.line("fuzz", &Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]))?;
-        }
-        if lanes.bedrock {
-            self.step("bedrock", || self.bedrock(servers))?;
         }
         if lanes.deny {
             let deny = self.step("cargo-deny", || tools::deny::ensure(root))?;
