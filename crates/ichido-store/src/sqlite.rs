@@ -209,6 +209,8 @@ async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<
     // A connection to a file does not go stale, so none is tested or replaced for its age.
     let pool = pool
         .acquire_timeout(ACQUIRE_TIMEOUT)
+        // A busy pool is not worth a warning: a wait that is too long fails, and the error says so.
+        .acquire_slow_threshold(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false);

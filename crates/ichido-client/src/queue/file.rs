@@ -74,6 +74,7 @@ async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
     let pool = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
+        .acquire_slow_threshold(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)

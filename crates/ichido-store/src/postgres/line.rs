@@ -77,6 +77,8 @@ impl Lines {
         let pool = PgPoolOptions::new()
             .max_connections(connections_max)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            // A busy pool is not worth a warning: a wait that is too long fails, and the error says so.
+            .acquire_slow_threshold(ACQUIRE_TIMEOUT)
             // Ours asks less often.
             .test_before_acquire(false)
             .before_acquire(move |connection, meta| {
