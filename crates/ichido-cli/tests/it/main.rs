@@ -4,6 +4,7 @@
 
 mod audit;
 mod check;
+mod complaints;
 mod dead;
 mod demo;
 mod examples;

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use crate::complaints::complaints;
 use crate::folder::Folder;
 
 /// The binary, with a folder for what is temporary in which nothing else is, and nothing of the environment that it would listen to.
@@ -20,7 +21,7 @@ pub(crate) fn ichido(folder: &Path) -> Command {
 pub(crate) fn ended(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = ichido(folder.path()).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    (output.status.code(), text(output.stdout), complaints(&text(output.stderr)))
 }
 
 /// What is in a folder.
@@ -76,7 +77,7 @@ impl Demo {
         }
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (self.child.wait().unwrap().code(), std::mem::take(&mut self.said), err)
+        (self.child.wait().unwrap().code(), std::mem::take(&mut self.said), complaints(&err))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::complaints::complaints;
 use crate::folder::Folder;
 
 /// The program under test.
@@ -54,7 +55,7 @@ impl Example {
     pub(crate) fn run(&self, program: &Path, folder: &Folder, store: Option<&str>) -> Ended {
         let output = self.command(program, folder, store).output().expect("a shell");
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        Ended { code: output.status.code(), out: text(output.stdout), err: complaints(&text(output.stderr)) }
     }
 }
 

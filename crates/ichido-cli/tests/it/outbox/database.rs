@@ -5,6 +5,7 @@ use std::time::Duration;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Stage;
 use ichido_store::Store;
+use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName};
 use ichido_store::testing::{postgres, sqlite};
 use uuid::Uuid;
@@ -27,6 +28,19 @@ enum Kept {
     Sqlite { _file: sqlite::File },
 }
 
+/// How often to open a store. Beside storms, a server that has just started may take longer to answer than the store waits.
+const OPENS_MAX: usize = 6;
+
+async fn opened(url: &str) -> Store {
+    for _ in 1..OPENS_MAX {
+        match Store::open(url, 4).await {
+            Err(StoreError::Unavailable(_)) => {}
+            outcome => return outcome.expect("the store opens"),
+        }
+    }
+    Store::open(url, 4).await.expect("the store opens")
+}
+
 impl Database {
     pub(crate) async fn postgres() -> Self {
         Self::on_postgres(postgres::fresh_database().await).await
@@ -47,8 +61,7 @@ impl Database {
     }
 
     async fn at(url: String, kept: Kept) -> Self {
-        let store = Store::open(&url, 4).await.expect("the store opens");
-        Self { url, store, _kept: kept }
+        Self { store: opened(&url).await, url, _kept: kept }
     }
 
     /// Puts an order in, as SPEC D18 has it.
