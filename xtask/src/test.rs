@@ -3,8 +3,8 @@
 //! Guarantee: it succeeds only when every step ran and succeeded. It names each step that failed and says how to run it alone.
 //! CI runs this and nothing else, so green here is green there.
 //!
-//! The tools are installed while the tests are built. Then the tests run beside the browser's tests and beside everything else
-//! that compiles.
+//! The tools are installed while the tests are built. What else compiles follows, and then the tests run beside the browser's
+//! tests: many of them have time limits, and a compiler beside them would make them fail on a busy machine.
 
 mod binaries;
 mod history;
@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use self::binaries::{all_but, build, linted};
+use self::binaries::{all_but, build, excluding, linted};
 use self::runner::Tests;
 use self::servers::Servers;
 use crate::fuzz_api::{self, Form};
@@ -98,13 +98,14 @@ impl Run<'_> {
         });
         let binaries = both(tools, binaries)?.1;
         let servers = self.step("servers", || Servers::start(root))?;
-        std::thread::scope(|scope| {
+        let compiled = self.compiled(&lanes, &servers);
+        let ran = std::thread::scope(|scope| {
             let web = scope.spawn(|| self.web(&servers));
-            let compiled = scope.spawn(|| self.compiled(&lanes, &servers));
             let tests = Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env };
             let tests = self.step("tests", || tests.run(root));
-            both(both(tests, joined(web)), joined(compiled)).map(drop)
-        })?;
+            both(tests, joined(web))
+        });
+        both(compiled, ran)?;
         // Not beside the tests: it puts another `ichido` in the place of the one that they start.
         if lanes.bedrock { self.step("bedrock", || self.bedrock(&servers)) } else { Ok(()) }
     }
@@ -123,16 +124,16 @@ impl Run<'_> {
     fn compiled(&self, lanes: &Lanes, servers: &Servers) -> Result<(), String> {
         let root = self.root;
         self.line("doc tests", &linted(&["test", "--doc"], &usual()).envs(&servers.env))?;
-        let benches = ["--package", "ichido-core"].map(str::to_owned);
-        self.line("benches", &linted(&["check", "--benches"], &benches))?;
         // As users build it: the tests' build has features that only tests switch on, and they would hide what is missing.
         self.line("shipped", &Line::cargo(&["check", "--package", "ichido-cli"]))?;
-        let documented = if lanes.all_docs { all_but(&[]) } else { usual() };
-        let doc = Line::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-        self.line("docs", &doc.and_all(&documented))?;
+        // Without the tests' features it shares its dependencies with the step before.
+        let left_out: &[&str] = if lanes.all_docs { &[] } else { &["ichido-bench", BEDROCK[0], BEDROCK[1]] };
+        let doc = Line::cargo(&["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
+        self.line("docs", &doc.and_all(&excluding(left_out)))?;
         if root.join("fuzz/Cargo.toml").exists() {
-            // A workspace of its own, which no other step sees.
-            self.line("fuzz", &Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]))?;
+            // A workspace of its own, which no other step sees. Nothing is linked, so libFuzzer itself need not be compiled.
+            let check = Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]);
+            self.line("fuzz", &check.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a"))?;
         }
         if lanes.deny {
             let deny = self.step("cargo-deny", || tools::deny::ensure(root))?;
@@ -157,10 +158,7 @@ impl Run<'_> {
     /// A step that is one command.
     fn line(&self, name: &'static str, line: &Line) -> Result<(), String> {
         self.step(name, || {
-            // Tests with time limits run beside it.
-            let (said, outcome) = line.clone().nice().run_captured(self.root);
-            println!("\n== {name}\n{said}");
-            outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
+            line.run(self.root).map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
         })
     }
 

@@ -15,6 +15,10 @@ const FILES: usize = 1_000;
 const ROUNDS: usize = 11;
 
 fn main() {
+    // `cargo test` starts it too, and only wants to know that it compiles.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
     println!("{FILES} files | findings | median of {ROUNDS}");
     println!("--- | ---: | ---:");
     let spoil = |text: &str| text.replace("idempotency-key", "accept").replace("true", "false");

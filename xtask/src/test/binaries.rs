@@ -24,9 +24,12 @@ pub(super) struct Binary {
 
 /// The words that choose all crates but some. The store's databases for tests are a feature, which its examples require.
 pub(super) fn all_but(packages: &[&str]) -> Vec<String> {
-    let excluded = packages.iter().flat_map(|package| ["--exclude", package]);
-    let all = ["--workspace", "--features", "ichido-store/testing"];
-    all.into_iter().chain(excluded).map(str::to_owned).collect()
+    let all = ["--workspace", "--features", "ichido-store/testing"].map(str::to_owned);
+    [all.to_vec(), excluding(packages)].concat()
+}
+
+pub(super) fn excluding(packages: &[&str]) -> Vec<String> {
+    packages.iter().flat_map(|package| ["--exclude", package]).map(str::to_owned).collect()
 }
 
 /// `command` with clippy in place of rustc for our own crates, and every warning an error.
@@ -59,7 +62,8 @@ pub(super) fn build(root: &Path, chosen: &[String]) -> Result<Vec<Binary>, Strin
 /// The binary that a message of cargo's reports, if it is one with tests to run.
 fn binary(message: &Value) -> Option<Binary> {
     let kind = message["target"]["kind"][0].as_str()?;
-    if message["profile"]["test"] != true {
+    // A benchmark is only compiled.
+    if message["profile"]["test"] != true || kind == "bench" {
         return None;
     }
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
@@ -105,6 +109,7 @@ mod tests {
     #[test]
     fn programs_and_other_messages_are_not_tests() {
         assert_eq!(binary(&message("bin", false)), None);
+        assert_eq!(binary(&message("bench", true)), None);
         assert_eq!(binary(&json!({ "reason": "build-finished", "success": true })), None);
     }
 

@@ -16,6 +16,8 @@ use super::now;
 
 /// How many tests run at once. Most of them wait for a server, a timer or another process.
 const AT_ONCE: usize = 4;
+/// How many of these may be of a process suite: such a test runs several programs, and some of them have time limits.
+const PROCESS_SUITES_AT_ONCE: usize = 2;
 /// The longest that one test, or the unit tests of one crate, may take.
 const LIMIT: Duration = Duration::from_mins(5);
 /// How many of the slowest tests are listed.
@@ -49,6 +51,8 @@ struct Job {
     folder: PathBuf,
     /// `None` runs the whole binary.
     test: Option<String>,
+    /// Its place among the process suites, if it is of one.
+    suite: Option<usize>,
 }
 
 impl Job {
@@ -90,13 +94,17 @@ impl Tests<'_> {
     pub(super) fn run(&self, root: &Path) -> Result<(), String> {
         let output = root.join("target/test-output").join(self.name);
         std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-        let jobs = Mutex::new(VecDeque::from(self.jobs()?));
+        let (process, others): (Vec<Job>, Vec<Job>) =
+            self.jobs()?.into_iter().partition(|job| job.suite.is_some());
+        let queues = [process, others].map(|jobs| Mutex::new(VecDeque::from(jobs)));
         let ran = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for worker in 0..AT_ONCE {
-                let (jobs, ran, log) = (&jobs, &ran, output.join(worker.to_string()));
+                let (queues, ran, log) = (&queues, &ran, output.join(worker.to_string()));
+                // Some begin with the process suites, which take longest, and the others come to them last.
+                let order = if worker < PROCESS_SUITES_AT_ONCE { [0, 1] } else { [1, 0] };
                 scope.spawn(move || {
-                    while let Some(job) = next(jobs) {
+                    while let Some(job) = order.into_iter().find_map(|queue| next(&queues[queue])) {
                         let done = run_job(&job, &log, self.env);
                         if let Err(said) = &done.outcome {
                             println!("\nFAILED {}\n{said}", done.name);
@@ -113,10 +121,11 @@ impl Tests<'_> {
     fn jobs(&self) -> Result<Vec<Job>, String> {
         let mut jobs = Vec::new();
         for binary in self.binaries {
-            let job = |test| Job {
+            let job = |test: Option<String>| Job {
                 package: binary.package.clone(),
                 binary: binary.path.clone(),
                 folder: binary.folder.clone(),
+                suite: test.as_deref().and_then(|test| process_suite(&binary.package, test)),
                 test,
             };
             if binary.is_integration {
@@ -126,8 +135,7 @@ impl Tests<'_> {
             }
         }
         jobs.retain(|job| (self.keep)(&job.package, job.test.as_deref()));
-        let suite = |job: &Job| process_suite(&job.package, job.test.as_deref()?);
-        jobs.sort_by_key(|job| suite(job).unwrap_or(usize::MAX));
+        jobs.sort_by_key(|job| job.suite);
         Ok(jobs)
     }
 }
