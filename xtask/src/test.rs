@@ -3,8 +3,8 @@
 //! Guarantee: it succeeds only when every step ran and succeeded. It names each step that failed and says how to run it alone.
 //! CI runs this and nothing else, so green here is green there.
 //!
-//! The tools are installed while the tests are built. What else compiles follows, and then the tests run beside the browser's
-//! tests: many of them have time limits, and a compiler beside them would make them fail on a busy machine.
+//! First everything is compiled, while the tools are installed; then the tests run beside the browser's tests. Many of them have
+//! time limits, and a compiler beside them would make them fail on a busy machine.
 
 mod binaries;
 mod history;
@@ -27,6 +27,9 @@ use crate::{js, tools};
 /// What compiles AWS's SDK, and where it is.
 const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
 const BEDROCK_FOLDERS: [&str; 2] = ["crates/ichido-bedrock/", "bench/llm/"];
+
+/// Where cargo puts what is compiled and not run.
+const CHECKED_FOLDER: &str = "target/checked";
 
 /// How much is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,21 +94,21 @@ impl Run<'_> {
             deny: everything || history::dependencies_changed(root),
             all_docs: everything,
         };
-        let (binaries, tools) = std::thread::scope(|scope| {
+        let binaries = std::thread::scope(|scope| {
             let tools = scope.spawn(|| self.step("tools", || tools::ensure(root)));
+            let checked = scope.spawn(|| self.checked(&lanes));
             let built = self.step("build", || build(root, &usual()));
-            (built, joined(tools))
-        });
-        let binaries = both(tools, binaries)?.1;
+            both(both(joined(tools), joined(checked)), built)
+        })?;
+        let binaries = binaries.1;
         let servers = self.step("servers", || Servers::start(root))?;
-        let compiled = self.compiled(&lanes, &servers);
-        let ran = std::thread::scope(|scope| {
+        self.line("doc tests", &linted(&["test", "--doc"], &usual()).envs(&servers.env))?;
+        std::thread::scope(|scope| {
             let web = scope.spawn(|| self.web(&servers));
             let tests = Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env };
             let tests = self.step("tests", || tests.run(root));
             both(tests, joined(web))
-        });
-        both(compiled, ran)?;
+        })?;
         // Not beside the tests: it puts another `ichido` in the place of the one that they start.
         if lanes.bedrock { self.step("bedrock", || self.bedrock(&servers)) } else { Ok(()) }
     }
@@ -120,19 +123,19 @@ impl Run<'_> {
         self.step("fuzz-api", || fuzz_api::run(self.root, Form::Short))
     }
 
-    /// What compiles more.
-    fn compiled(&self, lanes: &Lanes, servers: &Servers) -> Result<(), String> {
+    /// What is compiled and not run. It has a folder of its own, so that cargo lets it run beside the build.
+    fn checked(&self, lanes: &Lanes) -> Result<(), String> {
         let root = self.root;
-        self.line("doc tests", &linted(&["test", "--doc"], &usual()).envs(&servers.env))?;
+        let cargo = |arguments: &[&str]| Line::cargo(arguments).env("CARGO_TARGET_DIR", CHECKED_FOLDER);
         // As users build it: the tests' build has features that only tests switch on, and they would hide what is missing.
-        self.line("shipped", &Line::cargo(&["check", "--package", "ichido-cli"]))?;
+        self.line("shipped", &cargo(&["check", "--package", "ichido-cli"]))?;
         // Without the tests' features it shares its dependencies with the step before.
         let left_out: &[&str] = if lanes.all_docs { &[] } else { &["ichido-bench", BEDROCK[0], BEDROCK[1]] };
-        let doc = Line::cargo(&["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
+        let doc = cargo(&["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
         self.line("docs", &doc.and_all(&excluding(left_out)))?;
         if root.join("fuzz/Cargo.toml").exists() {
             // A workspace of its own, which no other step sees. Nothing is linked, so libFuzzer itself need not be compiled.
-            let check = Line::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]);
+            let check = cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]);
             self.line("fuzz", &check.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a"))?;
         }
         if lanes.deny {
@@ -158,7 +161,9 @@ impl Run<'_> {
     /// A step that is one command.
     fn line(&self, name: &'static str, line: &Line) -> Result<(), String> {
         self.step(name, || {
-            line.run(self.root).map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
+            let (said, outcome) = line.run_captured(self.root);
+            println!("\n== {name}\n{said}");
+            outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
         })
     }
 
