@@ -8,7 +8,7 @@ use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, while_busy};
 
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -53,8 +53,10 @@ both_databases! {
     async fn ten_runs_at_once_ask_once(fixture: Fixture) {
         let runs: Vec<_> = (0..10)
             .map(|_| {
-                let store = fixture.store.clone();
-                tokio::spawn(async move { ask(&store, 1, Uuid::now_v7()).await })
+                let (store, run) = (fixture.store.clone(), Uuid::now_v7());
+                tokio::spawn(async move {
+                    while_busy(|| store.answer_ask(question(1), "articles", run, LEASE)).await
+                })
             })
             .collect();
         let mut ours = 0;

@@ -5,17 +5,20 @@ use ichido_core::audit::entry::EntryId;
 use ichido_core::audit::leaf::{self, Leaf, Previous};
 use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::{Kind, Report};
-use ichido_core::lifecycle::Event;
+use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
 use ichido_store::error::StoreError;
+use ichido_store::message::{Note, Settlement, Stepped};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, queue, succeeded, terms};
+use crate::fixture::{
+    AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, queue, succeeded, terms, while_busy,
+};
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
 
@@ -29,13 +32,12 @@ fn wrong_key() -> AuditKey {
 
 /// Seals what can be sealed now, in seals of at most so many entries; answers how many were sealed.
 async fn seal_now(store: &Store, limit: u32) -> u64 {
-    let mut sealed = 0;
+    let (key, mut sealed) = (key(), 0);
     loop {
-        match store.audit_seal(Some(&key()), limit).await {
-            Ok(AuditSealed::Sealed { entries, .. }) => sealed += u64::from(entries),
-            Ok(AuditSealed::Nothing) => return sealed,
-            Err(StoreError::Busy) => tokio::task::yield_now().await,
-            other => panic!("{other:?}"),
+        match while_busy(|| store.audit_seal(Some(&key), limit)).await {
+            AuditSealed::Sealed { entries, .. } => sealed += u64::from(entries),
+            AuditSealed::Nothing => return sealed,
+            AuditSealed::KeyNeeded => panic!("the trail is under another key"),
         }
     }
 }
@@ -438,7 +440,7 @@ both_databases! {
             fixture.enqueue(&format!("k{round}")).await;
             let store = if round % 2 == 0 { &ahead } else { &fixture.store };
             let work = store.work_claim(&queue(), many(1), terms()).await.unwrap().remove(0);
-            let settlement = ichido_store::message::Settlement::of(&work, succeeded(&work), ichido_store::message::Note::default());
+            let settlement = Settlement::of(&work, succeeded(&work), Note::default());
             store.work_settle(settlement).await.unwrap();
             assert_eq!(seal(store, 10).await, 1);
         }
@@ -494,13 +496,14 @@ both_databases! {
                 tokio::task::yield_now().await;
             }
         });
-        let mut settled = 0;
+        let (queue, mut settled) = (queue(), 0);
         while settled < COUNT {
-            let work = fixture.claim(20).await;
+            let work = while_busy(|| fixture.store.work_claim(&queue, many(20), terms())).await;
             settled += work.len();
-            let settling = work.iter().map(|work| async { fixture.send(work).await });
-            for one in settling {
-                one.await;
+            for work in &work {
+                let settlement = Settlement::of(work, succeeded(work), Note::default());
+                let sent = while_busy(|| fixture.store.work_settle(settlement.clone())).await;
+                assert_eq!(sent, Stepped::Now(State::Sent));
             }
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);

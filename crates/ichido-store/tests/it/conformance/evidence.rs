@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::verdict::Effect;
-use ichido_store::error::StoreError;
-use ichido_store::message::{Note, Stepped, Work};
+use ichido_store::message::{Note, Settlement, Stepped, Work};
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, for_good, given_back, in_doubt, succeeded,
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, for_good, given_back, in_doubt, succeeded, while_busy,
 };
 
 /// A message that was lost by one worker and is sent by a second; the first one reports its success.
@@ -119,21 +118,15 @@ both_databases! {
             fixture.pass(BACKOFF);
             fixture.promote().await;
             let second = fixture.claim_one().await;
-            let late = {
-                let (store, settlement) = (fixture.store.clone(), succeeded(&zombie));
-                let settlement = ichido_store::message::Settlement::of(&zombie, settlement, Note::default());
-                tokio::spawn(async move {
-                    loop {
-                        match store.works_settle(vec![settlement.clone()]).await.remove(0) {
-                            // The two meet at one row, and a batch does not wait long for a row. It asks again.
-                            Err(StoreError::Busy) => tokio::task::yield_now().await,
-                            settled => return settled,
-                        }
-                    }
-                })
-            };
-            fixture.settle(&second, again(&second)).await;
-            late.await.unwrap().unwrap();
+            let report = |work: &Work, event| Settlement::of(work, event, Note::default());
+            let (proof, end) = (report(&zombie, succeeded(&zombie)), report(&second, again(&second)));
+            let store = fixture.store.clone();
+            // The two meet at one row, and a batch does not wait long for a row.
+            let late = tokio::spawn(async move {
+                while_busy(|| async { store.works_settle(vec![proof.clone()]).await.remove(0) }).await
+            });
+            while_busy(|| fixture.store.work_settle(end.clone())).await;
+            late.await.unwrap();
             assert_eq!(fixture.status(second.id).await, "sent", "round {round}");
         }
     }

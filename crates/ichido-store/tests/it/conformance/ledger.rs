@@ -17,7 +17,7 @@ use ichido_store::message::Stepped;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key};
+use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key, while_busy};
 
 pub(crate) const TTL: Duration = Duration::from_hours(72);
 
@@ -584,13 +584,15 @@ both_databases! {
         let arrivals: Vec<_> = (0..100)
             .map(|number| {
                 let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
-                tokio::spawn(async move { store.key_claim(request("k1", EffectMode::Keyed)).await })
+                tokio::spawn(async move {
+                    while_busy(|| store.key_claim(request("k1", EffectMode::Keyed))).await
+                })
             })
             .collect();
         let mut run = 0;
         let mut in_flight = 0;
         for arrival in arrivals {
-            match arrival.await.unwrap().unwrap() {
+            match arrival.await.unwrap() {
                 KeyClaimed::Run { .. } => run += 1,
                 KeyClaimed::InFlight { .. } => in_flight += 1,
                 other => panic!("{other:?}"),
@@ -606,12 +608,14 @@ both_databases! {
         let arrivals: Vec<_> = (0..100)
             .map(|_| {
                 let store = fixture.store.clone();
-                tokio::spawn(async move { store.key_claim(request("k1", EffectMode::Keyed)).await })
+                tokio::spawn(async move {
+                    while_busy(|| store.key_claim(request("k1", EffectMode::Keyed))).await
+                })
             })
             .collect();
         let mut run = 0;
         for arrival in arrivals {
-            run += usize::from(matches!(arrival.await.unwrap().unwrap(), KeyClaimed::Run { .. }));
+            run += usize::from(matches!(arrival.await.unwrap(), KeyClaimed::Run { .. }));
         }
         assert_eq!(run, 1);
     }
@@ -623,12 +627,12 @@ both_databases! {
             .map(|number| {
                 let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
                 let claim = request(&format!("k{number}"), EffectMode::Opaque);
-                tokio::spawn(async move { store.key_claim(claim).await })
+                tokio::spawn(async move { while_busy(|| store.key_claim(claim.clone())).await })
             })
             .collect();
         let mut fences = BTreeSet::new();
         for arrival in arrivals {
-            match arrival.await.unwrap().unwrap() {
+            match arrival.await.unwrap() {
                 KeyClaimed::Run { fence, .. } => assert!(fences.insert(fence.get()), "a fence came twice"),
                 other => panic!("{other:?}"),
             }
@@ -649,7 +653,7 @@ both_databases! {
                     let fence = if number % 2 == 0 { stale } else { owner };
                     let outcome = keep(response(format!("{number}").as_bytes()));
                     let settle = KeySettle { name: name(&text), fence, outcome };
-                    tokio::spawn(async move { (number, store.key_settle(settle).await.unwrap()) })
+                    tokio::spawn(async move { (number, while_busy(|| store.key_settle(settle.clone())).await) })
                 })
                 .collect();
             let mut stands = Vec::new();

@@ -5,7 +5,6 @@ use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Replaced, Standing};
 use ichido_store::message::{
     LetterState, NewMessage, Note, QueueName, Settlement, Stepped, Transition, limits,
@@ -15,7 +14,7 @@ use uuid::Uuid;
 use crate::both_databases;
 use crate::fixture::{
     Fixture, TRAVELS_FOR, bad_request, for_good, in_doubt, key, many, message, new_id, only, queue,
-    queue_named, terms,
+    queue_named, terms, while_busy,
 };
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
@@ -37,12 +36,8 @@ fn of_identity(identity: &str) -> LetterFilter {
 
 /// Requeues letters. Whoever waits too long for the other one is told that the store is busy, and asks again.
 async fn take_all(store: &Store, ids: &[Uuid]) -> Vec<LetterStepped> {
-    loop {
-        match store.letters_step(ids, |_, _| REQUEUE, &by_olivia()).await {
-            Err(StoreError::Busy) => (),
-            stepped => return stepped.unwrap(),
-        }
-    }
+    let note = by_olivia();
+    while_busy(|| store.letters_step(ids, |_, _| REQUEUE, &note)).await
 }
 
 impl Fixture {

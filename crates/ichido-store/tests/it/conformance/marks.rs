@@ -5,7 +5,7 @@ use ichido_core::retry::Guarantee;
 use ichido_store::message::{Note, Settlement, Stepped};
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, Fixture, given_back, only};
+use crate::fixture::{AFTER_LEASE, Fixture, given_back, only, while_busy};
 
 both_databases! {
     #[test]
@@ -60,9 +60,10 @@ both_databases! {
             fixture.enqueue(&format!("n{round}")).await;
             let work = fixture.claim_with_marks(2).await;
             let (store, calls) = (fixture.store.clone(), [(work[0].id, work[0].fence)]);
-            let begun = tokio::spawn(async move { store.work_begin(&calls).await });
-            let back = fixture.settle(&work[0], given_back(&work[0])).await;
-            let begun = begun.await.unwrap().unwrap() == [true];
+            let begun = tokio::spawn(async move { while_busy(|| store.work_begin(&calls)).await });
+            let settlement = Settlement::of(&work[0], given_back(&work[0]), Note::default());
+            let back = while_busy(|| fixture.store.work_settle(settlement.clone())).await;
+            let begun = begun.await.unwrap() == [true];
             assert_eq!(begun, back == Stepped::Refused(Why::MayHaveBegun), "round {round}: {back:?}");
             for left in if begun { work } else { [work, fixture.claim(10).await].concat().split_off(1) } {
                 fixture.send(&left).await;

@@ -12,6 +12,7 @@ use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
 use crate::both_databases;
 use crate::fixture::{
     BACKOFF, Fixture, again, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
+    while_busy,
 };
 
 const WINDOW: Duration = Duration::from_hours(72);
@@ -69,13 +70,13 @@ both_databases! {
         let puts: Vec<_> = (0..10)
             .map(|number| {
                 let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
-                tokio::spawn(async move { store.message_enqueue(message("k1")).await })
+                tokio::spawn(async move { while_busy(|| store.message_enqueue(message("k1"))).await })
             })
             .collect();
         let mut new = Vec::new();
         let mut same = Vec::new();
         for put in puts {
-            match put.await.unwrap().unwrap() {
+            match put.await.unwrap() {
                 Enqueued::New { id } => new.push(id),
                 Enqueued::Same { id } => same.push(id),
                 other => panic!("{other:?}"),
@@ -327,13 +328,14 @@ both_databases! {
         let puts: Vec<_> = (0..10)
             .map(|number| {
                 let store = fixture.store.clone();
-                tokio::spawn(async move { store.message_enqueue(press(&format!("k{number}"))).await })
+                let new = press(&format!("k{number}"));
+                tokio::spawn(async move { while_busy(|| store.message_enqueue(new.clone())).await })
             })
             .collect();
         let mut new = Vec::new();
         let mut same = Vec::new();
         for put in puts {
-            match put.await.unwrap().unwrap() {
+            match put.await.unwrap() {
                 Enqueued::New { id } => new.push(id),
                 Enqueued::SameContent { id } => same.push(id),
                 other => panic!("{other:?}"),

@@ -11,7 +11,6 @@ use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use ichido_store::letter::{Replaced, Standing};
 use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
@@ -19,34 +18,30 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, Fixture, KEYED, TRAVELS_FOR, again, ids, key, many, message, new_id, only, queue, rescue,
-    succeeded, terms,
+    AFTER_LEASE, Fixture, KEYED, TRAVELS_FOR, again, ids, key, many, message, new_id, only, queue,
+    rescue_terms, succeeded, terms, while_busy,
 };
 
 /// How often a race is run; each time the two meet a little differently.
 const ROUNDS: usize = 25;
-/// How often one who is told that the store is busy comes again.
-const TRIES_MAX: usize = 50;
 
-/// Takes a message by an operator's event; a busy store has done nothing, so it is asked again.
+/// Takes a message by an operator's event.
 async fn step(store: &Store, id: Uuid, event: Event) -> Stepped {
-    for _ in 0..TRIES_MAX {
-        match store.message_step(id, |_| event, &Note::default()).await {
-            Err(StoreError::Busy) => tokio::task::yield_now().await,
-            answer => return answer.expect("an answer"),
-        }
-    }
-    panic!("the store stays busy");
+    let note = Note::default();
+    while_busy(|| store.message_step(id, |_| event, &note)).await
 }
 
 async fn settle(store: Store, work: Work, event: Event) -> Stepped {
-    for _ in 0..TRIES_MAX {
-        match store.work_settle(Settlement::of(&work, event, Note::default())).await {
-            Err(StoreError::Busy) => tokio::task::yield_now().await,
-            answer => return answer.expect("an answer"),
-        }
-    }
-    panic!("the store stays busy");
+    while_busy(|| store.work_settle(Settlement::of(&work, event, Note::default()))).await
+}
+
+async fn claim(store: &Store, count: u32) -> Vec<Work> {
+    let queue = queue();
+    while_busy(|| store.work_claim(&queue, many(count), terms())).await
+}
+
+async fn rescue(store: &Store) -> Option<usize> {
+    while_busy(|| store.work_rescue(|_| rescue_terms(KEYED))).await
 }
 
 /// Claims until nothing is left, and sends it all; answers what was sent.
@@ -66,15 +61,10 @@ async fn drain(store: &Store) -> Vec<Uuid> {
     }
 }
 
-/// Makes a new message from a letter; a busy store has done nothing, so it is asked again.
+/// Makes a new message from a letter.
 async fn edit(store: &Store, old: Uuid, key: &str) -> Replaced {
-    for _ in 0..TRIES_MAX {
-        match store.letter_replace(old, message(key), &Note::default()).await {
-            Err(StoreError::Busy) => tokio::task::yield_now().await,
-            answer => return answer.expect("an answer"),
-        }
-    }
-    panic!("the store stays busy");
+    let note = Note::default();
+    while_busy(|| store.letter_replace(old, message(key), &note)).await
 }
 
 both_databases! {
@@ -135,7 +125,7 @@ both_databases! {
             other.skew_by(AFTER_LEASE);
             let rescuer = tokio::spawn({
                 let other = other.clone();
-                async move { rescue(&other, KEYED).await }
+                async move { rescue(&other).await }
             });
             let settlers: Vec<_> = work
                 .iter()
@@ -170,7 +160,7 @@ both_databases! {
             other.skew_by(AFTER_LEASE);
             let rescuer = tokio::spawn({
                 let other = other.clone();
-                async move { rescue(&other, KEYED).await }
+                async move { rescue(&other).await }
             });
             let settlers: Vec<_> = work
                 .iter()
@@ -210,7 +200,7 @@ both_databases! {
             other.skew_by(AFTER_LEASE);
             let mut rescued = 0;
             for _ in 0..3 {
-                let (mine, theirs) = tokio::join!(fixture.rescue(KEYED), rescue(&other, KEYED));
+                let (mine, theirs) = tokio::join!(rescue(&fixture.store), rescue(&other));
                 rescued += mine.unwrap_or(0) + theirs.unwrap_or(0);
             }
             assert_eq!(rescued, 4);
@@ -223,7 +213,7 @@ both_databases! {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
-            let (cancelled, work) = tokio::join!(step(&other, id, Event::Cancelled), fixture.claim(1));
+            let (cancelled, work) = tokio::join!(step(&other, id, Event::Cancelled), claim(&fixture.store, 1));
             let cancelled = matches!(cancelled, Stepped::Now(_));
             assert_eq!(cancelled, work.is_empty(), "round {round}");
             for work in &work {
@@ -240,8 +230,11 @@ both_databases! {
         let event = Event::Requeued { allowed: true, safety: Safety::Neither };
         for round in 0..ROUNDS {
             let id = fixture.dead(&format!("k{round}"), Effect::NotDone).await;
-            let (mine, theirs, early) =
-                tokio::join!(step(&fixture.store, id, event), step(&other, id, event), fixture.claim(1));
+            let (mine, theirs, early) = tokio::join!(
+                step(&fixture.store, id, event),
+                step(&other, id, event),
+                claim(&fixture.store, 1),
+            );
             let won = [mine, theirs].iter().filter(|answer| matches!(answer, Stepped::Now(_))).count();
             assert_eq!(won, 1, "{mine:?} {theirs:?}");
             let late = fixture.claim(1).await;
@@ -260,7 +253,10 @@ both_databases! {
             let work = fixture.claim_one().await;
             fixture.settle(&work, again(&work)).await;
             fixture.pass(Duration::from_mins(5));
-            let (answer, _) = tokio::join!(step(&other, id, Event::Cancelled), fixture.promote());
+            let (answer, _) = tokio::join!(
+                step(&other, id, Event::Cancelled),
+                while_busy(|| fixture.store.work_promote(10_000)),
+            );
             assert!(matches!(answer, Stepped::Now(State::Cancelled { .. })), "{answer:?}");
             assert!(drain(&fixture.store).await.is_empty());
         }
@@ -276,9 +272,12 @@ both_databases! {
         }
         fixture.pass(Duration::from_mins(5));
         other.skew_by(Duration::from_mins(5));
-        let (mine, theirs) = tokio::join!(fixture.store.work_promote(1_000), other.work_promote(1_000));
+        let (mine, theirs) = tokio::join!(
+            while_busy(|| fixture.store.work_promote(1_000)),
+            while_busy(|| other.work_promote(1_000)),
+        );
         let total = |promoted: Vec<(_, u64)>| promoted.iter().map(|(_, count)| *count).sum::<u64>();
-        assert_eq!(total(mine.unwrap()) + total(theirs.unwrap()) + fixture.promote().await, 200);
+        assert_eq!(total(mine) + total(theirs) + fixture.promote().await, 200);
         fixture.assert_counts(&[("queued", 200)]).await;
     }
 
@@ -335,18 +334,14 @@ both_databases! {
             fixture.store.key_settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
             fixture.pass(ttl);
             // The other node's clock is behind: to it the key has not expired, and only a sweep takes it away.
-            let (swept, behind, ahead) = tokio::join!(
-                fixture.store.key_sweep(10),
-                other.key_claim(claim()),
-                fixture.store.key_claim(claim())
+            let (_, behind, ahead) = tokio::join!(
+                while_busy(|| fixture.store.key_sweep(10)),
+                while_busy(|| other.key_claim(claim())),
+                while_busy(|| fixture.store.key_claim(claim())),
             );
-            swept.unwrap();
-            let runs = [&behind, &ahead]
-                .iter()
-                .filter(|answer| matches!(answer, Ok(KeyClaimed::Run { .. })))
-                .count();
+            let runs =
+                [&behind, &ahead].iter().filter(|answer| matches!(answer, KeyClaimed::Run { .. })).count();
             assert!(runs <= 1, "{behind:?} {ahead:?}");
-            assert!(behind.is_ok() && ahead.is_ok(), "{behind:?} {ahead:?}");
             other.skew_by(ttl);
         }
     }
@@ -406,7 +401,7 @@ both_databases! {
                 tokio::spawn(async move {
                     let mut round = 0;
                     loop {
-                        let work = store.work_claim(&queue(), many(20), terms()).await.unwrap();
+                        let work = claim(&store, 20).await;
                         if work.is_empty() {
                             return;
                         }

@@ -9,7 +9,7 @@ use ichido_store::message::{ClaimTerms, Note, Settlement, Work};
 use ichido_store::testing::postgres::{Cluster, Database};
 
 use super::words::{claim, keep, name, number, other, until};
-use crate::fixture::{LEASE, again, in_time, many, message, queue, succeeded, terms};
+use crate::fixture::{LEASE, again, in_time, many, message, queue, succeeded, terms, while_busy};
 
 const ROUNDS: usize = 30;
 const ROWS: usize = 300;
@@ -109,7 +109,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
             let calls = keys.into_iter().map(|key| {
                 let store = store.clone();
                 async move {
-                    let claimed = store.key_claim(claim(&key, EffectMode::Opaque)).await;
+                    let claimed = while_busy(|| store.key_claim(claim(&key, EffectMode::Opaque))).await;
                     (key, claimed)
                 }
             });
@@ -130,7 +130,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
                 .into_iter()
                 .chain(back)
                 .filter_map(|(key, claimed)| match claimed {
-                    Ok(KeyClaimed::Run { fence, .. }) => Some((key, fence)),
+                    KeyClaimed::Run { fence, .. } => Some((key, fence)),
                     _ => None,
                 })
                 .collect();

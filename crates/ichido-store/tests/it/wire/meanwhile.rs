@@ -15,7 +15,7 @@ use ichido_store::testing::postgres::fresh_database;
 use sqlx::{Connection as _, Row as _};
 
 use super::words::{WAITING, claim, number, other, until};
-use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms};
+use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms, while_busy};
 
 /// A claim whose lease has lapsed is renewed by its owner just when another request under its key is about to take it over, or to
 /// mark it as of unknown outcome.
@@ -157,7 +157,7 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
                 let (store, calls) = (store.clone(), calls.clone());
                 async move { store.work_begin(&calls).await }
             });
-            while other.work_rescue(|_| neither).await.unwrap().is_some() {}
+            while while_busy(|| other.work_rescue(|_| neither)).await.is_some() {}
             let begun = match begun.await.unwrap() {
                 // The rescue was in its way: none of them may.
                 Err(StoreError::Busy) => Vec::new(),

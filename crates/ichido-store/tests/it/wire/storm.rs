@@ -14,7 +14,7 @@ use ichido_store::rescue::RescueTerms;
 
 use super::words::{claim, until};
 use crate::both_databases;
-use crate::fixture::{DAY, Fixture, KEYED, again, many, message, queue, succeeded, terms};
+use crate::fixture::{DAY, Fixture, KEYED, again, many, message, queue, succeeded, terms, while_busy};
 
 const ROUNDS: u64 = 60;
 const CALLERS: u64 = 12;
@@ -91,11 +91,12 @@ async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
 
 /// Sends what is there to be sent; answers whether nothing is left.
 async fn sends_all(store: &Store) -> bool {
+    let queue = queue();
     store.skew_by(LATER);
-    while store.work_rescue(|_| rescue_terms(KEYED)).await.unwrap().is_some() {}
-    store.work_promote(1_000).await.unwrap();
-    for work in store.work_claim(&queue(), many(1_000), terms()).await.unwrap() {
-        store.work_settle(Settlement::of(&work, succeeded(&work), Note::default())).await.unwrap();
+    while while_busy(|| store.work_rescue(|_| rescue_terms(KEYED))).await.is_some() {}
+    while_busy(|| store.work_promote(1_000)).await;
+    for work in while_busy(|| store.work_claim(&queue, many(1_000), terms())).await {
+        while_busy(|| store.work_settle(Settlement::of(&work, succeeded(&work), Note::default()))).await;
     }
     let [listed, _] = listed_and_counted(store).await;
     ["queued", "sending", "failed"].iter().all(|state| !listed.contains_key(state))

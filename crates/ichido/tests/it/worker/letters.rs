@@ -13,12 +13,12 @@ use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::action::Action;
-use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement, Work as Claimed};
 use uuid::Uuid;
 
 use super::fixture::{DAY, Far, Fixture, QUEUE, both_databases, key, many, queue};
+use crate::busy::while_busy;
 
 const REQUEUE: Work = Work::Requeue { canary: None };
 /// No case waits so long.
@@ -380,15 +380,10 @@ both_databases! {
         let other = fixture.another_node().await;
         let policies = allowed();
         let by_id = async {
-            let mut moved = 0;
+            let (note, mut moved) = (Note::default(), 0);
             for part in ids.rchunks(100) {
                 let event = |letter: &LetterRow, now| policies.event(letter, now);
-                let stepped = loop {
-                    match other.store.letters_step(part, event, &Note::default()).await {
-                        Err(StoreError::Busy) => (),
-                        stepped => break stepped.unwrap(),
-                    }
-                };
+                let stepped = while_busy(|| other.store.letters_step(part, event, &note)).await;
                 moved += stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count();
             }
             u64::try_from(moved).unwrap()

@@ -10,6 +10,7 @@ use ichido_store::message::NewMessage;
 use super::fixture::{
     Far, Fixture, Gate, LEASE, QUEUE, both_databases, key, many, message, message_of, queue,
 };
+use crate::busy::while_busy;
 
 both_databases! {
     #[test]
@@ -182,7 +183,7 @@ both_databases! {
         let putting: Vec<_> = (0..10)
             .map(|_| {
                 let store = fixture.store.clone();
-                tokio::spawn(async move { store.message_enqueue(message("same")).await.unwrap() })
+                tokio::spawn(async move { while_busy(|| store.message_enqueue(message("same"))).await })
             })
             .collect();
         for put in putting {
