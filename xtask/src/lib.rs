@@ -11,6 +11,7 @@ pub mod fuzz_api;
 mod js;
 mod line;
 pub mod long;
+pub mod rustdoc;
 pub mod test;
 pub mod tidy;
 pub mod tools;

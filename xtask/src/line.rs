@@ -8,13 +8,14 @@ use std::process::{Child, Command, Stdio};
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     env: Vec<(String, String)>,
+    is_nice: bool,
     words: Vec<String>, // Invariant: the first is the program, so there is one at least.
 }
 
 impl Line {
     pub(crate) fn new(program: &str, arguments: &[&str]) -> Self {
         let words = [program].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-        Self { env: Vec::new(), words }
+        Self { env: Vec::new(), is_nice: false, words }
     }
 
     pub(crate) fn cargo(arguments: &[&str]) -> Self {
@@ -49,6 +50,12 @@ impl Line {
             Ok(status) => Err(format!("`{self}` failed ({status})")),
             Err(error) => Err(format!("`{self}` did not start: {error}")),
         }
+    }
+
+    /// The same line with less right to the processor, for what can wait.
+    pub(crate) fn nice(mut self) -> Self {
+        self.is_nice = true;
+        self
     }
 
     /// Runs it beside other lines: what it prints is returned and not mixed with theirs.
@@ -87,7 +94,13 @@ impl Line {
             "cargo" => std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
             other => other.into(),
         };
-        let mut command = Command::new(program);
+        let mut command = if self.is_nice {
+            let mut nice = Command::new("nice");
+            nice.arg(program);
+            nice
+        } else {
+            Command::new(program)
+        };
         command.args(arguments).current_dir(folder);
         // `cargo xtask` describes this package to us. A cargo that we start must not see it: build scripts that look at it would
         // run again, and all that depends on them would be compiled again.

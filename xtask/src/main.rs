@@ -1,9 +1,10 @@
 //! `cargo xtask`: reads the arguments, runs one chore, turns its result into an exit code.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::chore::{Chore, USAGE};
-use xtask::{fuzz, fuzz_api, long, root, test, tidy};
+use xtask::{fuzz, fuzz_api, long, root, rustdoc, test, tidy};
 
 /// The chore ran and found something wrong.
 const FAILED: u8 = 1;
@@ -12,6 +13,9 @@ const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(folder) = std::env::var_os(rustdoc::FOLDER_VARIABLE) {
+        return rustdoc::run(Path::new(&folder), &words);
+    }
     let chore = match Chore::parse(&words) {
         Ok(chore) => chore,
         Err(misuse) => {

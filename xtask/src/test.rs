@@ -3,8 +3,8 @@
 //! Guarantee: it succeeds only when every step ran and succeeded. It names each step that failed and says how to run it alone.
 //! CI runs this and nothing else, so green here is green there.
 //!
-//! First everything is compiled, while the tools are installed; then the tests run beside the browser's tests. Many of them have
-//! time limits, and a compiler beside them would make them fail on a busy machine.
+//! First everything is compiled, while the tools are installed; then the tests run beside the browser's tests and the docs. Many
+//! of them have time limits, and more compilers beside them would make them fail on a busy machine.
 
 mod binaries;
 mod history;
@@ -16,18 +16,20 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use self::binaries::{all_but, build, excluding, linted};
+use self::binaries::{all_but, build, linted};
 use self::runner::Tests;
 use self::servers::Servers;
 use crate::fuzz_api::{self, Form};
 use crate::line::Line;
 use crate::tidy::arrows;
-use crate::{js, tools};
+use crate::{js, rustdoc, tools};
 
 /// What compiles AWS's SDK, and where it is.
 const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
 const BEDROCK_FOLDERS: [&str; 2] = ["crates/ichido-bedrock/", "bench/llm/"];
 
+/// The targets for fuzzing, a workspace of their own that no other step sees.
+const FUZZ_FOLDER: &str = "fuzz/";
 /// Where cargo puts what is compiled and not run.
 const CHECKED_FOLDER: &str = "target/checked";
 
@@ -67,6 +69,7 @@ struct Ran {
 struct Lanes {
     bedrock: bool,
     deny: bool,
+    fuzz: bool,
     all_docs: bool,
 }
 
@@ -92,6 +95,7 @@ impl Run<'_> {
         let lanes = Lanes {
             bedrock: everything || history::crates_changed(root, &BEDROCK_FOLDERS)?,
             deny: everything || history::dependencies_changed(root),
+            fuzz: everything || history::crates_changed(root, &[FUZZ_FOLDER])?,
             all_docs: everything,
         };
         let binaries = std::thread::scope(|scope| {
@@ -102,12 +106,12 @@ impl Run<'_> {
         })?;
         let binaries = binaries.1;
         let servers = self.step("servers", || Servers::start(root))?;
-        self.line("doc tests", &linted(&["test", "--doc"], &usual()).envs(&servers.env))?;
         std::thread::scope(|scope| {
             let web = scope.spawn(|| self.web(&servers));
+            let docs = scope.spawn(|| self.line("docs", &documented(root).envs(&servers.env).nice()));
             let tests = Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env };
             let tests = self.step("tests", || tests.run(root));
-            both(tests, joined(web))
+            both(both(tests, joined(web)), joined(docs))
         })?;
         // Not beside the tests: it puts another `ichido` in the place of the one that they start.
         if lanes.bedrock { self.step("bedrock", || self.bedrock(&servers)) } else { Ok(()) }
@@ -127,14 +131,12 @@ impl Run<'_> {
     fn checked(&self, lanes: &Lanes) -> Result<(), String> {
         let root = self.root;
         let cargo = |arguments: &[&str]| Line::cargo(arguments).env("CARGO_TARGET_DIR", CHECKED_FOLDER);
-        // As users build it: the tests' build has features that only tests switch on, and they would hide what is missing.
-        self.line("shipped", &cargo(&["check", "--package", "ichido-cli"]))?;
-        // Without the tests' features it shares its dependencies with the step before.
-        let left_out: &[&str] = if lanes.all_docs { &[] } else { &["ichido-bench", BEDROCK[0], BEDROCK[1]] };
-        let doc = cargo(&["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
-        self.line("docs", &doc.and_all(&excluding(left_out)))?;
-        if root.join("fuzz/Cargo.toml").exists() {
-            // A workspace of its own, which no other step sees. Nothing is linked, so libFuzzer itself need not be compiled.
+        if lanes.all_docs {
+            let doc = cargo(&["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
+            self.line("all docs", &doc)?;
+        }
+        if lanes.fuzz {
+            // Nothing is linked, so libFuzzer itself need not be compiled.
             let check = cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]);
             self.line("fuzz", &check.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a"))?;
         }
@@ -177,8 +179,17 @@ impl Run<'_> {
     }
 }
 
+/// Makes the pages of every library and runs the examples in them.
+fn documented(root: &Path) -> Line {
+    // This program as the build has made it, in the place of the one that runs.
+    let us = crate::built(root).join("xtask").display().to_string();
+    let pages = root.join("target/doc").display().to_string();
+    let line = linted(&["test", "--doc"], &usual());
+    line.env("RUSTDOC", &us).env(rustdoc::FOLDER_VARIABLE, &pages)
+}
+
 /// The crates of a usual run.
-fn usual() -> Vec<String> {
+pub(crate) fn usual() -> Vec<String> {
     all_but(&BEDROCK)
 }
 

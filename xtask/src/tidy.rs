@@ -8,6 +8,7 @@
 
 pub mod arrows;
 pub mod cases;
+pub mod features;
 pub mod guarantee;
 mod js;
 pub mod length;
@@ -73,6 +74,7 @@ pub fn check(root: &Path) -> Result<Report, String> {
     let rules = [
         arrows::check(&arrows::packages(root)?),
         cases::check(&tree),
+        features::check(&features::trees(root)?),
         guarantee::check(&tree),
         length::check(&tree),
         spec::check(&tree),

@@ -24,12 +24,9 @@ pub(super) struct Binary {
 
 /// The words that choose all crates but some. The store's databases for tests are a feature, which its examples require.
 pub(super) fn all_but(packages: &[&str]) -> Vec<String> {
-    let all = ["--workspace", "--features", "ichido-store/testing"].map(str::to_owned);
-    [all.to_vec(), excluding(packages)].concat()
-}
-
-pub(super) fn excluding(packages: &[&str]) -> Vec<String> {
-    packages.iter().flat_map(|package| ["--exclude", package]).map(str::to_owned).collect()
+    let excluded = packages.iter().flat_map(|package| ["--exclude", package]);
+    let all = ["--workspace", "--features", "ichido-store/testing"];
+    all.into_iter().chain(excluded).map(str::to_owned).collect()
 }
 
 /// `command` with clippy in place of rustc for our own crates, and every warning an error.

@@ -2,7 +2,7 @@
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
-use xtask::tidy::{Finding, arrows, cases, guarantee, length, spec};
+use xtask::tidy::{Finding, arrows, cases, features, guarantee, length, spec};
 
 fn tree() -> Tree {
     Tree::read(&root()).expect("the repository is readable")
@@ -22,6 +22,11 @@ fn no_crate_depends_against_the_arrows() {
 #[test]
 fn every_test_named_in_the_cases_exists_and_runs() {
     assert_clean(&cases::check(&tree()));
+}
+
+#[test]
+fn the_tests_switch_on_no_feature_that_is_not_shipped() {
+    assert_clean(&features::check(&features::trees(&root()).expect("cargo knows the features")));
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! Which features of other crates are switched on.
+//!
+//! Guarantee: the tests' build switches on no feature that the shipped `ichido` lacks. So what compiles for the tests compiles for
+//! users, and the program that is tested is the one that is shipped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::Finding;
+use crate::line::Line;
+use crate::test::usual;
+
+/// How `cargo tree` shows a crate: name, version, then its features.
+const TREE: [&str; 6] = ["tree", "--prefix", "none", "--format", "{p} [{f}]", "--edges"];
+
+/// The features of each crate in the shipped build and in that of the tests, as `cargo tree` lists them.
+pub fn trees(root: &Path) -> Result<[String; 2], String> {
+    let shipped = Line::cargo(&TREE).and(&["normal", "--package", "ichido-cli"]);
+    let tested = Line::cargo(&TREE).and(&["normal,dev"]).and_all(&usual());
+    let answer = |line: Line| line.answer(root).ok_or_else(|| format!("`{line}` failed"));
+    Ok([answer(shipped)?, answer(tested)?])
+}
+
+/// A finding for each feature that only the tests' build has, of a crate that is shipped.
+pub fn check([shipped, tested]: &[String; 2]) -> Vec<Finding> {
+    let tested = features(tested);
+    let mut findings = Vec::new();
+    for (name, shipped) in features(shipped) {
+        let added = tested.get(name).into_iter().flatten().filter(|feature| !shipped.contains(*feature));
+        findings.extend(added.map(|feature| Finding {
+            what: format!("only the tests switch on `{feature}` of {name}"),
+            place: "crates/ichido-cli/Cargo.toml".to_owned(),
+            mend: "add it to the dependencies of `ichido-cli`, or do without it in tests".to_owned(),
+        }));
+    }
+    findings
+}
+
+/// The features of each crate by its name and version.
+fn features(tree: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in tree.lines() {
+        let Some((package, listed)) = line.split_once(" [") else { continue };
+        // A crate of the workspace is followed by its folder, a macro by what it is.
+        let package = package.split_once(" (").map_or(package, |(name, _)| name);
+        let listed = listed.split(']').next().unwrap_or_default();
+        found.entry(package).or_default().extend(listed.split(',').filter(|feature| !feature.is_empty()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(shipped: &str, tested: &str) -> Vec<String> {
+        check(&[shipped.to_owned(), tested.to_owned()]).into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_feature_that_only_tests_switch_on_is_found() {
+        let shipped = "ichido-cli v0.1.0 (/repo/crates/ichido-cli) []\ntokio v1.54.1 [net,time]\nserde v1.0.0 [std] (*)\n";
+        let tested = "tokio v1.54.1 [net,process,time]\nserde v1.0.0 [std]\nproptest v1.12.0 [std]\n";
+        assert_eq!(found(shipped, tested), ["only the tests switch on `process` of tokio v1.54.1"]);
+    }
+
+    #[test]
+    fn equal_features_and_crates_that_only_tests_use_are_fine() {
+        let shipped = "tokio v1.54.1 [net,time]\ntokio v1.54.1 [net,time] (*)\n";
+        assert_eq!(found(shipped, "tokio v1.54.1 [net]\nproptest v1.12.0 [std]\n"), [""; 0]);
+    }
+}
