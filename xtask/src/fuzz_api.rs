@@ -67,6 +67,10 @@ impl Server {
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut command = Command::new(crate::built(root).join("ichido"));
         command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(&folder).stdout(Stdio::piped());
+        // A developer's own store is not for this.
+        for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG"] {
+            command.env_remove(name);
+        }
         let mut child = command.spawn().map_err(|error| format!("`ichido serve` did not start: {error}"))?;
         let out = child.stdout.take().expect("it was asked for");
         let mut lines = BufReader::new(out).lines();

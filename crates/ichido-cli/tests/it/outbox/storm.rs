@@ -18,8 +18,8 @@ const MESSAGES: usize = 800;
 const MESSAGES_VARIABLE: &str = "ICHIDO_STORM_MESSAGES";
 /// From so many messages on, the rarest fault of [`FAULTS`] is certain to be made: fewer than one run in a thousand lacks it.
 const EVERY_FAULT_FROM: usize = 2_000;
-/// How many times a worker is killed, spread over the messages.
-const KILLS: usize = 4;
+/// A worker is killed once for so many messages.
+const MESSAGES_PER_KILL: i64 = 200;
 const WORKERS: usize = 3;
 /// Three calls of ten fail, in each of the ways there are.
 const FAULTS: &str = r#"{"slow_ms":150,"faults":{
@@ -97,21 +97,22 @@ async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
         (0..WORKERS).map(|_| Worker::start(folder.path(), &["--log", "error"])).collect();
     let left = [Stage::Queued, Stage::Failed, Stage::Sending];
     let whole = i64::try_from(count).expect("not so many");
-    let part = whole / (i64::try_from(KILLS).expect("few") + 1);
+    let kills_max = whole / MESSAGES_PER_KILL;
+    let part = whole / (kills_max + 1);
     let mut kills = 0;
     loop {
         let left = database.count(&left).await;
         if left == 0 {
             break;
         }
-        if part * (kills + 1) < whole - left && kills < i64::try_from(KILLS).expect("few") {
+        if part * (kills + 1) < whole - left && kills < kills_max {
             kills += 1;
             workers.remove(0).kill().await;
             workers.push(Worker::start(folder.path(), &["--log", "error"]));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    assert_eq!(kills, i64::try_from(KILLS).expect("few"));
+    assert_eq!(kills, kills_max);
     for worker in &mut workers {
         worker.signal("TERM");
         let (code, log) = worker.wait().await;
