@@ -19,7 +19,7 @@ const AT_ONCE: usize = 4;
 /// How many of these may be of a process suite: such a test runs several programs, and some of them have time limits.
 const PROCESS_SUITES_AT_ONCE: usize = 2;
 /// The longest that one test, or the unit tests of one crate, may take.
-const LIMIT: Duration = Duration::from_mins(5);
+const LIMIT: Duration = Duration::from_mins(10);
 /// How many of the slowest tests are listed.
 const SLOWEST: usize = 10;
 /// The suites that start, kill and restart programs for many seconds. They run first, the longest before the others, so that

@@ -14,7 +14,7 @@ pub(crate) const QUEUE: &str = "orders";
 /// How often a condition is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// The longest that a test may take; the long form of the storm is given more.
-const CASE_MAX: Duration = Duration::from_mins(5);
+const CASE_MAX: Duration = Duration::from_mins(8);
 
 pub(crate) struct Database {
     pub(crate) url: String,
