@@ -1,7 +1,7 @@
 //! Which features of other crates are switched on.
 //!
-//! Guarantee: the tests' build switches on no feature that the shipped `ichido` lacks. So what compiles for the tests compiles for
-//! users, and the program that is tested is the one that is shipped.
+//! Guarantee: the tests' build switches on no feature that the shipped program `ichido` lacks. So the program that is tested is the
+//! one that is shipped. It says nothing about the libraries, which others may build with fewer features.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
