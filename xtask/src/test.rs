@@ -24,12 +24,15 @@ use crate::line::Line;
 use crate::tidy::arrows;
 use crate::{js, rustdoc, tools};
 
-/// What compiles AWS's SDK, and where it is.
+/// What compiles AWS's SDK.
 const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
-const BEDROCK_FOLDERS: [&str; 2] = ["crates/ichido-bedrock/", "bench/llm/"];
-
-/// The targets for fuzzing, a workspace of their own that no other step sees.
-const FUZZ_FOLDER: &str = "fuzz/";
+/// Sets of features in which somebody may use a library and in which no other step compiles it.
+const FEATURES_ALONE: [&[&str]; 4] = [
+    &["--package", "ichido"],
+    &["--package", "ichido", "--no-default-features"],
+    &["--package", "ichido-client", "--no-default-features"],
+    &["--package", "ichido-store"],
+];
 /// Where cargo puts what is compiled and not run.
 const CHECKED_FOLDER: &str = "target/checked";
 
@@ -70,14 +73,16 @@ struct Lanes {
     bedrock: bool,
     deny: bool,
     fuzz: bool,
-    all_docs: bool,
+    /// What no change makes due: it costs minutes and finds little.
+    rest: bool,
 }
 
 impl Run<'_> {
     fn quick(&self) -> Result<(), String> {
         let root = self.root;
         let packages = arrows::packages(root)?;
-        let chosen = history::crates_to_test(root, &packages)?;
+        let mut chosen = history::crates_to_test(root, &packages)?;
+        chosen.retain(|package| !BEDROCK.contains(&package.as_str()));
         println!("crates to test: {}", chosen.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
         self.format()?;
         // The same build as that of the full run, so that neither compiles anew what the other has. Only what changed is built.
@@ -93,10 +98,10 @@ impl Run<'_> {
         let root = self.root;
         self.format()?;
         let lanes = Lanes {
-            bedrock: everything || history::crates_changed(root, &BEDROCK_FOLDERS)?,
+            bedrock: everything || history::BEDROCK.is_due(root) || history::aws_changed(root),
             deny: everything || history::dependencies_changed(root),
-            fuzz: everything || history::crates_changed(root, &[FUZZ_FOLDER])?,
-            all_docs: everything,
+            fuzz: everything || history::FUZZ.is_due(root),
+            rest: everything,
         };
         let binaries = std::thread::scope(|scope| {
             let tools = scope.spawn(|| self.step("tools", || tools::ensure(root)));
@@ -131,13 +136,17 @@ impl Run<'_> {
     fn checked(&self, lanes: &Lanes) -> Result<(), String> {
         let root = self.root;
         let cargo = |arguments: &[&str]| Line::cargo(arguments).env("CARGO_TARGET_DIR", CHECKED_FOLDER);
-        if lanes.all_docs {
-            let doc = cargo(&["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
+        if lanes.rest {
+            for features in FEATURES_ALONE {
+                self.line("features", &cargo(&["check", "--locked"]).and(features))?;
+            }
+            let doc =
+                cargo(&["doc", "--locked", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings");
             self.line("all docs", &doc)?;
         }
         if lanes.fuzz {
             // Nothing is linked, so libFuzzer itself need not be compiled.
-            let check = cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]);
+            let check = cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
             self.line("fuzz", &check.env("CUSTOM_LIBFUZZER_PATH", "/unused/libfuzzer.a"))?;
         }
         if lanes.deny {
@@ -157,7 +166,10 @@ impl Run<'_> {
         let keep = |package: &str, test: Option<&str>| {
             BEDROCK.contains(&package) || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
         };
-        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)
+        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)?;
+        let examples = linted(&["test", "--doc", "--package", "ichido-bedrock"], &[]);
+        let (said, outcome) = examples.run_captured(self.root);
+        outcome.map_err(|error| format!("{said}\n{error}"))
     }
 
     /// A step that is one command.

@@ -1,6 +1,6 @@
 //! The build of all tests, with clippy's lints in the same pass.
 //!
-//! Guarantee: every test binary that cargo built is returned, and a lint or a compile error fails the build.
+//! Guarantee: every test binary that cargo built is returned, at least one, and a lint or a compile error fails the build.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,7 @@ pub(super) fn all_but(packages: &[&str]) -> Vec<String> {
 /// It is for these builds only: the driver optimises less than rustc.
 pub(super) fn linted(command: &[&str], chosen: &[String]) -> Line {
     Line::cargo(command)
+        .and(&["--locked"])
         .and_all(chosen)
         .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
         .env("CLIPPY_ARGS", "-Dwarnings")
@@ -48,8 +49,11 @@ pub(super) fn build(root: &Path, chosen: &[String]) -> Result<Vec<Binary>, Strin
     let mut child = messages.spawn_piped(root)?;
     let out = child.stdout.take().ok_or("cargo has no output")?;
     let lines = BufReader::new(out).lines().map_while(Result::ok);
-    let binaries = lines.filter_map(|line| binary(&serde_json::from_str(&line).ok()?)).collect();
+    let binaries: Vec<Binary> = lines.filter_map(|line| binary(&serde_json::from_str(&line).ok()?)).collect();
     match child.wait() {
+        Ok(status) if status.success() && binaries.is_empty() => {
+            Err(format!("cargo reported no test binary; has the form of its messages changed?\n  {line}"))
+        }
         Ok(status) if status.success() => Ok(binaries),
         Ok(status) => Err(format!("it failed ({status})\nTo run it alone:\n\n  {line}")),
         Err(error) => Err(format!("`{line}`: {error}")),

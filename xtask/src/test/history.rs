@@ -4,119 +4,121 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::str::FromStr as _;
-
-use proc_macro2::{TokenStream, TokenTree};
 
 use crate::line::Line;
 use crate::tidy::arrows::Package;
-use crate::tidy::tree::Tree;
 
 /// How many commits back a change still counts as new.
 const COMMITS: u32 = 30;
-/// Our libraries, by the name that code uses, and where they are.
-const LIBRARIES: [(&str, &str); 5] = [
-    ("fake_llm", "testing/fake-llm"),
-    ("ichido", "crates/ichido"),
-    ("ichido_bedrock", "crates/ichido-bedrock"),
-    ("ichido_core", "crates/ichido-core"),
-    ("ichido_store", "crates/ichido-store"),
-];
-/// A line of a public interface.
-const PUBLIC: &str = r"^[[:space:]]*pub [a-z]";
+/// A line of an interface: an item or a field that is public, a function (a trait's has no `pub`), a variant of an enum.
+const INTERFACE: &str = r"^[[:space:]]*(pub |(async )?fn |[A-Z][A-Za-z0-9]*( \{|\(|,|$))";
+/// Every line.
+const ANY: &str = ".";
 /// A line of `Cargo.lock` that differs when a crate from a registry comes, goes or changes.
 const LOCKED: &str = "^(checksum|source) = ";
+/// Files that concern every crate.
+const OF_ALL: [&str; 4] = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rustfmt.toml"];
 
-/// Whether crates in these folders, or the public interface of a module of ours that they use, changed.
-pub(super) fn crates_changed(root: &Path, folders: &[&str]) -> Result<bool, String> {
-    let tree = Tree::read(root)?;
-    let sources = tree.rust().filter(|(path, _)| folders.iter().any(|folder| path.starts_with(folder)));
-    let used: BTreeSet<String> = sources.flat_map(|(_, text)| modules_used(text, &tree)).collect();
-    let used: Vec<&str> = used.iter().map(String::as_str).collect();
-    Ok(changed(root, ".", folders) || changed(root, PUBLIC, &used))
+/// What decides whether a lane is due, as patterns of paths for git.
+pub(super) struct Lane {
+    /// A change of any line counts.
+    pub(super) files: &'static [&'static str],
+    /// A change of the interface counts.
+    pub(super) interfaces: &'static [&'static str],
+}
+
+/// What compiles AWS's SDK.
+pub(super) const BEDROCK: Lane = Lane {
+    files: &[
+        "bench/llm/*",
+        "crates/ichido-bedrock/*",
+        "crates/ichido-cli/src/judge/*",
+        "crates/ichido-cli/tests/it/judge_bedrock*",
+    ],
+    interfaces: &[
+        "crates/ichido-core/src/limits*",
+        "crates/ichido-core/src/retry*",
+        "crates/ichido-core/src/time*",
+        "crates/ichido-core/src/verdict*",
+        "crates/ichido-store/src/testing*",
+        "crates/ichido/src/destination/http*",
+        "crates/ichido/src/judge*",
+        "crates/ichido/src/llm*",
+        "testing/fake-llm/src/*",
+    ],
+};
+
+/// The targets for fuzzing.
+pub(super) const FUZZ: Lane = Lane {
+    files: &["fuzz/*"],
+    interfaces: &[
+        "crates/ichido-core/src/boundary*",
+        "crates/ichido-core/src/json*",
+        "crates/ichido-core/src/key*",
+        "crates/ichido-core/src/retry*",
+        "crates/ichido-core/src/time*",
+        "crates/ichido-core/src/verdict*",
+    ],
+};
+
+impl Lane {
+    /// Whether something changed that could break what the lane checks.
+    pub(super) fn is_due(&self, root: &Path) -> bool {
+        changed(root, ANY, self.files) || changed(root, INTERFACE, self.interfaces)
+    }
+}
+
+/// Whether a crate of AWS's was added, removed or updated.
+pub(super) fn aws_changed(root: &Path) -> bool {
+    let before = Line::new("git", &["show", &format!("HEAD~{COMMITS}:Cargo.lock")]).answer(root);
+    let now = std::fs::read_to_string(root.join("Cargo.lock"));
+    match (before, now) {
+        (Some(before), Ok(now)) => aws_versions(&before) != aws_versions(&now),
+        _ => true,
+    }
+}
+
+/// The names and versions of AWS's crates in a `Cargo.lock`.
+fn aws_versions(lock: &str) -> Vec<(&str, &str)> {
+    let lines = lock.lines().zip(lock.lines().skip(1));
+    lines.filter(|(name, _)| name.starts_with("name = \"aws-")).collect()
 }
 
 /// Whether a dependency, or the rules for dependencies, changed.
 pub(super) fn dependencies_changed(root: &Path) -> bool {
-    changed(root, LOCKED, &["Cargo.lock"]) || changed(root, ".", &["deny.toml"])
+    changed(root, LOCKED, &["Cargo.lock"]) || changed(root, ANY, &["deny.toml"])
 }
 
 /// Whether a line that matches `pattern` came or went in these paths, committed or not.
 fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
     let since = format!("HEAD~{COMMITS}");
-    let line = Line::new("git", &["diff", "--name-only", "-G", pattern, &since, "--"]).and(paths);
-    line.answer(root).is_none_or(|files| !files.is_empty())
-}
-
-/// The files with the modules of our libraries that a file names, as paths for git.
-fn modules_used(text: &str, tree: &Tree) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    if let Ok(tokens) = TokenStream::from_str(text) {
-        find_modules(tokens, tree, &mut used);
-    }
-    used
-}
-
-fn find_modules(tokens: TokenStream, tree: &Tree, used: &mut BTreeSet<String>) {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    for (index, token) in tokens.iter().enumerate() {
-        match token {
-            TokenTree::Group(group) => find_modules(group.stream(), tree, used),
-            TokenTree::Ident(word) => {
-                let library = LIBRARIES.iter().find(|(name, _)| word == name);
-                // `name :: next`: two marks stand between them.
-                if let (Some((_, folder)), Some(next)) = (library, tokens.get(index + 3)) {
-                    used.insert(format!("{folder}/src/lib.rs"));
-                    for module in first_words(next) {
-                        used.insert(format!("{folder}/src/{module}.rs"));
-                        // `name :: module :: inner`, if that is a file, else all that is in the module.
-                        let inner =
-                            tokens.get(index + 6).map(|inner| format!("{folder}/src/{module}/{inner}"));
-                        let inner = inner.filter(|inner| tree.get(&format!("{inner}.rs")).is_some());
-                        let inner = inner.unwrap_or_else(|| format!("{folder}/src/{module}"));
-                        used.extend([format!("{inner}.rs"), format!("{inner}/")]);
-                    }
-                }
-            }
-            TokenTree::Punct(_) | TokenTree::Literal(_) => (),
-        }
-    }
-}
-
-/// The module in `module::Item`, or the modules in `{one::Item, other}`.
-fn first_words(token: &TokenTree) -> Vec<String> {
-    match token {
-        TokenTree::Ident(word) => vec![word.to_string()],
-        TokenTree::Group(group) => {
-            let mut words = Vec::new();
-            let mut is_first = true;
-            for token in group.stream() {
-                if let (TokenTree::Ident(word), true) = (&token, is_first) {
-                    words.push(word.to_string());
-                }
-                is_first = matches!(&token, TokenTree::Punct(mark) if mark.as_char() == ',');
-            }
-            words
-        }
-        TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
-    }
+    let line = Line::new("git", &["diff", "--name-only", "--no-renames", "-G", pattern, &since, "--"]);
+    line.and(paths).answer(root).is_none_or(|files| !files.is_empty())
 }
 
 /// The crates with uncommitted changes, or else with changes in the last commit, and all that use them.
 ///
-/// A change outside of all crates, in a document or a script, concerns the rules about the repository: `xtask`.
+/// A change of a file that concerns every crate, such as `Cargo.lock`, chooses all of them. Any other change outside of the crates,
+/// in a document or a script, concerns the rules about the repository: `xtask`.
 pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeSet<String>, String> {
     let git = |words: &[&str]| {
         let line = Line::new("git", words);
         line.answer(root).ok_or_else(|| format!("`{line}` failed; `--quick` needs git"))
     };
     let untracked = git(&["ls-files", "--others", "--exclude-standard"])?;
-    let mut files = format!("{}{untracked}", git(&["diff", "--name-only", "HEAD"])?);
+    let mut files = format!("{}{untracked}", git(&["diff", "--name-only", "--no-renames", "HEAD"])?);
     if files.is_empty() {
-        files = git(&["diff", "--name-only", "HEAD~1"])?;
+        files = git(&["diff", "--name-only", "--no-renames", "HEAD~1"])?;
     }
-    let changed = files.lines().map(|file| package_of(file, packages).unwrap_or("xtask").to_owned());
-    Ok(with_users(changed.collect(), packages))
+    Ok(with_users(changed_in(&files, packages), packages))
+}
+
+/// The crates that the listed files concern.
+fn changed_in(files: &str, packages: &[Package]) -> BTreeSet<String> {
+    if files.lines().any(|file| OF_ALL.contains(&file)) {
+        return packages.iter().map(|package| package.name.clone()).collect();
+    }
+    files.lines().map(|file| package_of(file, packages).unwrap_or("xtask").to_owned()).collect()
 }
 
 /// The package whose folder, the innermost, holds the file.
@@ -146,6 +148,7 @@ fn with_users(mut found: BTreeSet<String>, packages: &[Package]) -> BTreeSet<Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::tree::Tree;
 
     fn package(name: &str, manifest: &str, needs: &[&str]) -> Package {
         let needs = needs.iter().map(|need| (*need).to_owned()).collect();
@@ -161,28 +164,83 @@ mod tests {
         ]
     }
 
+    /// The repository.
+    fn root() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    }
+
     #[test]
-    fn modules_are_found_in_every_form_of_a_path() {
-        let text = "use ichido::llm::Model; use ichido_core::{key, time::Timestamp}; fn f() { ichido_store::letter::g() }
-            use ichido_store::testing::sqlite::fresh_file;";
-        let tree = Tree::of(&[("crates/ichido-store/src/testing/sqlite.rs", "")]);
-        let used = modules_used(text, &tree);
-        for path in [
-            "crates/ichido/src/llm.rs",
-            "crates/ichido/src/llm/",
-            "crates/ichido-core/src/key.rs",
-            "crates/ichido-core/src/time/",
-            "crates/ichido-store/src/letter.rs",
-            "crates/ichido-store/src/letter/",
-            "crates/ichido-store/src/lib.rs",
-            "crates/ichido-store/src/testing/sqlite.rs",
-        ] {
-            assert!(used.contains(path), "{path} is missing in {used:?}");
+    fn every_path_of_a_lane_exists() {
+        for lane in [BEDROCK, FUZZ] {
+            for path in lane.files.iter().chain(lane.interfaces) {
+                let files = Line::new("git", &["ls-files", "--", path]).answer(root());
+                // A copy without history has no list of files either; there, every lane is due.
+                assert!(files.is_none_or(|files| !files.is_empty()), "{path} is gone: where is it now?");
+            }
         }
-        assert!(!used.iter().any(|path| path.contains("Timestamp") || path.contains("Model")), "{used:?}");
-        assert!(
-            !used.contains("crates/ichido-store/src/testing/"),
-            "another file of the module is not used: {used:?}"
+    }
+
+    #[test]
+    fn a_lane_knows_every_module_that_it_uses() {
+        let tree = Tree::read(root()).expect("the repository is read");
+        for (lane, folders) in
+            [(BEDROCK, &["crates/ichido-bedrock/", "bench/llm/"][..]), (FUZZ, &["fuzz/"][..])]
+        {
+            for (path, text) in tree.files() {
+                if !folders.iter().any(|folder| path.starts_with(folder)) {
+                    continue;
+                }
+                for (library, source) in
+                    [("ichido::", "crates/ichido/src/"), ("ichido_core::", "crates/ichido-core/src/")]
+                {
+                    for used in text.split(library).skip(1) {
+                        let is_name = |mark: char| mark.is_ascii_lowercase() || mark == '_';
+                        let module = used.split_once(|mark| !is_name(mark)).map_or(used, |(name, _)| name);
+                        let file = format!("{source}{module}");
+                        let knows = lane.interfaces.iter().any(|known| known.starts_with(&file));
+                        assert!(module.is_empty() || knows, "{path} uses {file}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_interface_is_told_from_what_is_inside() {
+        let is_interface = |line: &str| {
+            let grep = Line::new(
+                "sh",
+                &["-c", &format!("printf '%s\\n' \"$1\" | grep -qE '{INTERFACE}'"), "sh", line],
+            );
+            grep.answer(root()).is_some()
+        };
+        for line in [
+            "pub struct A {",
+            "    pub field: u8,",
+            "    fn method(&self);",
+            "    async fn method(&self)",
+            "    Variant,",
+            "    Variant(u8),",
+        ] {
+            assert!(is_interface(line), "{line}");
+        }
+        for line in ["    let a = 1;", "//! A comment,", "    self.call(Variant)", "use std::fmt;"] {
+            assert!(!is_interface(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_versions_of_aws_are_read_from_a_lock_file() {
+        let lock = "[[package]]\nname = \"aws-config\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"http\"\nversion = \"1\"\n";
+        assert_eq!(aws_versions(lock), [("name = \"aws-config\"", "version = \"1.2.3\"")]);
+    }
+
+    #[test]
+    fn a_file_of_all_crates_concerns_them_all() {
+        assert_eq!(changed_in("Cargo.lock\n", &packages()).len(), 4);
+        assert_eq!(
+            changed_in("docs/spec.md\nbench/src/main.rs\n", &packages()),
+            ["bench", "xtask"].map(str::to_owned).into()
         );
     }
 
@@ -202,7 +260,7 @@ mod tests {
     #[test]
     fn without_history_everything_counts_as_changed() {
         let folder = std::env::temp_dir();
-        assert!(changed(&folder, ".", &["Cargo.lock"]));
-        assert!(dependencies_changed(&folder));
+        assert!(changed(&folder, ANY, &["Cargo.lock"]));
+        assert!(dependencies_changed(&folder) && aws_changed(&folder) && BEDROCK.is_due(&folder));
     }
 }

@@ -171,6 +171,10 @@ fn run_job(job: &Job, log: &Path, env: &[(String, String)]) -> Ran {
 fn run_process(job: &Job, log: &Path, env: &[(String, String)]) -> Result<usize, String> {
     let io = |error: std::io::Error| format!("{}: {error}", job.binary.display());
     // A file and not a pipe: a server that a test leaves behind would hold the pipe open.
+    // A new file each time: what an earlier test left running may still write to its own.
+    if log.exists() {
+        std::fs::remove_file(log).map_err(io)?;
+    }
     let file = File::create(log).map_err(io)?;
     let mut command = Command::new(&job.binary);
     if let Some(test) = &job.test {
@@ -184,7 +188,11 @@ fn run_process(job: &Job, log: &Path, env: &[(String, String)]) -> Result<usize,
     let status = match end.recv_timeout(LIMIT) {
         Ok(status) => status.map_err(io)?,
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            let killed = Command::new("kill").args(["-KILL", &pid]).status();
+            // Its programs first: they are found by their parent. Servers watch it and end by themselves.
+            let killed = [
+                Command::new("pkill").args(["-KILL", "-P", &pid]).status(),
+                Command::new("kill").args(["-KILL", &pid]).status(),
+            ];
             drop((killed, waiting.join()));
             return Err(format!("{}\nkilled: it ran for more than {LIMIT:?}", read(log)));
         }
