@@ -37,7 +37,10 @@ pub const ADMIN: (&str, &str) = ("admin", "admin-password");
 
 /// Starts the server, tells its process id, and takes it and its folder away when the pipe closes: when it is dropped here, and when
 /// the test's process dies, in whatever way. A folder that is to be kept says so.
+///
+/// A signal from the terminal does not end it: the pipe does.
 const WATCHER: &str = r#"
+trap : HUP INT TERM PIPE
 folder=$1; shift
 "$@" </dev/null >>"$folder/log" 2>&1 &
 server=$!

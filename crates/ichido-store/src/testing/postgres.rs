@@ -57,8 +57,10 @@ const PORTS_TRIED_MAX: usize = 200;
 const STARTS_MAX: usize = 5;
 
 /// Enough for many tests at once. A caller's settings come after these and win.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "128MB"),
+    // In the server's own folder: a server that is killed would leave its segments in `/dev/shm`.
+    ("dynamic_shared_memory_type", "mmap"),
     ("max_connections", "200"),
     ("max_wal_size", "1GB"),
     ("synchronous_commit", "on"),
