@@ -27,6 +27,8 @@ use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::postgres::Cluster;
 use uuid::Uuid;
 
+use crate::wire::words::{other, until_alone};
+
 const LEASE: Duration = Duration::from_secs(30);
 /// How the child finds the database, and how it knows which keys are its own.
 const URL: &str = "ICHIDO_CRASH_URL";
@@ -318,6 +320,10 @@ async fn killed_at_random(url: &str) {
         let lines = 1 + dice(round) % 200;
         run_and_kill(url, round, lines, &mut acknowledged);
     }
+    if url.starts_with("postgres") {
+        // The server may still be at what the last one asked for.
+        until_alone(&mut other(url).await).await;
+    }
     let store = Store::open(url, 4).await.expect("the store opens again");
     assert!(
         !acknowledged.enqueued.is_empty() && !acknowledged.sent.is_empty() && !acknowledged.keys.is_empty()
@@ -369,8 +375,10 @@ async fn callers_get_an_error_or_the_truth_when_the_server_is_restarted() {
     while let Ok(line) = heard.try_recv() {
         acknowledged.line(&line);
     }
-    // Whatever was still on its way comes to rest when the last handle of the old store is gone.
+    // Whatever was still on its way comes to rest when the last connection of the old store is gone.
+    store.postgres_pool().expect("a store on PostgreSQL").close().await;
     drop(store);
+    until_alone(&mut other(&database.url).await).await;
     let store = Store::open(&database.url, 4).await.expect("the store opens again");
     check(&store, &acknowledged).await;
     finish(&store).await;

@@ -9,7 +9,6 @@ use ichido_core::lifecycle::{Event, Failure, State};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::message::{
     ClaimTerms, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, Stepped, Work,
 };
@@ -190,20 +189,6 @@ pub(crate) async fn rescue(store: &Store, guarantee: Guarantee) -> Option<usize>
 
 pub(crate) fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
     RescueTerms { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR }
-}
-
-/// Asks again while the store is busy, for cases in which several meet at one row: on a busy machine it may be held for longer than
-/// a call waits, and then nothing was done.
-pub(crate) async fn while_busy<T, F>(mut call: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Result<T, StoreError>>,
-{
-    loop {
-        match call().await {
-            Err(StoreError::Busy) => tokio::task::yield_now().await,
-            answer => return answer.expect("an answer"),
-        }
-    }
 }
 
 pub(crate) fn queue() -> QueueName {

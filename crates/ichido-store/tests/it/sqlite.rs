@@ -20,11 +20,10 @@ use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettl
 use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Stepped};
 use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::while_busy;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use uuid::Uuid;
-
-use crate::fixture::while_busy;
 
 const LEASE: Duration = Duration::from_secs(30);
 

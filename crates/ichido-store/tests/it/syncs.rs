@@ -34,6 +34,10 @@ const CALLERS: usize = 64;
 /// then, when the log is copied into the database.
 const SHARED_MAX: usize = 4;
 const LEASE: Duration = Duration::from_secs(30);
+/// How often opening is measured. The least counts: on a slow machine the server may sync by itself meanwhile, which only adds.
+const OPENINGS: usize = 3;
+/// The longest that connections may take to end: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Tells the parent, through the trace, that everything up to here was acknowledged. Nobody else goes to the root folder.
 fn mark() {
@@ -239,7 +243,7 @@ async fn alone(connection: &mut PgConnection) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LEASE, gone).await.expect("the connections of a closed store end");
+    tokio::time::timeout(PATIENCE, gone).await.expect("the connections of a closed store end");
 }
 
 /// How many syncs a store's whole life takes that writes so often.
@@ -264,9 +268,12 @@ async fn every_answer_of_postgres_comes_after_a_sync_of_its_own() {
     let cluster = Cluster::start(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]).unwrap();
     let database = cluster.database().await.unwrap();
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    // The first life makes the schema; the second shows what opening alone takes.
+    // The first life makes the schema; those after it show what opening alone takes.
     life(&database.url, &mut connection, 0).await;
-    let opened = life(&database.url, &mut connection, 0).await;
+    let mut opened = i64::MAX;
+    for _ in 0..OPENINGS {
+        opened = opened.min(life(&database.url, &mut connection, 0).await);
+    }
     let written = life(&database.url, &mut connection, ROUNDS).await;
     let writes = i64::try_from(2 * ROUNDS).unwrap();
     assert!(writes <= written - opened, "{writes} answers; {written} syncs, {opened} of them for opening");

@@ -8,4 +8,4 @@ mod lost;
 mod meanwhile;
 mod proxy;
 mod storm;
-mod words;
+pub(crate) mod words;

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
-mod busy;
 mod http;
 mod judge;
 mod letters_bounded;

@@ -270,6 +270,18 @@ impl Ask {
         self
     }
 
+    /// Sends it, and again while the store is busy, for requests that meet others at one row: on a slow machine it may be held for
+    /// longer than the store waits, and then nothing was done.
+    pub(crate) async fn send_while_busy(self) -> Answer {
+        loop {
+            let answer = self.clone().send().await;
+            if answer.status != StatusCode::SERVICE_UNAVAILABLE {
+                return answer;
+            }
+            look_again().await;
+        }
+    }
+
     pub(crate) async fn send(self) -> Answer {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut line, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

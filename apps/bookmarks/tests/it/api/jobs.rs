@@ -9,6 +9,9 @@ use super::fixture::{Fixture, look_again};
 use super::pages::{Pages, SILENCE, html, said, story};
 use crate::both_databases;
 
+/// How long a page may take that never comes. The others of its case have as long, on a slow machine too.
+const PAGE_WITHIN: Duration = Duration::from_secs(5);
+
 /// What a person sees of a failed bookmark.
 fn told(bookmark: &Value) -> (String, bool) {
     assert!(bookmark["errorMessage"].as_str().is_some_and(|words| words.contains(' ')), "{bookmark}");
@@ -116,7 +119,7 @@ both_databases! {
 
     #[test]
     async fn what_passes_is_tried_again(fixture: Fixture) {
-        let service = fixture.work_as(|settings| settings.page_within = Duration::from_millis(500)).await;
+        let service = fixture.work_as(|settings| settings.page_within = PAGE_WITHIN).await;
         let pages = Pages::start(|path, _| match path {
             "/busy" => said("429 Too Many", "Retry-After: 1800\r\n", b""),
             "/cut" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec(),

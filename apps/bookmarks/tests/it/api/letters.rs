@@ -93,7 +93,7 @@ both_databases! {
     async fn a_bookmark_has_one_open_job_however_often_it_is_asked_for(fixture: Fixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
-        let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send())).collect();
+        let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
         }
@@ -104,7 +104,7 @@ both_databases! {
         service.store().message_step(message.id, cancel, &ichido_store::message::Note::default()).await.unwrap();
         let cancelled = service.bookmark(&id).await;
         assert_eq!((&cancelled["state"], &cancelled["errorCode"], &cancelled["canRetry"]), (&json!("failed"), &json!("job_cancelled"), &json!(true)));
-        let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send())).collect();
+        let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
         }
@@ -136,7 +136,7 @@ both_databases! {
             let reprocess = service.reprocess(&id);
             // In the layer's transaction and in its own.
             let reprocess = if press % 2 == 0 { reprocess } else { reprocess.header("idempotency-key", "again") };
-            tokio::spawn(reprocess.send())
+            tokio::spawn(reprocess.send_while_busy())
         }).collect();
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);

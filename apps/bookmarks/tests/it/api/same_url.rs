@@ -27,7 +27,7 @@ both_databases! {
         let service = fixture.start().await;
         for round in 0..5 {
             let url = format!("https://example.com/{round}");
-            let save = |key: usize| tokio::spawn(service.save(&format!("k{round}-{key}"), &url).send());
+            let save = |key: usize| tokio::spawn(service.save(&format!("k{round}-{key}"), &url).send_while_busy());
             let saves: Vec<_> = (0..6).map(save).collect();
             let mut ids = Vec::new();
             let mut made = 0;

@@ -9,8 +9,8 @@ use ichido_core::verdict::{Effect, NetworkFault};
 
 use crate::server::{Act, Server, order, plain, quick, resolved, with};
 
-/// Long enough for a server on this machine to have read a request, short enough to wait for.
-const SHORT: Duration = Duration::from_millis(200);
+/// Long enough for a server on this machine to have read a request, a slow machine too; short enough to wait for.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// A case that waits for ever has failed, and says so.
 const CASE_MAX: Duration = Duration::from_mins(1);

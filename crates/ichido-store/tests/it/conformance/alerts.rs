@@ -9,11 +9,12 @@ use ichido_core::verdict::Effect;
 use ichido_store::alert::NewAlert;
 use ichido_store::error::StoreError;
 use ichido_store::message::{MessageFilter, NewMessage};
+use ichido_store::testing::while_busy;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{Fixture, message, queue, queue_named, while_busy};
+use crate::fixture::{Fixture, message, queue, queue_named};
 
 const QUARTER: Duration = Duration::from_mins(15);
 const HOUR: Duration = Duration::from_hours(1);

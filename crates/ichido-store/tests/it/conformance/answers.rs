@@ -5,10 +5,11 @@ use std::time::Duration;
 use ichido_store::Store;
 use ichido_store::answer::{Asking, QuestionId, limits};
 use ichido_store::error::StoreError;
+use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{Fixture, while_busy};
+use crate::fixture::Fixture;
 
 const LEASE: Duration = Duration::from_secs(10);
 

@@ -12,13 +12,12 @@ use ichido_store::Store;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
 use ichido_store::error::StoreError;
 use ichido_store::message::{Note, Settlement, Stepped};
+use ichido_store::testing::while_busy;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, queue, succeeded, terms, while_busy,
-};
+use crate::fixture::{AFTER_LEASE, BACKOFF, DAY, Fixture, KEYED, again, many, queue, succeeded, terms};
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
 

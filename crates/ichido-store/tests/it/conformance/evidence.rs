@@ -5,10 +5,11 @@ use std::time::Duration;
 use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::verdict::Effect;
 use ichido_store::message::{Note, Settlement, Stepped, Work};
+use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, for_good, given_back, in_doubt, succeeded, while_busy,
+    AFTER_LEASE, BACKOFF, Fixture, KEYED, again, for_good, given_back, in_doubt, succeeded,
 };
 
 /// A message that was lost by one worker and is sent by a second; the first one reports its success.

@@ -14,10 +14,11 @@ use ichido_core::lifecycle::Event;
 use ichido_core::verdict::Effect;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
 use ichido_store::message::Stepped;
+use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key, while_busy};
+use crate::fixture::{AFTER_LEASE, DAY, Fixture, LEASE, key};
 
 pub(crate) const TTL: Duration = Duration::from_hours(72);
 

@@ -9,12 +9,13 @@ use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Replaced, Sta
 use ichido_store::message::{
     LetterState, NewMessage, Note, QueueName, Settlement, Stepped, Transition, limits,
 };
+use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
     Fixture, TRAVELS_FOR, bad_request, for_good, in_doubt, key, many, message, new_id, only, queue,
-    queue_named, terms, while_busy,
+    queue_named, terms,
 };
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };

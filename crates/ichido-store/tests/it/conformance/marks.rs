@@ -3,9 +3,10 @@
 use ichido_core::lifecycle::{Begun, State, Why};
 use ichido_core::retry::Guarantee;
 use ichido_store::message::{Note, Settlement, Stepped};
+use ichido_store::testing::while_busy;
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, Fixture, given_back, only, while_busy};
+use crate::fixture::{AFTER_LEASE, Fixture, given_back, only};
 
 both_databases! {
     #[test]

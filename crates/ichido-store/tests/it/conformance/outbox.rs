@@ -8,11 +8,11 @@ use ichido_core::lifecycle::Event;
 use ichido_core::verdict::Effect;
 use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
+use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
     BACKOFF, Fixture, again, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
-    while_busy,
 };
 
 const WINDOW: Duration = Duration::from_hours(72);

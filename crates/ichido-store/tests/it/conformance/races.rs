@@ -14,12 +14,13 @@ use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
 use ichido_store::letter::{Replaced, Standing};
 use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
+use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
     AFTER_LEASE, Fixture, KEYED, TRAVELS_FOR, again, ids, key, many, message, new_id, only, queue,
-    rescue_terms, succeeded, terms, while_busy,
+    rescue_terms, succeeded, terms,
 };
 
 /// How often a race is run; each time the two meet a little differently.

@@ -8,12 +8,13 @@ use ichido_core::lifecycle::{Begun, Event, Failure, State, Why};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, Settlement, Stepped, Work, limits};
+use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
     AFTER_LEASE, BACKOFF, Fixture, KEYED, LEASE, TRAVELS_FOR, again, for_good, given_back, ids, in_doubt,
-    many, message, only, queue, queue_named, rescue, succeeded, terms, while_busy,
+    many, message, only, queue, queue_named, rescue, succeeded, terms,
 };
 
 fn now(stepped: Stepped) -> State {

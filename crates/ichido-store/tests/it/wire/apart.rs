@@ -11,12 +11,19 @@ use super::proxy::Proxy;
 use super::words::{WAITING, hold, keep, number, other, release, run, until};
 use crate::fixture::{in_time, message};
 
+/// Ends the waits for what somebody else holds, as when their time is over; how many there were.
+const END_WAITS: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
 /// One part of a batch was written, another met a held row, and the batch is written again in halves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held() {
-    in_time(async {
+    in_time(Box::pin(async {
         let database = fresh_database().await;
-        let store = Store::open(&database.url, 4).await.unwrap();
+        let store = Store::open(&database.url, 1).await.unwrap();
+        // Its one connection is patient: the test decides when a wait is over.
+        let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
+        sqlx::query("SET lock_timeout = '1min'").execute(&mut *connection).await.unwrap();
+        drop(connection);
         let mut fences = Vec::new();
         for key in ["first", "kept", "let-go", "held"] {
             fences.push(run(&store, key).await);
@@ -27,22 +34,28 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
             .fetch_all(&mut *open)
             .await
             .unwrap();
-        let spawn = |settle| {
-            let store = store.clone();
-            tokio::spawn(async move { store.key_settle(settle).await })
-        };
         // The first one keeps the stream busy until the other three have gathered behind it.
-        let first = spawn(keep("first", fences[0]));
+        let first = tokio::spawn({
+            let (store, settle) = (store.clone(), keep("first", fences[0]));
+            async move { store.key_settle(settle).await }
+        });
         until("the first one waits", async || number(&mut watching, WAITING).await == 1).await;
-        let settles =
-            [keep("kept", fences[1]), release("let-go", fences[2]), hold("held", fences[3])].map(spawn);
-        assert!(matches!(first.await.unwrap(), Err(StoreError::Busy)));
-        let [kept, let_go, held] = settles;
-        assert_eq!(kept.await.unwrap().unwrap(), KeySettled::Stands, "kept");
-        assert_eq!(let_go.await.unwrap().unwrap(), KeySettled::Stands, "let go");
-        assert!(matches!(held.await.unwrap(), Err(StoreError::Busy)), "held");
+        let [kept, let_go, held] =
+            [keep("kept", fences[1]), release("let-go", fences[2]), hold("held", fences[3])]
+                .map(|settle| Box::pin(store.key_settle(settle)));
+        let end_both_waits = async {
+            until("the first one's wait is ended", async || number(&mut watching, END_WAITS).await == 1)
+                .await;
+            assert!(matches!(first.await.unwrap(), Err(StoreError::Busy)));
+            until("that of the three is ended", async || number(&mut watching, END_WAITS).await == 1).await;
+        };
+        // In this order: each of the three is handed in when it is first polled, before the first one's wait ends.
+        let (kept, let_go, held, ()) = tokio::join!(biased; kept, let_go, held, end_both_waits);
+        assert_eq!(kept.unwrap(), KeySettled::Stands, "kept");
+        assert_eq!(let_go.unwrap(), KeySettled::Stands, "let go");
+        assert!(matches!(held, Err(StoreError::Busy)), "held");
         open.rollback().await.unwrap();
-    })
+    }))
     .await;
 }
 

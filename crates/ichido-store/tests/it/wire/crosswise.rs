@@ -7,9 +7,10 @@ use ichido_store::error::StoreError;
 use ichido_store::ledger::KeyClaimed;
 use ichido_store::message::{ClaimTerms, Note, Settlement, Work};
 use ichido_store::testing::postgres::{Cluster, Database};
+use ichido_store::testing::while_busy;
 
-use super::words::{claim, keep, name, number, other, until};
-use crate::fixture::{LEASE, again, in_time, many, message, queue, succeeded, terms, while_busy};
+use super::words::{assert_never_deadlocked, claim, keep, name};
+use crate::fixture::{LEASE, again, in_time, many, message, queue, succeeded, terms};
 
 const ROUNDS: usize = 30;
 const ROWS: usize = 300;
@@ -31,17 +32,9 @@ impl Nodes {
         Self { one, two, database, _cluster: cluster }
     }
 
-    /// Whoever leaves hands in its counts first.
     async fn assert_never_deadlocked(self) {
         let Self { one, two, database, _cluster } = self;
-        for store in [one, two] {
-            store.postgres_pool().unwrap().close().await;
-        }
-        let mut connection = other(&database.url).await;
-        let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
-        until("all have left", async || number(&mut connection, others).await == 0).await;
-        let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
-        assert_eq!(number(&mut connection, deadlocks).await, 0);
+        assert_never_deadlocked([one, two], &database.url).await;
     }
 
     /// Puts messages in and claims them, so many by each claim.

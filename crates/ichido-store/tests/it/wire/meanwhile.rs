@@ -12,10 +12,11 @@ use ichido_store::ledger::KeyClaimed;
 use ichido_store::message::{ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent};
 use ichido_store::rescue::RescueTerms;
 use ichido_store::testing::postgres::fresh_database;
+use ichido_store::testing::while_busy;
 use sqlx::{Connection as _, Row as _};
 
 use super::words::{WAITING, claim, number, other, until};
-use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms, while_busy};
+use crate::fixture::{AFTER_LEASE, DAY, in_time, many, message, new_id, only, queue, terms};
 
 /// A claim whose lease has lapsed is renewed by its owner just when another request under its key is about to take it over, or to
 /// mark it as of unknown outcome.

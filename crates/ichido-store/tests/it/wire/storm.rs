@@ -11,10 +11,11 @@ use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::{MessageFilter, NewMessage, Note, SameContent, Settlement};
 use ichido_store::rescue::RescueTerms;
+use ichido_store::testing::while_busy;
 
 use super::words::{claim, until};
 use crate::both_databases;
-use crate::fixture::{DAY, Fixture, KEYED, again, many, message, queue, succeeded, terms, while_busy};
+use crate::fixture::{DAY, Fixture, KEYED, again, many, message, queue, succeeded, terms};
 
 const ROUNDS: u64 = 60;
 const CALLERS: u64 = 12;

@@ -79,6 +79,25 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, asking).await.is_ok(), "it never came to this: {what}");
 }
 
+/// Waits until all other connections to the database have ended: what they had begun is committed or rolled back, and their counts
+/// are handed in.
+pub(crate) async fn until_alone(connection: &mut PgConnection) {
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    until("all others have left", async || number(&mut *connection, others).await == 0).await;
+}
+
+/// Closes the stores on a database and asks its server how many deadlocks it had to break. The server must look for deadlocks before
+/// anybody's wait for a lock times out, or it would never see one.
+pub(crate) async fn assert_never_deadlocked(stores: impl IntoIterator<Item = Store>, url: &str) {
+    for store in stores {
+        store.postgres_pool().unwrap().close().await;
+    }
+    let mut connection = other(url).await;
+    until_alone(&mut connection).await;
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(number(&mut connection, deadlocks).await, 0, "deadlocks");
+}
+
 /// One number from the database.
 pub(crate) async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
     sqlx::query(sql).fetch_one(connection).await.unwrap().get(0)

@@ -13,6 +13,9 @@ use Advice::{GiveUp, Retry};
 use Effect::{NotDone, Unknown};
 use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
 
+/// How long a call waits for an answer that never comes. The connection has as long, on a slow machine too.
+const SHORT: Duration = Duration::from_secs(2);
+
 type Row = (Fault, u16, ErrorCode, Effect, Advice);
 
 async fn assert_rows(dialect: Dialect, rows: &[Row]) {
@@ -86,8 +89,7 @@ async fn a_call_that_takes_too_long_is_given_up_on_and_may_be_billed() {
         let latency = Some(Latency::FixedMs(60_000));
         let fake = start(Script { latency, ..Script::default() });
         let mut service = dialect.service(&fake, &[""]);
-        (service.time_out, service.connect_time_out) =
-            (Duration::from_millis(200), Duration::from_millis(200));
+        (service.time_out, service.connect_time_out) = (SHORT, SHORT);
         let trouble = dialect.of(service).ask(0, &prompt()).await.came.expect_err("it never answers in time");
         assert!(trouble.may_be_billed(), "{}", trouble.why);
         assert_eq!((trouble.status, trouble.verdict.code), (None, Some(NetworkTimeout)));

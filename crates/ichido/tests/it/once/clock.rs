@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use ichido_core::ledger::Phase;
+use ichido_store::testing::while_busy;
 use sqlx::Row as _;
 
 use super::fixture::{Fixture, Gate, Mode, both_databases, keyed};
-use crate::busy::while_busy;
 
 const TTL: Duration = Duration::from_hours(72);
 /// A minute before that.

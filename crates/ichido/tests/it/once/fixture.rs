@@ -23,8 +23,12 @@ use sqlx::{PgPool, Postgres, Row as _};
 use tokio::sync::{Semaphore, watch};
 use tower::{Layer as _, Service, ServiceExt as _};
 
+use crate::worker::fixture::look_again;
+
 pub(crate) const OPERATION: &str = "orders.create";
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// Short enough for a case to wait until it is over, and long enough for a slow machine to claim and to renew within it.
+pub(crate) const SHORT_LEASE: Duration = Duration::from_secs(3);
 /// Longer than any lease here.
 pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
 /// Long enough for any first one here to be done.
@@ -203,7 +207,7 @@ impl Fixture {
     /// Waits until something is true of the record of a key.
     pub(crate) async fn until(&self, key: &str, is: impl Fn(Option<&KeyRecord>) -> bool) {
         while !is(self.record(key).await.as_ref()) {
-            tokio::task::yield_now().await;
+            look_again().await;
         }
     }
 
@@ -416,6 +420,25 @@ impl Call {
     /// Sends it and takes the whole answer.
     pub(crate) async fn send(&self, endpoint: &Endpoint) -> Answer {
         send(endpoint, self.request()).await
+    }
+
+    /// Sends it, and again while the store is busy, for requests that meet others at one row: on a slow machine it may be held for
+    /// longer than the store waits, and then nothing was run.
+    pub(crate) async fn send_while_busy(&self, endpoint: &Endpoint) -> Answer {
+        loop {
+            let answer = self.send(endpoint).await;
+            if answer.status() != 503 {
+                return answer;
+            }
+            answer.assert_problem(503, "store_unavailable");
+            look_again().await;
+        }
+    }
+
+    /// The same in a task of its own.
+    pub(crate) fn start_while_busy(self, endpoint: &Endpoint) -> tokio::task::JoinHandle<Answer> {
+        let endpoint = endpoint.clone();
+        tokio::spawn(async move { self.send_while_busy(&endpoint).await })
     }
 
     /// Sends it in a task of its own.

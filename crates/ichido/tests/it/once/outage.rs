@@ -11,7 +11,7 @@ use ichido_store::testing::postgres::{Cluster, Stop};
 use sqlx::postgres::PgPool;
 use sqlx::{Executor as _, Transaction};
 
-use super::fixture::{Fixture, Gate, Mode, both_databases, in_time, keyed};
+use super::fixture::{Fixture, Gate, Mode, SHORT_LEASE, both_databases, in_time, keyed};
 use super::relay::{Cut, Relay};
 
 fn is_settled(record: Option<&KeyRecord>) -> bool {
@@ -153,8 +153,6 @@ async fn a_commit_of_unknown_fate_is_read_back() {
 async fn node_behind(relay: &Relay, fixture: &Fixture) -> Fixture {
     Fixture::at(fixture.place().by(relay.url(&fixture.url))).await
 }
-
-const SHORT_LEASE: Duration = Duration::from_secs(1);
 
 /// The server is there and says nothing: no connection breaks, so that nothing fails by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,9 @@ use serde::Deserialize;
 
 use super::fixture::{BACKOFF, Far, Fixture, Gate, both_databases, many};
 
+/// How long a handler may run that never ends. Another that ends at once has as long, on a slow machine too.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
 #[derive(Deserialize)]
 struct Order {
     n: String,
@@ -175,7 +178,7 @@ both_databases! {
                 Ok(Done::default())
             }
         });
-        let handler = handler.repeatable().time_out(Duration::from_millis(50));
+        let handler = handler.repeatable().time_out(TIMEOUT);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         let slow = fixture.put("slow").await;
         let row = fixture.until(slow, Stage::Failed).await;
@@ -199,7 +202,7 @@ both_databases! {
                 Ok(())
             }
         });
-        let handler = handler.repeatable().time_out(Duration::from_millis(50));
+        let handler = handler.repeatable().time_out(TIMEOUT);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         let slow = fixture.put("slow").await;
         fixture.until(slow, Stage::Failed).await;

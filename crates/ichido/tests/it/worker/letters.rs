@@ -15,10 +15,10 @@ use ichido_store::Store;
 use ichido_store::action::Action;
 use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
 use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement, Work as Claimed};
+use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use super::fixture::{DAY, Far, Fixture, QUEUE, both_databases, key, many, queue};
-use crate::busy::while_busy;
 
 const REQUEUE: Work = Work::Requeue { canary: None };
 /// No case waits so long.

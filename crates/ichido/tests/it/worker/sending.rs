@@ -6,11 +6,11 @@ use ichido::destination::{Done, Handler};
 use ichido::worker::{OutboundKey, Queue, Target};
 use ichido_core::lifecycle::Stage;
 use ichido_store::message::NewMessage;
+use ichido_store::testing::while_busy;
 
 use super::fixture::{
     Far, Fixture, Gate, LEASE, QUEUE, both_databases, key, many, message, message_of, queue,
 };
-use crate::busy::while_busy;
 
 both_databases! {
     #[test]

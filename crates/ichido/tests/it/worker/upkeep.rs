@@ -7,12 +7,12 @@ use ichido_core::audit::AuditKey;
 use ichido_core::lifecycle::Stage;
 use ichido_store::Store;
 use ichido_store::node::Duty;
+use ichido_store::testing::while_busy;
 use sqlx::{PgPool, SqlitePool};
 
 use uuid::Uuid;
 
 use super::fixture::{Far, Fixture, Gate, both_databases, look_again, many, message};
-use crate::busy::while_busy;
 
 both_databases! {
     #[test]
