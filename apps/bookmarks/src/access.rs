@@ -1,5 +1,6 @@
 //! Who asks: by a token, or by the cookie of a session. What a cookie asks for must come from our own pages.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use ichido_core::time::Timestamp;
 use tokio::time::Instant;
@@ -131,6 +133,27 @@ pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
 pub(crate) fn foreign() -> Problem {
     let detail = "the request does not come from a page of this service; nothing was done";
     Problem::new(StatusCode::FORBIDDEN, "origin_foreign", detail)
+}
+
+/// A page of any name can be made to lead to this machine (DNS rebinding); only a request that names the machine itself comes
+/// from one of its own programs.
+pub(crate) fn needs_own_host(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_own = |host: &HeaderValue| {
+        let host = Authority::try_from(host.as_bytes()).ok().filter(|host| !host.as_str().contains('@'));
+        host.is_some_and(|host| is_this_machine(host.host()))
+    };
+    let mut hosts = headers.get_all(HOST).iter();
+    if hosts.next().is_some_and(is_own) && hosts.next().is_none() {
+        return Ok(());
+    }
+    let detail = "the Host header does not name this machine, and nothing else tells who asks; call it as localhost or 127.0.0.1";
+    Err(Problem::new(StatusCode::FORBIDDEN, "host_foreign", detail))
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = |host: &str| host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    host.eq_ignore_ascii_case("localhost") || is_loopback(host)
 }
 
 /// Whoever a request names is the one who asks.

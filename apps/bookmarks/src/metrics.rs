@@ -11,7 +11,7 @@ use ichido::prometheus;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::access::is_bearer;
+use crate::access::{is_bearer, needs_own_host};
 use crate::app::App;
 use crate::problem::Problem;
 use crate::settings::limits::READY_WITHIN;
@@ -53,10 +53,12 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
     }
 }
 
-/// What was measured, for Prometheus: on this machine for everybody, from elsewhere for who has a token.
+/// What was measured, for Prometheus: on this machine for everybody who names it, from elsewhere for who has a token.
 pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
     let is_inner = app.settings.listen.ip().is_loopback() && app.settings.public_origin.is_none();
-    if !is_inner && !is_bearer(&app, &headers).await? {
+    if is_inner {
+        needs_own_host(&headers)?;
+    } else if !is_bearer(&app, &headers).await? {
         return Err(Problem::signed_out());
     }
     let text = match MEASURED.get() {

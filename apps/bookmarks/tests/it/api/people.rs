@@ -146,6 +146,19 @@ both_databases! {
         assert_eq!(service.get("/metrics").send().await.status, StatusCode::OK);
     }
 
+    /// A name that somebody else chose can be made to lead here (DNS rebinding).
+    #[test]
+    async fn what_is_measured_is_not_for_a_page_of_another_name(fixture: Fixture) {
+        let service = fixture.start().await;
+        let page = |host: &str| service.bare(Method::GET, "/metrics").header("host", host);
+        for own in ["localhost:4190", "127.0.0.1", "[::1]:4190"] {
+            assert_eq!(page(own).send().await.status, StatusCode::OK, "{own}");
+        }
+        for foreign in ["evil.example", "localhost.evil.example:4190", "evil@127.0.0.1", "192.0.2.1"] {
+            assert_eq!(page(foreign).send().await.refusal(), (403, "host_foreign".to_owned()), "{foreign}");
+        }
+    }
+
     #[test]
     async fn what_a_cookie_asks_for_must_come_from_our_own_page(fixture: Fixture) {
         let service = fixture.start().await;
