@@ -32,6 +32,8 @@ use tokio::net::TcpListener;
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
+use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use crate::listen::permits::Permits;
 use crate::listen::{Ended, serve};
 use crate::out;
 use crate::signals::Signals;
@@ -55,7 +57,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         None => {
             let listener = listen(address).await?;
             announce(&listener, &args)?;
-            let role = HopRole { rules, limits, forward, patience };
+            let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
+            let role = HopRole { rules, limits, forward, patience, bodies };
             serve(listener, Arc::new(role), limits, &mut stop, std::future::ready(())).await
         }
         Some(adapter) => {

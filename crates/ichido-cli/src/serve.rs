@@ -25,10 +25,10 @@ mod hops;
 mod inside;
 mod letters;
 pub(crate) mod limits;
+mod listings;
 mod messages;
 mod openapi;
 mod operations;
-mod places;
 mod problem;
 mod queues;
 mod records;
@@ -62,6 +62,7 @@ use crate::worker;
 pub(crate) use access::Access;
 use access::Tokens;
 pub(crate) use inside::Inside;
+pub(crate) use problem::Problem;
 pub(crate) use serving::Serving;
 use setup::{DEMO, Setup};
 
@@ -104,7 +105,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     let store = open_with(&setup.url, setup.config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
-    let is_open = is_open(&access, address).await?;
+    let is_open = is_open(&access, address, "serve", "--listen").await?;
     worker::check_keys("serve", &store, &setup.config, &setup.place).await?;
     let serving = Serving::start("serve", &setup.config, &store, targets, access, limits).await?;
     announce(&setup, &store, address, is_open)?;
@@ -126,7 +127,12 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
 }
 
 /// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
-async fn is_open(access: &Access, address: SocketAddr) -> Result<bool, Exit> {
+pub(crate) async fn is_open(
+    access: &Access,
+    address: SocketAddr,
+    command: &'static str,
+    flag: &str,
+) -> Result<bool, Exit> {
     let tokens = access.tokens().await;
     let tokens =
         tokens.map_err(|error| Exit::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
@@ -138,13 +144,13 @@ async fn is_open(access: &Access, address: SocketAddr) -> Result<bool, Exit> {
     };
     let mut faults = Faults::default();
     faults.add(
-        "--listen",
+        flag,
         format!(
             "{address} can be reached from other machines, and {why}; make one by `ichido token create NAME --role admin` on the same \
              store, or listen on 127.0.0.1"
         ),
     );
-    Err(Exit::Misconfigured { command: "serve", faults })
+    Err(Exit::Misconfigured { command, faults })
 }
 
 /// Where it is, what it serves, and what to try next; the last line says that it works.

@@ -24,6 +24,7 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::out;
+use crate::serve::{self, Access};
 use crate::signals::Signals;
 use crate::store::open_with;
 use crate::traces;
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// Serve metrics for Prometheus there, and /livez and /readyz, such as 127.0.0.1:9464; port 0 takes a free one [default: nowhere]
+    /// Serve metrics for Prometheus there, and /livez and /readyz, such as 127.0.0.1:9464; port 0 takes a free one, an address beyond loopback needs tokens [default: nowhere]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
     metrics: Option<SocketAddr>,
 }
@@ -67,12 +68,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&url, config.store.connections_max).await?;
+    let access = access(metrics.as_ref(), &store).await?;
     let targets = on_store(&config, &store, targets);
     check_keys("worker", &store, &config, &args.config).await?;
     let worker = Arc::new(start(&store, &config, targets).map_err(misconfigured)?);
     announce(&config, &store, &worker, metrics.as_ref())?;
     let health = Health { store, worker_lives: lives(&worker) };
-    let serving = metrics.map(|metrics| tokio::spawn(metrics.serve(health)));
+    let serving = metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, access)));
     signals.next().await;
     let told = stopping(&config, &worker);
     worker.stop();
@@ -94,6 +96,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
     exporting.end().await;
     ended
+}
+
+/// Who is let in to the metrics. Beyond this machine there must be a token, as for a server.
+async fn access(metrics: Option<&Metrics>, store: &Store) -> Result<Option<Access>, Exit> {
+    let Some(metrics) = metrics else { return Ok(None) };
+    let access = Access::new(store.clone(), metrics.address());
+    serve::is_open(&access, metrics.address(), "worker", "--metrics").await?;
+    Ok(Some(access))
 }
 
 /// That it stops, and how long that may take.

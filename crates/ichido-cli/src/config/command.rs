@@ -127,6 +127,11 @@ fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Res
         store,
         text("serve.listen", "the flag --listen", listen.map(|address| address.to_string())),
         count("serve.connections_max", "the flag --connections-max", bounds.connections_max.as_ref()),
+        count(
+            "serve.peer_connections_max",
+            "the flag --peer-connections-max",
+            bounds.peer_connections_max.as_ref(),
+        ),
         text("serve.head_timeout", "the flag --head-timeout", bounds.head_timeout.clone()),
         text("serve.body_idle_timeout", "the flag --body-idle-timeout", bounds.body_idle_timeout.clone()),
         text("serve.body_timeout", "the flag --body-timeout", bounds.body_timeout.clone()),

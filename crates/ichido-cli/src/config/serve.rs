@@ -38,6 +38,8 @@ pub(super) fn read(section: Option<Section<'_>>, faults: &mut Faults) -> ServeCo
     if let Some(most) = section.count("connections_max", 1..=COUNT_MAX, faults) {
         limits.connections_max = usize::try_from(most).unwrap_or(usize::MAX);
     }
+    let of_peer = section.count("peer_connections_max", 1..=COUNT_MAX, faults);
+    limits.peer_connections_max = of_peer.and_then(|most| usize::try_from(most).ok());
     let mut time = |name: &'static str, into: &mut Duration| match section.time(name, faults) {
         Some(time) if time.is_zero() => {
             faults.add(

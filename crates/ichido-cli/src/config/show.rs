@@ -12,8 +12,17 @@ use super::environment::Environment;
 use super::{DEFAULT_FILE, holds_password};
 
 /// Settings that have no value of their own; what the commented file has there are examples.
-const UNSET: [&str; 8] =
-    ["url", "audit_key", "marks", "schema", "digest_without", "drain_within", "waiting_max", "endpoint"];
+const UNSET: [&str; 9] = [
+    "url",
+    "audit_key",
+    "marks",
+    "schema",
+    "digest_without",
+    "drain_within",
+    "waiting_max",
+    "endpoint",
+    "peer_connections_max",
+];
 /// What a queue has from `[queue_defaults]` where it says nothing itself.
 const FROM_DEFAULTS: [&str; 4] = ["parallelism", "batch_size", "retries_max", "lease"];
 /// Of alerts for single queues, and of who is told, what was said is enough: the commented file has examples of them.

@@ -91,6 +91,8 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
 fn every_setting_that_the_commented_file_shows_can_be_given() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
+    let of_peer = config.serve.limits.peer_connections_max.take();
+    assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by connections_max");
     assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
     // What is shown as left out is what holds when it is left out.
     let bare = resolved(DEFAULT_FILE);
@@ -510,9 +512,10 @@ fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
 
 #[test]
 fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
-    let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
+    let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\npeer_connections_max = 5\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
     let serve = resolved(text).serve;
     assert_eq!((serve.listen.to_string().as_str(), serve.limits.connections_max), ("[::1]:80", 7));
+    assert_eq!(serve.limits.of_peer(), 5);
     let limits = serve.limits;
     let times = [limits.head, limits.body_idle, limits.body, limits.drain].map(|time| time.as_millis());
     assert_eq!(times, [1_000, 30_000, 120_000, 250]);

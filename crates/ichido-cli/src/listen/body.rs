@@ -1,7 +1,7 @@
 //! Bodies that come in and go out, never waited for without end.
 //!
-//! Guarantee: a body that makes no progress, or takes too long in all, fails with a [`BodyFault`] instead of
-//! holding its connection.
+//! Guarantee: a body that makes no progress, comes too slowly, or takes too long in all, fails with a [`BodyFault`] instead
+//! of holding its connection.
 
 use std::error::Error;
 use std::future::Future as _;
@@ -13,7 +13,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use super::limits::{BODY_GRACE, BODY_RATE_MIN};
+use super::permits::Full;
 
 /// Whatever a body can fail with.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -27,37 +30,80 @@ pub(crate) enum BodyFault {
     /// Nothing came for too long.
     #[error("the body made no progress for too long")]
     Idle,
-    /// It takes too long in all.
+    /// It takes too long in all, or comes too slowly.
     #[error("the body took too long")]
     TooSlow,
+    /// Bodies take as much memory as they may.
+    #[error("there is no memory for the body")]
+    NoMemory(Full),
     /// The connection broke, or the framing is wrong.
     #[error("the body was cut short")]
     Cut,
 }
 
-/// A body from the network, with its clocks.
-pub(crate) struct Timed {
-    body: Incoming,
-    idle: Duration,
-    /// Running only while somebody waits for the next frame: a slow reader is not the sender's fault.
-    idle_by: Option<Pin<Box<Sleep>>>,
-    total_by: Option<Pin<Box<Sleep>>>,
+/// How long a request's body of which so much has come may have kept us waiting.
+fn wait_max(received: u64) -> Duration {
+    BODY_GRACE + Duration::from_millis(received.saturating_mul(1_000) / BODY_RATE_MIN)
 }
 
-impl Timed {
-    /// A request's body: bounded in all, too.
-    pub(crate) fn request(body: Incoming, idle: Duration, total: Duration) -> Self {
+/// A body from the network, with its clocks.
+pub(crate) struct Timed<B = Incoming> {
+    body: B,
+    idle: Duration,
+    total_by: Option<Pin<Box<Sleep>>>,
+    /// What a request's body has come to; an answer may be as slow as it likes.
+    pace: Option<Pace>,
+    /// Running only while somebody waits for the next frame: a slow reader is not the sender's fault.
+    waiting: Option<Waiting>,
+}
+
+#[derive(Default)]
+struct Pace {
+    received: u64,
+    waited: Duration,
+}
+
+struct Waiting {
+    since: Instant,
+    until: Pin<Box<Sleep>>,
+    /// What it is when the time is over.
+    fault: BodyFault,
+}
+
+impl<B: Body> Timed<B> {
+    /// A request's body: bounded in all, and by its rate, too.
+    pub(crate) fn request(body: B, idle: Duration, total: Duration) -> Self {
         let total_by = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
-        Self { body, idle, idle_by: None, total_by }
+        Self { body, idle, total_by, pace: Some(Pace::default()), waiting: None }
     }
 
     /// An answer's body. It may go on for as long as it moves: a stream of events has no end.
-    pub(crate) fn answer(body: Incoming, idle: Duration) -> Self {
-        Self { body, idle, idle_by: None, total_by: None }
+    pub(crate) fn answer(body: B, idle: Duration) -> Self {
+        Self { body, idle, total_by: None, pace: None, waiting: None }
+    }
+
+    /// Begins to wait for the next frame.
+    fn wait(&self) -> Waiting {
+        let since = Instant::now();
+        let left = self.pace.as_ref().map(|pace| wait_max(pace.received).saturating_sub(pace.waited));
+        let (time, fault) = match left {
+            Some(left) if left < self.idle => (left, BodyFault::TooSlow),
+            _ => (self.idle, BodyFault::Idle),
+        };
+        Waiting { since, until: Box::pin(sleep_until(since + time)), fault }
+    }
+
+    /// Some of it has come.
+    fn count(&mut self, frame: &Frame<Bytes>) {
+        let waited = self.waiting.take().map(|waiting| waiting.since.elapsed());
+        if let Some(pace) = &mut self.pace {
+            pace.waited += waited.unwrap_or_default();
+            pace.received += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
     }
 }
 
-impl Body for Timed {
+impl<B: Body<Data = Bytes> + Unpin> Body for Timed<B> {
     type Data = Bytes;
     type Error = BodyFault;
 
@@ -77,7 +123,7 @@ impl Body for Timed {
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyFault::Cut))),
                 Poll::Ready(Some(Ok(frame))) => {
-                    this.idle_by = None;
+                    this.count(&frame);
                     // Trailers end here: they would pass by the header lists.
                     if frame.is_data() {
                         return Poll::Ready(Some(Ok(frame)));
@@ -85,11 +131,12 @@ impl Body for Timed {
                 }
             }
         }
-        let idle = this.idle;
-        match this.idle_by.get_or_insert_with(|| Box::pin(sleep(idle))).as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(BodyFault::Idle))),
-            Poll::Pending => Poll::Pending,
+        if this.waiting.is_none() {
+            this.waiting = Some(this.wait());
         }
+        let Some(waiting) = &mut this.waiting else { return Poll::Pending };
+        let fault = waiting.fault;
+        waiting.until.as_mut().poll(cx).map(|()| Some(Err(fault)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -98,5 +145,87 @@ impl Body for Timed {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+    use super::*;
+
+    /// A body that comes when a test says so.
+    struct Given(UnboundedReceiver<Bytes>);
+
+    impl Body for Given {
+        type Data = Bytes;
+        type Error = BodyFault;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+            self.0.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        }
+    }
+
+    fn timed(idle: Duration, total: Duration) -> (UnboundedSender<Bytes>, Timed<Given>) {
+        let (give, given) = unbounded_channel();
+        (give, Timed::request(Given(given), idle, total))
+    }
+
+    const HOUR: Duration = Duration::from_hours(1);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Gives so many bytes each second, for so long; answers how the body ended, and when.
+    async fn trickled(bytes: usize, seconds: u32) -> (Result<usize, BodyFault>, Duration) {
+        let (give, body) = timed(2 * SECOND, HOUR);
+        let began = Instant::now();
+        tokio::spawn(async move {
+            for _ in 0..seconds {
+                sleep(SECOND).await;
+                // Nobody takes it any more once it is cut.
+                drop(give.send(Bytes::from(vec![0; bytes])));
+            }
+        });
+        let collected = body.collect().await;
+        (collected.map(|collected| collected.to_bytes().len()), began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_cut_when_its_grace_is_over() {
+        let (ended, after) = trickled(1, 3_600).await;
+        assert_eq!(ended, Err(BodyFault::TooSlow));
+        assert!(BODY_GRACE <= after && after < BODY_GRACE + SECOND, "{after:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_with_the_rate_that_is_asked_for_comes_to_its_end() {
+        let rate = usize::try_from(BODY_RATE_MIN).expect("a small number");
+        assert_eq!(trickled(rate, 600).await.0, Ok(600 * rate));
+        assert!(trickled(rate - 64, 600).await.0.is_err(), "an eighth less is too slow in the end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_is_cut_by_its_idle_time() {
+        let (give, mut body) = timed(2 * SECOND, HOUR);
+        give.send(Bytes::from_static(b"abc")).expect("it is read");
+        assert!(body.frame().await.expect("a frame").is_ok());
+        let began = Instant::now();
+        assert_eq!(body.frame().await.expect("an end").err(), Some(BodyFault::Idle));
+        assert_eq!(began.elapsed(), 2 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_is_not_the_senders_fault() {
+        let (give, mut body) = timed(2 * SECOND, HOUR);
+        for _ in 0..100 {
+            give.send(Bytes::from_static(b"a")).expect("it is read");
+            sleep(SECOND).await;
+            assert!(body.frame().await.expect("a frame").is_ok());
+        }
+        drop(give);
+        assert!(body.frame().await.is_none());
     }
 }

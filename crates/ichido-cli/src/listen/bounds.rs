@@ -19,9 +19,13 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct Bounds {
-    /// Connections at once, and requests on all of them; more wait [default: 1024]
+    /// Connections at once, and requests on all of them; more wait, then get 503 [default: 1024]
     #[arg(long, value_name = "COUNT")]
     pub(crate) connections_max: Option<String>,
+
+    /// The same for one address; raise it behind a load balancer [default: three quarters of all]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) peer_connections_max: Option<String>,
 
     /// How long a request's head may take, and a connection be idle [default: 15s]
     #[arg(long, value_name = "TIME")]
@@ -51,14 +55,18 @@ impl Bounds {
         let body_idle = times("--body-idle-timeout", self.body_idle_timeout.as_ref(), before.body_idle);
         let body = times("--body-timeout", self.body_timeout.as_ref(), before.body);
         let drain = times("--drain-timeout", self.drain_timeout.as_ref(), before.drain);
-        let connections_max = match &self.connections_max {
-            Some(text) => {
-                count("--connections-max", text, faults).and_then(|count| usize::try_from(count).ok())
-            }
-            None => Some(before.connections_max),
+        let mut counts = |flag, text: Option<&String>| {
+            let count = text.map(|text| count(flag, text, faults))?;
+            Some(count.and_then(|count| usize::try_from(count).ok()))
         };
+        let connections_max = counts("--connections-max", self.connections_max.as_ref());
+        let of_peer = counts("--peer-connections-max", self.peer_connections_max.as_ref());
         Some(Limits {
-            connections_max: connections_max?,
+            connections_max: connections_max.unwrap_or(Some(before.connections_max))?,
+            peer_connections_max: match of_peer {
+                Some(chosen) => Some(chosen?),
+                None => before.peer_connections_max,
+            },
             head: head?,
             body_idle: body_idle?,
             body: body?,

@@ -1,24 +1,49 @@
 //! Clocks that no client can tell apart from outside, on a clock that stands still until everybody waits.
 
+use http::StatusCode;
 use http_body_util::{BodyExt as _, Empty};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
 
+use super::body::Timed;
+use super::limits::{BODY_GRACE, CLOSING, SPARES_MAX};
 use super::*;
 
 const LIMITS: Limits = Limits {
     connections_max: 1,
+    peer_connections_max: None,
     head: Duration::from_mins(1),
     body_idle: Duration::from_hours(1),
     body: Duration::from_hours(1),
     drain: Duration::from_hours(1),
 };
 
-struct Silent;
+/// Reads a request's body to its end.
+struct Reading;
 
-impl Answers for Silent {
-    async fn answer(&self, _: Request<Incoming>) -> Response<AnswerBody> {
-        Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync())
+impl Answers for Reading {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let body = Timed::request(request.into_body(), LIMITS.body_idle, LIMITS.body);
+        match body.collect().await {
+            Ok(_) => status(StatusCode::OK),
+            Err(_) => status(StatusCode::REQUEST_TIMEOUT),
+        }
     }
+
+    fn is_health(&self, request: &Request<Incoming>) -> bool {
+        request.uri().path() == "/livez"
+    }
+
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
+        status(StatusCode::SERVICE_UNAVAILABLE)
+    }
+}
+
+fn status(status: StatusCode) -> Response<AnswerBody> {
+    let mut response = Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
+    *response.status_mut() = status;
+    response
 }
 
 /// Serves a client that sends these bytes and nothing more; answers how long its connection was kept.
@@ -30,7 +55,10 @@ async fn kept_for(bytes: &[u8]) -> Duration {
     client.write_all(bytes).await.expect("written");
     let (_stop, stopping) = watch::channel(false);
     let began = Instant::now();
-    serve_connection(stream, Arc::new(Silent), LIMITS, Arc::new(Semaphore::new(1)), stopping).await;
+    let seat = Seats::new(1, 1).arrive(Peer::of(address.ip()));
+    let (requests, waiting) = (Arc::new(Permits::new(1, 1)), Arc::new(Permits::new(1, 1)));
+    let connection = Connection { answers: Arc::new(Reading), limits: LIMITS, seat, requests, waiting };
+    connection.serve(stream, stopping).await;
     began.elapsed()
 }
 
@@ -47,5 +75,129 @@ async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
     for bytes in [&b""[..], b"PRI * HT"] {
         let kept = kept_for(bytes).await;
         assert!(LIMITS.head <= kept && kept <= LIMITS.head + CLOSING, "{kept:?}");
+    }
+}
+
+/// Starts a server; it ends with the test.
+async fn start(limits: Limits) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let mut never = async || std::future::pending().await;
+        serve(listener, Arc::new(Reading), limits, &mut never, std::future::ready(())).await
+    });
+    address
+}
+
+/// Sends these bytes over a connection of their own.
+async fn sent(address: std::net::SocketAddr, bytes: &str) -> TcpStream {
+    let mut client = TcpStream::connect(address).await.expect("somebody listens");
+    client.write_all(bytes.as_bytes()).await.expect("written");
+    client
+}
+
+/// The status of the next answer; `None` when the connection ends without one.
+async fn answered(client: &mut TcpStream) -> Option<u16> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let byte = client.read_u8().await.ok()?;
+        head.push(byte);
+    }
+    let head = String::from_utf8(head).expect("text");
+    head.split(' ').nth(1).and_then(|status| status.parse().ok())
+}
+
+const HEALTH: &str = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
+const OTHER: &str = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
+/// A body that is never sent to its end, and of which its reader says that it reads.
+const HELD: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+
+async fn held(address: std::net::SocketAddr) -> TcpStream {
+    let mut client = sent(address, HELD).await;
+    assert_eq!(answered(&mut client).await, Some(100), "its body is read");
+    client
+}
+
+#[tokio::test]
+async fn idle_connections_fill_every_seat_and_health_and_others_are_answered() {
+    let address = start(Limits { connections_max: 4, ..LIMITS }).await;
+    let mut idle = Vec::new();
+    for _ in 0..4 + SPARES_MAX {
+        idle.push(sent(address, "GET / HTTP/1.1\r\n").await);
+    }
+    for request in [HEALTH, OTHER] {
+        assert_eq!(answered(&mut sent(address, request).await).await, Some(200), "{request}");
+    }
+    assert_eq!(answered(&mut idle[0]).await, None, "the one that was idle for longest is closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn held_bodies_fill_every_seat_and_health_is_answered() {
+    let address = start(Limits { connections_max: 2, ..LIMITS }).await;
+    let mut holders = [held(address).await, held(address).await];
+    let mut kept_alive = sent(address, HEALTH).await;
+    for _ in 0..3 {
+        assert_eq!(answered(&mut kept_alive).await, Some(200));
+        kept_alive.write_all(HEALTH.as_bytes()).await.expect("written");
+    }
+    // As many idle ones as there may be do not keep it out either.
+    let mut idle = Vec::new();
+    for _ in 0..2 * SPARES_MAX {
+        idle.push(sent(address, "").await);
+    }
+    assert_eq!(answered(&mut sent(address, HEALTH).await).await, Some(200));
+    assert_eq!(
+        answered(&mut sent(address, OTHER).await).await,
+        Some(503),
+        "it waited, and no seat became free"
+    );
+    // What was begun has its seat until it ends, and then it is the next one's.
+    let waiting = sent(address, OTHER).await;
+    holders[0].write_all(b"123456789").await.expect("written");
+    assert_eq!(answered(&mut holders[0]).await, Some(200));
+    let mut waiting = waiting;
+    assert_eq!(answered(&mut waiting).await, Some(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_peer_does_not_take_the_seats_of_others() {
+    let address = start(Limits { connections_max: 2, peer_connections_max: Some(1), ..LIMITS }).await;
+    let _holder = held(address).await;
+    assert_eq!(answered(&mut sent(address, OTHER).await).await, Some(503));
+    let elsewhere = tokio::net::TcpSocket::new_v4().expect("a socket");
+    elsewhere.bind("127.0.0.2:0".parse().expect("an address")).expect("the whole net is loopback");
+    let mut other = elsewhere.connect(address).await.expect("somebody listens");
+    other.write_all(OTHER.as_bytes()).await.expect("written");
+    assert_eq!(answered(&mut other).await, Some(200), "another peer has its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_trickles_is_cut_with_408() {
+    let address = start(LIMITS).await;
+    let began = Instant::now();
+    let mut client = held(address).await;
+    let trickle = async {
+        loop {
+            sleep(Duration::from_secs(10)).await;
+            // Once it is cut, nobody reads it.
+            drop(client.write_all(b"1").await);
+        }
+    };
+    let status = tokio::select! {
+        status = answered_by(address) => status,
+        () = trickle => unreachable!("it has no end"),
+    };
+    assert_eq!(status, Some(200), "its seat is free again");
+    assert!(BODY_GRACE <= began.elapsed(), "{:?}", began.elapsed());
+    assert_eq!(answered(&mut client).await, Some(408));
+}
+
+/// Asks until there is a seat.
+async fn answered_by(address: std::net::SocketAddr) -> Option<u16> {
+    loop {
+        let status = answered(&mut sent(address, OTHER).await).await;
+        if status != Some(503) {
+            return status;
+        }
     }
 }

@@ -32,9 +32,11 @@ use super::upstream::{Call, Failure};
 use crate::clock;
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::listen::Answers;
 use crate::listen::body::{AnswerBody, BodyFault, Timed};
-use crate::listen::limits::Limits;
+use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use crate::listen::metered::{BodyPermit, Metered};
+use crate::listen::permits::Permits;
+use crate::listen::{Answers, Peer};
 
 /// The service behind the adapter, and the operations in front of it.
 pub(crate) struct AdapterRole {
@@ -49,6 +51,8 @@ pub(crate) struct AdapterRole {
     pub(crate) routes: Vec<Route>,
     /// The header fields of a replay, where not all that were kept are given again.
     pub(crate) replayed_fields: Option<Vec<String>>,
+    /// A permit for each byte of a body that goes through the ledger.
+    pub(crate) bodies: Permits<Peer>,
 }
 
 /// One operation.
@@ -90,7 +94,9 @@ pub(crate) fn build(
         routes.push(Route { methods, pattern, guard });
     }
     let replayed_fields = settings.replayed_fields;
-    Ok(AdapterRole { rules, limits, forward, keeper: keeper.clone(), within, routes, replayed_fields })
+    let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
+    let keeper = keeper.clone();
+    Ok(AdapterRole { rules, limits, forward, keeper, within, routes, replayed_fields, bodies })
 }
 
 fn layer(name: &str, methods: &[Method], protection: Protection, keeper: &Keeper) -> Result<OnceLayer, Exit> {
@@ -145,6 +151,12 @@ impl Answers for AdapterRole {
         tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
         response
     }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        let mut response = Problem::overloaded().into_response();
+        self.rules.leave(&mut response, &self.rules.slip(request.headers()));
+        response
+    }
 }
 
 impl AdapterRole {
@@ -157,7 +169,7 @@ impl AdapterRole {
             }
             Some(Guard::None) | None => None,
         };
-        let Arrived { mut call, body, .. } =
+        let Arrived { mut call, body, peer, .. } =
             self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
         // Work goes on when its client hangs up, so that connections do not bound it.
         if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
@@ -168,7 +180,16 @@ impl AdapterRole {
             let upload = Upload::streamed(Bytes::new(), body);
             return self.forward.once(&self.rules, &call, upload, self.within).await;
         };
-        let answered = service.call(request_of(call, body)).await;
+        let permit = BodyPermit::new(self.bodies.empty(peer));
+        let answered = service.call(request_of(call, body, &permit)).await;
+        // The layer knows only that the body broke off, and has done nothing then.
+        match permit.fault() {
+            Some(BodyFault::NoMemory(full)) => return Err(Problem::bodies_full(full)),
+            Some(fault @ (BodyFault::Idle | BodyFault::TooSlow)) => {
+                return Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone));
+            }
+            Some(BodyFault::Cut) | None => (),
+        }
         let mut response = answered.unwrap_or_else(|never| match never {});
         self.narrow_replay(response.headers_mut());
         Ok(response.map(BodyExt::boxed_unsync))
@@ -193,9 +214,14 @@ impl AdapterRole {
     }
 }
 
-/// A request for the layer, whose path and query are part of its fingerprint.
-fn request_of(call: Call, body: Timed) -> Request<Timed> {
-    let mut request = Request::new(body);
+/// The body of a request, counted against the memory for bodies.
+type Counted = Metered<Timed, Peer>;
+
+/// A request for the layer, whose path and query are part of its fingerprint. The permit for its body goes with it: what was begun
+/// goes on, and holds the body, when its client hangs up.
+fn request_of(call: Call, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<Counted> {
+    let mut request = Request::new(Metered::new(body, Arc::clone(permit)));
+    request.extensions_mut().insert(Arc::clone(permit));
     *request.method_mut() = call.method;
     *request.uri_mut() = call.target.into();
     *request.headers_mut() = call.headers;
@@ -223,7 +249,7 @@ pub(crate) enum ServiceKey {
 /// The step of the action that the derived key names.
 const STEP: &str = "service";
 
-impl tower_service::Service<Request<once::Body<Timed>>> for Handler {
+impl tower_service::Service<Request<once::Body<Counted>>> for Handler {
     type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -232,14 +258,14 @@ impl tower_service::Service<Request<once::Body<Timed>>> for Handler {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<once::Body<Timed>>) -> Self::Future {
+    fn call(&mut self, request: Request<once::Body<Counted>>) -> Self::Future {
         let handler = self.clone();
         Box::pin(async move { Ok(handler.run(request).await) })
     }
 }
 
 impl Handler {
-    async fn run(&self, request: Request<once::Body<Timed>>) -> Response<AnswerBody> {
+    async fn run(&self, request: Request<once::Body<Counted>>) -> Response<AnswerBody> {
         let (head, body) = request.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),

@@ -25,9 +25,10 @@ use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::upstream::{Call, Failure};
 use crate::clock;
-use crate::listen::Answers;
 use crate::listen::body::{AnswerBody, BodyFault, Timed};
 use crate::listen::limits::Limits;
+use crate::listen::permits::{Permit, Permits};
+use crate::listen::{Answers, Peer};
 
 /// A hop between a caller and the next component.
 pub(crate) struct HopRole {
@@ -35,6 +36,8 @@ pub(crate) struct HopRole {
     pub(crate) limits: Limits,
     pub(crate) forward: Forward,
     pub(crate) patience: Patience,
+    /// A permit for each byte of a body that is held to be sent again.
+    pub(crate) bodies: Permits<Peer>,
 }
 
 /// How long a hop waits, and how often it tries.
@@ -69,6 +72,12 @@ impl Answers for HopRole {
         tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
         response
     }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        let mut response = Problem::overloaded().into_response();
+        self.rules.leave(&mut response, &self.rules.slip(request.headers()));
+        response
+    }
 }
 
 impl HopRole {
@@ -78,7 +87,7 @@ impl HopRole {
     }
 
     async fn pass_on(&self, arrived: Arrived) -> Result<Response<AnswerBody>, Problem> {
-        let Arrived { mut call, body, key } = arrived;
+        let Arrived { mut call, body, peer, key } = arrived;
         self.rules.depart(&mut call);
         // What is certainly not repeated need not be kept.
         let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
@@ -86,9 +95,10 @@ impl HopRole {
             let upload = Upload::streamed(Bytes::new(), body);
             return self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await;
         };
-        match gather(body).await {
+        let mut permit = self.bodies.empty(peer);
+        match gather(body, &mut permit).await {
             Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan).await,
-            Ok(Gathered::TooLarge(upload)) => {
+            Ok(Gathered::NotHeld(upload)) => {
                 self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await
             }
             Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
@@ -167,24 +177,27 @@ fn judge(
 
 enum Gathered {
     Whole(Bytes),
-    /// Over the bound: what came so far, and the rest as it comes.
-    TooLarge(Upload),
+    /// It is too large, or there is no memory for it: what came so far, and the rest as it comes. It is sent once.
+    NotHeld(Upload),
 }
 
-/// Takes a body in, as long as it is small enough to be sent again.
-async fn gather(mut body: Timed) -> Result<Gathered, BodyFault> {
+/// Takes a body in, as long as it is small enough to be sent again and there is memory for it.
+async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<Gathered, BodyFault> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if RETRY_BODY_BYTES_MAX < expected {
-        return Ok(Gathered::TooLarge(Upload::streamed(Bytes::new(), body)));
+    if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {
+        return Ok(Gathered::NotHeld(Upload::streamed(Bytes::new(), body)));
     }
+    let mut permitted = expected;
     let mut bytes = BytesMut::with_capacity(expected);
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
             bytes.extend_from_slice(&data);
         }
-        if RETRY_BODY_BYTES_MAX < bytes.len() {
-            return Ok(Gathered::TooLarge(Upload::streamed(bytes.freeze(), body)));
+        let more = bytes.len().saturating_sub(permitted);
+        if RETRY_BODY_BYTES_MAX < bytes.len() || permit.try_grow(more).is_err() {
+            return Ok(Gathered::NotHeld(Upload::streamed(bytes.freeze(), body)));
         }
+        permitted += more;
     }
     Ok(Gathered::Whole(bytes.freeze()))
 }

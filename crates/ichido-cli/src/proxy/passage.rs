@@ -17,6 +17,7 @@ use super::problem::Problem;
 use super::shape::target_of;
 use super::upstream::Call;
 use crate::clock;
+use crate::listen::Peer;
 use crate::listen::body::Timed;
 use crate::listen::limits::Limits;
 
@@ -66,6 +67,8 @@ impl KeyRule {
 pub(crate) struct Arrived {
     pub(crate) call: Call,
     pub(crate) body: Timed,
+    /// Who sent it.
+    pub(crate) peer: Option<Peer>,
     /// The key, where the method changes state.
     pub(crate) key: Option<IdempotencyKey>,
 }
@@ -116,6 +119,7 @@ impl Rules {
     ) -> Result<Arrived, Problem> {
         let (head, body) = request.into_parts();
         let target = target_of(&head)?;
+        let peer = head.extensions.get::<Peer>().copied();
         let method = head.method;
         if !self.methods.allows(method.as_str()) {
             return Err(Problem::method(self.methods.allowed.as_deref().unwrap_or_default()));
@@ -137,7 +141,7 @@ impl Rules {
         headers::set(&mut headers, REQUEST_ID, slip.request_id.as_str());
         headers::set(&mut headers, HOPS, &hops.to_string());
         let body = Timed::request(body, limits.body_idle, limits.body);
-        Ok(Arrived { call: Call { method, target, headers }, body, key })
+        Ok(Arrived { call: Call { method, target, headers }, body, peer, key })
     }
 
     /// The key of a request that changes state. On all others it means nothing, and is not looked at.

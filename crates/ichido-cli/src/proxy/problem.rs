@@ -15,6 +15,9 @@ use serde_json::json;
 
 use super::upstream::Failure;
 use crate::listen::body::{AnswerBody, BodyFault};
+use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use crate::listen::permits;
+use crate::size;
 
 /// One refusal or failure.
 #[derive(Clone, Debug)]
@@ -95,9 +98,36 @@ impl Problem {
     pub(crate) fn busy() -> Self {
         let detail = "as many requests are under way as this adapter takes at once; nothing was done; send the request again";
         let title = "The adapter is busy";
-        let problem =
-            Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, Cow::Borrowed(detail));
-        Self { field: Some(Box::new((RETRY_AFTER, HeaderValue::from_static("1")))), ..problem }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "adapter_busy", title, Cow::Borrowed(detail)).again_soon()
+    }
+
+    /// Every connection that is served at once is busy, or all of the caller's address.
+    pub(crate) fn overloaded() -> Self {
+        let detail = "as many connections are busy as this proxy serves at once, in all or from one address; nothing was done; send the \
+                      same request again, and keep fewer connections busy";
+        let title = "The proxy serves as many connections as it may";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "proxy_busy", title, Cow::Borrowed(detail)).again_soon()
+    }
+
+    /// The bodies that an adapter has in memory take as much of it as they may.
+    pub(crate) fn bodies_full(full: permits::Full) -> Self {
+        let (status, whose, most) = match full {
+            permits::Full::All => (StatusCode::SERVICE_UNAVAILABLE, "", BODIES_BYTES_MAX),
+            permits::Full::Own => {
+                (StatusCode::TOO_MANY_REQUESTS, " from this address", BODIES_BYTES_OF_ONE_MAX)
+            }
+        };
+        let detail = format!(
+            "the bodies in flight{whose} have {} at once, which is the most; nothing was done; send the same request again",
+            size::told(most)
+        );
+        let title = "Too many bodies are in flight";
+        Self { effect: Some(Effect::NotDone), ..Self::new(status, "bodies_full", title, Cow::Owned(detail)) }
+            .again_soon()
+    }
+
+    fn again_soon(self) -> Self {
+        Self { field: Some(Box::new((RETRY_AFTER, HeaderValue::from_static("1")))), ..self }
     }
 
     /// No answer came; `effect` is what is known after all tries.
@@ -203,6 +233,12 @@ const fn of_upload(fault: BodyFault) -> Words {
             "body_timeout",
             TITLE,
             "the request's body did not arrive in time, and the upstream got a part of it at most",
+        ),
+        BodyFault::NoMemory(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "bodies_full",
+            "Too many bodies are in flight",
+            "the bodies in flight take as much memory as they may, and the upstream got nothing of this one",
         ),
         BodyFault::Cut => (
             StatusCode::BAD_REQUEST,

@@ -93,6 +93,19 @@ impl Access {
         by_token(&known.tokens, headers, clock::now())
     }
 
+    /// Lets in who asks for the metrics of a worker: on loopback everybody who names this machine, beyond it who may look at everything.
+    pub(crate) async fn admit_to_metrics(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
+        if self.is_loopback {
+            return is_own_host(uri, headers);
+        }
+        self.admit(method, uri, headers).await?.views()
+    }
+
     /// Tells of who was let in before whether they would be now. Where the tokens cannot be read, nobody would.
     pub(super) async fn still(&self) -> impl Fn(&Caller) -> bool + use<> {
         let known = self.known().await.ok();

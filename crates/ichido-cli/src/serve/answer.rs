@@ -1,10 +1,20 @@
 //! Answers of the usual kinds.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
+use http_body::{Frame, SizeHint};
 use serde::Serialize;
+use uuid::Uuid;
+
+use super::limits::PIECE_BYTES_MAX;
+use crate::listen::permits::Permit;
 
 /// A value as JSON. It tells how things stand now, and is not to be kept by caches.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
@@ -21,4 +31,39 @@ pub(super) fn with_type(status: StatusCode, media_type: &'static str, text: impl
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// A large body that keeps the permit for its memory until its client has taken nearly all of it.
+pub(super) struct Pieces {
+    rest: Bytes,
+    _permit: Permit<Uuid>,
+}
+
+impl Pieces {
+    pub(super) fn body(bytes: Vec<u8>, permit: Permit<Uuid>) -> Body {
+        Body::new(Self { rest: bytes.into(), _permit: permit })
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    /// In one piece it would be the connection's at once, and nobody would know how long that holds it.
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let length = self.rest.len().min(PIECE_BYTES_MAX);
+        let piece = self.rest.split_to(length);
+        Poll::Ready((!piece.is_empty()).then(|| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
 }

@@ -11,14 +11,15 @@ use ichido::worker::OutboundKey;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use uuid::Uuid;
 
 use super::admission::Admission;
 use super::caller::{Caller, no_queue};
 use super::destinations::KnownDestination;
 use super::feed::Feed;
 use super::limits::Chosen;
-use super::places::Places;
+use super::listings::Listings;
 use super::problem::{Code, Problem};
 use super::request::no_route;
 use super::running::Running;
@@ -28,6 +29,7 @@ use super::{
     replace, search, steps,
 };
 use crate::config::{Config, Intake};
+use crate::listen::permits::Permits;
 
 /// What every handler may use.
 pub(super) struct Api {
@@ -43,10 +45,14 @@ pub(super) struct Api {
     /// What its queues say about dead messages.
     pub(super) policies: Policies,
     pub(super) waiting: Waiting,
-    /// A place for each batch on its way in.
-    pub(super) batches: Places,
+    /// A permit for each batch on its way in.
+    pub(super) batches: Permits<Uuid>,
+    /// A permit for each byte of any other body, on its way in or out.
+    pub(super) bodies: Permits<Uuid>,
+    /// A permit for each large body that is looked at.
+    pub(super) understanding: Permits<Uuid>,
     /// A turn for each listing of messages.
-    pub(super) listings: Semaphore,
+    pub(super) listings: Listings,
     /// The operations on many messages that run here.
     pub(super) operations: Arc<Running>,
     /// Those who listen to what happens.
@@ -88,6 +94,11 @@ impl Api {
 /// The paths that anybody may ask for: they tell nothing about messages.
 pub(super) fn is_public(path: &str) -> bool {
     matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
+}
+
+/// The paths that are answered even when no connection is left for anything else.
+pub(super) fn is_health(path: &str) -> bool {
+    matches!(path, "/livez" | "/readyz" | "/metrics")
 }
 
 pub(super) fn router(api: Arc<Api>) -> Router {

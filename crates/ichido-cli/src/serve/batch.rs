@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::answer::with_type;
+use super::answer::{Pieces, with_type};
 use super::api::{Api, Known};
 use super::arrivals;
 use super::caller::Caller;
@@ -39,11 +39,11 @@ use super::limits::{
     BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
 };
 use super::messages::{stands, stood, understood};
-use super::places::NoPlace;
 use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
 use super::show::{ProblemDetails, href};
 use crate::accept::{Offer, Understood};
+use crate::listen::permits::Full;
 use crate::size;
 
 /// The names by which NDJSON goes.
@@ -152,10 +152,18 @@ pub(super) async fn accept_batch(
     parameters(&head.uri, &[])?;
     not_encoded(&head.headers)?;
     is_ndjson(&head.headers)?;
-    let _place = api.batches.take(&caller).map_err(no_place)?;
+    let permit = api.batches.try_take(caller.token).map_err(no_permit)?;
     let hops = hops::came(&api, &known.name, &head.headers).await?;
-    let mut batch =
-        Batch { api: &api, known, identity, hops, chunk: Vec::new(), bytes: 0, results: Vec::new() };
+    let mut batch = Batch {
+        api: &api,
+        caller: &caller,
+        known,
+        identity,
+        hops,
+        chunk: Vec::new(),
+        bytes: 0,
+        results: Vec::new(),
+    };
     let mut lines = Lines::of(body, api.chosen);
     let broke = loop {
         match lines.next().await {
@@ -174,16 +182,17 @@ pub(super) async fn accept_batch(
     if let Some(problem) = broke {
         batch.say(lines.number + 1, Err(problem));
     }
-    Ok(with_type(StatusCode::OK, TYPES[0], batch.results))
+    // Who does not read the results holds them in memory.
+    Ok(with_type(StatusCode::OK, TYPES[0], Pieces::body(batch.results, permit)))
 }
 
 /// Nothing of it was read.
-fn no_place(why: NoPlace) -> Problem {
+fn no_permit(why: Full) -> Problem {
     let (code, detail) = match why {
-        NoPlace::Full => {
+        Full::All => {
             (Code::BatchesFull, format!("{BATCHES_MAX} batches are taken in at once, which is the most"))
         }
-        NoPlace::OwnFull => (
+        Full::Own => (
             Code::TokenBusy,
             format!("{BATCHES_OF_ONE_MAX} batches come in with this token, which is the most"),
         ),
@@ -205,6 +214,7 @@ fn is_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
 /// A batch on its way in.
 struct Batch<'a> {
     api: &'a Api,
+    caller: &'a Caller,
     known: &'a Known,
     identity: String,
     /// The way the whole batch came.
@@ -234,7 +244,7 @@ impl Batch<'_> {
     }
 
     async fn taken(&self, line: &[u8]) -> Result<Taken, Problem> {
-        let Understood { message, misfit } = understood(self.offer(line)?).await?;
+        let Understood { message, misfit } = understood(self.api, self.caller, self.offer(line)?).await?;
         Ok(match misfit {
             Some(misfit) => Taken::Known(stood(self.api, &message, &misfit).await),
             None => Taken::New(Box::new(message)),

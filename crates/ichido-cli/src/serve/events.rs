@@ -22,10 +22,10 @@ use super::caller::Caller;
 use super::feed::NoSeat;
 use super::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 use super::messages::{no_message, seen};
-use super::places::NoPlace;
 use super::problem::{Code, Problem};
 use super::request::pairs;
 use super::show::ProblemDetails;
+use crate::listen::permits::Full;
 
 /// When a seat may be free again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -59,12 +59,12 @@ pub(super) async fn listen(
         messages.push(seen(&api, &caller, &id.to_string()).await?.id);
     }
     let told = api.feed.listen(caller, messages).map_err(|no_seat| match no_seat {
-        NoSeat::No(NoPlace::Full) => Problem::new(
+        NoSeat::No(Full::All) => Problem::new(
             Code::FeedFull,
             format!("{} listen already, which is the most; ask again later", api.chosen.listeners_max),
         )
         .after(FULL_RETRY_AFTER),
-        NoSeat::No(NoPlace::OwnFull) => Problem::new(
+        NoSeat::No(Full::Own) => Problem::new(
             Code::TokenBusy,
             format!(
                 "{FEED_LISTENERS_OF_ONE_MAX} listen with this token already, which is the most; close one, or use another token"

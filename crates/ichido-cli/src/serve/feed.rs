@@ -18,7 +18,7 @@ use super::access::Access;
 use super::api::Api;
 use super::caller::Caller;
 use super::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
-use super::places::{NoPlace, Places};
+use crate::listen::permits::{Full, Permits};
 use look::{Looked, Looking};
 use subscriber::Subscriber;
 
@@ -28,7 +28,7 @@ const LISTENING: &str = "ichido_http_listening";
 /// Why nobody more may listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoSeat {
-    No(NoPlace),
+    No(Full),
     Stopping,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Feed {
     /// Those that the task has not taken over yet.
     came: Mutex<Vec<Subscriber>>,
     somebody_came: Notify,
-    seats: Places,
+    seats: Permits<Uuid>,
     stop: watch::Sender<bool>,
 }
 
@@ -49,7 +49,7 @@ impl Feed {
         Self {
             came: Mutex::default(),
             somebody_came: Notify::new(),
-            seats: Places::new(listeners_max, FEED_LISTENERS_OF_ONE_MAX),
+            seats: Permits::new(listeners_max, FEED_LISTENERS_OF_ONE_MAX),
             stop: watch::channel(false).0,
         }
     }
@@ -65,7 +65,7 @@ impl Feed {
         if *self.stop.borrow() {
             return Err(NoSeat::Stopping);
         }
-        let seat = self.seats.take(&caller).map_err(NoSeat::No)?;
+        let seat = self.seats.try_take(caller.token).map_err(NoSeat::No)?;
         let (tell, told) = mpsc::channel(FEED_BUFFERED_MAX);
         let leaves_at = Instant::now() + FEED_LIVES;
         came.push(Subscriber::new(caller, messages, tell, leaves_at, seat));

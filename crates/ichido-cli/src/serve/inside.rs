@@ -15,19 +15,21 @@ use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::token::Role;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tower_service::Service as _;
 
 use super::admission::Admission;
 use super::api::{Api, router};
 use super::caller::Caller;
 use super::feed::Feed;
-use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, LISTINGS_MAX};
-use super::places::Places;
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
+use super::listings::Listings;
 use super::running::Running;
 use super::waiting::Waiting;
 use crate::config::Config;
 use crate::dead;
+use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use crate::listen::permits::Permits;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -50,8 +52,10 @@ impl Inside {
             policies: config.map(dead::policies).unwrap_or_default(),
             // A command puts nothing in that it would wait for.
             waiting: Waiting::start(store.clone(), 0),
-            batches: Places::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
-            listings: Semaphore::new(LISTINGS_MAX),
+            batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
+            listings: Listings::new(),
+            bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
+            understanding: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX),
             operations: Arc::new(Running::default()),
             feed: Feed::new(chosen.listeners_max),
             // Nobody asks a command for its metrics.

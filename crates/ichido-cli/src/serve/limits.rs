@@ -53,6 +53,11 @@ pub(crate) const LISTENERS_MOST: u32 = 10_000;
 pub(crate) const FIELD_BYTES_MAX: usize = 16 << 10;
 /// The largest body that is understood where it is read; what is larger is handed to a thread that may take its time.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
+/// The most of them that are looked at there at once, and the most with one token: a small text may need much memory while it is.
+pub(crate) const UNDERSTOOD_MAX: usize = 4;
+pub(crate) const UNDERSTOOD_OF_ONE_MAX: usize = 2;
+/// The largest piece of a body that is handed to a connection at once.
+pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// The longest that a request may wait for its message to end.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
 /// One of so many requests at once may wait, whatever was chosen; more are told at once that theirs has not ended yet. So there is
@@ -93,8 +98,12 @@ pub(crate) const LIST_MAX: u32 = 200;
 pub(crate) const LIST_PART: u32 = 32;
 /// The most messages that one request looks at, less one part, when it looks for a field.
 pub(crate) const LIST_LOOKED_MAX: u32 = 2_000;
-/// The most listings at once; more wait for their turn.
+/// The most listings at once of those who may look at everything, and the most with one token; more wait for their turn.
 pub(crate) const LISTINGS_MAX: usize = 4;
+pub(crate) const LISTINGS_OF_ONE_MAX: usize = 3;
+/// The same of producers, who keep nobody else waiting.
+pub(crate) const PRODUCER_LISTINGS_MAX: usize = 2;
+pub(crate) const PRODUCER_LISTINGS_OF_ONE_MAX: usize = 1;
 /// The longest body that says how something is to be done.
 pub(crate) const TOLD_BYTES_MAX: usize = 16 * 1024;
 /// The most operations on many messages that run at once.

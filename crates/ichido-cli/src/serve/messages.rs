@@ -7,10 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use bytes::Bytes;
 use http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS,
@@ -22,7 +20,7 @@ use ichido_store::message::limits::TRACE_BYTES_MAX;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
 use uuid::Uuid;
 
-use super::answer::json;
+use super::answer::{Pieces, json};
 use super::api::Api;
 use super::arrivals;
 use super::caller::Caller;
@@ -33,6 +31,7 @@ use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
 use crate::accept::{Offer, Refused, Understood, message, standing};
 use crate::duration;
+use crate::listen::body::BodyFault;
 use crate::traces::{self, Accepting};
 
 /// The media type of a body that says none (RFC 9110).
@@ -90,19 +89,20 @@ pub(super) async fn accept(
     not_encoded(&head.headers)?;
     let content_type = content_type(&head.headers)?;
     let hops = hops::came(&api, &known.name, &head.headers).await?;
-    let body = whole(&head.headers, body, api.chosen.body_bytes_max).await?;
+    let mut permit = api.bodies.empty(caller.token);
+    let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
     let offer = Offer {
         queue: known.name.clone(),
         identity,
         key: key.clone(),
         content_type,
-        body: Vec::from(body),
+        body,
         hops,
         trace: span.as_ref().map(Accepting::traceparent).or_else(|| trace(&head.headers)),
         tries: known.tries,
         intake: known.intake.clone(),
     };
-    let Understood { message, misfit } = understood(offer).await.inspect_err(counted)?;
+    let Understood { message, misfit } = understood(&api, &caller, offer).await.inspect_err(counted)?;
     let digest = message.digest.to_string();
     let stands = if let Some(misfit) = misfit {
         stood(&api, &message, &misfit).await
@@ -114,6 +114,8 @@ pub(super) async fn accept(
     };
     arrivals::count(&queue, &head.headers, stands.as_ref());
     let (id, is_replay) = stands?;
+    // It is in the store; what waits for its end holds none of it.
+    drop(permit);
     if let Some(span) = span {
         span.end(&queue, id, is_replay);
     }
@@ -177,12 +179,18 @@ pub(super) async fn stood(
     }
 }
 
-/// The offer as a message; large ones are understood aside, so that nobody else waits for them.
-pub(super) async fn understood(offer: Offer) -> Result<Understood, Problem> {
+/// The offer as a message; large ones are understood aside, so that nobody else waits for them, and few at a time.
+pub(super) async fn understood(api: &Api, caller: &Caller, offer: Offer) -> Result<Understood, Problem> {
     let understood = if offer.body.len() <= INLINE_BYTES_MAX {
         message(offer)
     } else {
-        let aside = tokio::task::spawn_blocking(|| message(offer)).await;
+        let permit = api.understanding.take(caller.token).await;
+        // It goes on when its client hangs up, and the permit with it.
+        let aside = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            message(offer)
+        });
+        let aside = aside.await;
         aside.map_err(|error| {
             tracing::error!(%error, "a body could not be understood");
             Problem::new(Code::StoreRefused, "the body could not be looked at; nothing was done")
@@ -299,7 +307,10 @@ pub(super) async fn request_bytes(
 ) -> Result<Response, Problem> {
     parameters(&uri, &[])?;
     let row = seen(&api, &caller, &id).await?;
-    let mut response = Response::new(Body::from(Bytes::from(row.request)));
+    let mut permit = api.bodies.empty(caller.token);
+    let grown = permit.try_grow(row.request.len());
+    grown.map_err(|full| Problem::of_body(BodyFault::NoMemory(full)))?;
+    let mut response = Response::new(Pieces::body(row.request, permit));
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(CONTENT_TYPE_DEFAULT)));

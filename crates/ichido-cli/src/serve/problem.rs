@@ -17,9 +17,15 @@ use serde_json::{Value, json};
 
 use crate::accept::Refused;
 use crate::listen::body::BodyFault;
+use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RETRY_AFTER};
+use crate::listen::permits::Full;
+use crate::size;
 
 /// How long to wait before asking again when the store cannot be reached.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The same when no connection is free: requests end all the time.
+const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $word:literal, $status:ident, $title:literal;)+) => {
@@ -85,6 +91,10 @@ codes! {
     BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
     /// As many batches come in as may.
     BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches come in at once";
+    /// The bodies in flight take as much memory as they may.
+    BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
+    /// Every connection that is served at once is busy.
+    ServerBusy = "server_busy", SERVICE_UNAVAILABLE, "The server serves as many connections as it may";
     /// There is no such queue, or none that the caller may see.
     QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
     /// As much waits in the queue as may, or as leaves in time.
@@ -123,7 +133,7 @@ codes! {
     RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
     /// The store cannot be used at the moment.
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
-    /// The token has as many feeds or batches under way as one may.
+    /// The token has as many feeds, batches or bytes of bodies under way as one may.
     TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has as much under way as one may";
     /// As many listen to the feed of events as may.
     FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
@@ -204,11 +214,35 @@ impl Problem {
                 Code::BodyTimeout,
                 "the request's body did not arrive in time; nothing was done; send it again, faster or in smaller parts",
             ),
+            BodyFault::NoMemory(Full::All) => Self::new(
+                Code::BodiesFull,
+                format!(
+                    "the bodies in flight have {}, which is the most at once; nothing was done; send the same request again",
+                    size::told(BODIES_BYTES_MAX)
+                ),
+            )
+            .after(BODIES_RETRY_AFTER),
+            BodyFault::NoMemory(Full::Own) => Self::new(
+                Code::TokenBusy,
+                format!(
+                    "the bodies in flight with this token have {}, which is the most at once; nothing was done; send the same request again, \
+                     and fewer at once",
+                    size::told(BODIES_BYTES_OF_ONE_MAX)
+                ),
+            )
+            .after(BODIES_RETRY_AFTER),
             BodyFault::Cut => Self::new(
                 Code::BodyIncomplete,
                 "the request's body ended early, or is malformed; nothing was done; send it again",
             ),
         }
+    }
+
+    /// Every connection that is served at once is busy, or all of the caller's address.
+    pub(crate) fn overloaded() -> Self {
+        let detail = "as many connections are busy as this server serves at once, in all or from one address; nothing was done; send the \
+                      same request again, and keep fewer connections busy";
+        Self::new(Code::ServerBusy, detail).after(OVERLOADED_RETRY_AFTER)
     }
 
     /// The store cannot be used, and nothing was done.

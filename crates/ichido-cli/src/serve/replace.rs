@@ -65,9 +65,9 @@ pub(super) async fn replace(
         Some(_) => content_type(&head.headers)?,
         None => old.content_type.clone(),
     };
-    let body = whole(&head.headers, body, api.chosen.body_bytes_max).await?;
-    let Understood { message: new, misfit } =
-        made_from(&api, &old, key, content_type, Vec::from(body)).await?;
+    let mut permit = api.bodies.empty(caller.token);
+    let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
+    let Understood { message: new, misfit } = made_from(&api, &caller, &old, key, content_type, body).await?;
     if let Some(misfit) = misfit {
         // One that was made before the schema was as it is now stands.
         let found = under_key(&api, &new).await?;
@@ -128,6 +128,7 @@ fn asked(uri: &Uri) -> Result<Asked, Problem> {
 /// The old one with another request and key.
 async fn made_from(
     api: &Api,
+    caller: &Caller,
     old: &MessageRow,
     key: IdempotencyKey,
     content_type: String,
@@ -145,7 +146,7 @@ async fn made_from(
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
-    let Understood { message, misfit } = understood(offer).await?;
+    let Understood { message, misfit } = understood(api, caller, offer).await?;
     Ok(Understood { message: NewMessage { priority: old.priority, ..message }, misfit })
 }
 

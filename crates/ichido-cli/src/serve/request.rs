@@ -2,14 +2,16 @@
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path};
-use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::request::Parts;
 use http::{HeaderMap, Uri};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use uuid::Uuid;
 
 use super::problem::{Code, Problem};
 use crate::listen::body::{BodyFault, BoxError};
+use crate::listen::permits::Permit;
 use crate::size;
 
 /// The one variable segment of a path, decoded.
@@ -97,17 +99,39 @@ pub(super) fn not_encoded(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
-/// A body to its end. One that says that it is too large is not waited for.
-pub(super) async fn whole(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+/// A body to its end. One that says that it is too large is not waited for, and one for which there is no memory is not read; a
+/// small one may do without a permit for its memory.
+pub(super) async fn whole(
+    headers: &HeaderMap,
+    mut body: Body,
+    bytes_max: usize,
+    mut permit: Option<&mut Permit<Uuid>>,
+) -> Result<Vec<u8>, Problem> {
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large(bytes_max));
     }
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large(bytes_max)),
-        Err(error) => Err(Problem::of_body(fault_of(error))),
+    let mut take = |bytes: usize| match &mut permit {
+        Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::of_body(BodyFault::NoMemory(full))),
+        None => Ok(()),
+    };
+    // All that was announced at once, so that what was begun can end.
+    let mut permitted = body.size_hint().exact().and_then(|exact| usize::try_from(exact).ok()).unwrap_or(0);
+    take(permitted)?;
+    // Copied into one piece as it comes: each little piece would keep the whole buffer alive that it came in.
+    let mut whole = Vec::with_capacity(permitted);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Problem::of_body(fault_of(error.into())))?;
+        let data = frame.into_data().unwrap_or_default();
+        let length = whole.len() + data.len();
+        if bytes_max < length {
+            return Err(too_large(bytes_max));
+        }
+        take(length.saturating_sub(permitted))?;
+        permitted = permitted.max(length);
+        whole.extend_from_slice(&data);
     }
+    Ok(whole)
 }
 
 pub(super) fn too_large(bytes_max: usize) -> Problem {

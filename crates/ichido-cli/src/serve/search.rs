@@ -143,7 +143,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&uri, &caller)?;
     // Requests may be large, and a listing holds some of them: only a few listings at a time.
-    let _turn = api.listings.acquire().await;
+    let _turn = api.listings.turn(&caller).await;
     let page = asked.look(&api, &caller).await?;
     Ok(json(StatusCode::OK, &page))
 }

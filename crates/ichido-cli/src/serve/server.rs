@@ -21,7 +21,7 @@ use tracing::Level;
 use uuid::Uuid;
 
 use super::access::Access;
-use super::api::{Api, is_public, router};
+use super::api::{Api, is_health, is_public, router};
 use super::arrivals;
 use super::feed;
 use super::limits::Chosen;
@@ -72,16 +72,16 @@ impl Server {
 impl Answers for Server {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let _under_way = UnderWay::begin(&self.under_way);
-        let id = Uuid::now_v7().to_string();
-        let method = method_word(request.method());
-        let key = tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten();
-        let mut response = self.pass(request).await.unwrap_or_else(Problem::into_response);
-        let status = response.status().as_u16();
-        metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
-        tracing::info!(method, status, request_id = id, key, "answered");
-        // A UUID is hexadecimal digits and hyphens.
-        response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
-        response.map(|body| body.map_err(Into::into).boxed_unsync())
+        let asked = Asked::of(&request);
+        asked.answered(self.pass(request).await)
+    }
+
+    fn is_health(&self, request: &Request<Incoming>) -> bool {
+        is_health(request.uri().path())
+    }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        Asked::of(request).answered(Err(Problem::overloaded()))
     }
 
     /// Which method it was is not known, and no handler ever saw it.
@@ -109,6 +109,34 @@ impl Answers for Server {
         self.api.waiting.stop();
         self.api.operations.stop();
         self.api.feed.stop();
+    }
+}
+
+/// What is logged and counted of a request.
+struct Asked {
+    id: String,
+    method: &'static str,
+    key: Option<String>,
+}
+
+impl Asked {
+    fn of(request: &Request<Incoming>) -> Self {
+        Self {
+            id: Uuid::now_v7().to_string(),
+            method: method_word(request.method()),
+            key: tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten(),
+        }
+    }
+
+    fn answered(self, answered: Result<Response<Body>, Problem>) -> Response<AnswerBody> {
+        let Self { id, method, key } = self;
+        let mut response = answered.unwrap_or_else(Problem::into_response);
+        let status = response.status().as_u16();
+        metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
+        tracing::info!(method, status, request_id = id, key, "answered");
+        // A UUID is hexadecimal digits and hyphens.
+        response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
+        response.map(|body| body.map_err(Into::into).boxed_unsync())
     }
 }
 

@@ -9,25 +9,23 @@ use std::time::Duration;
 use ichido::letters::Policies;
 use ichido::worker::{Running, Target};
 use ichido_store::Store;
-use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::access::Access;
 use super::admission::Admission;
 use super::api::Api;
 use super::destinations::KnownDestination;
 use super::feed::Feed;
-use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, LISTINGS_MAX, WAITERS_SHARE};
-use super::places::Places;
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX, WAITERS_SHARE};
+use super::listings::Listings;
 use super::running;
 use super::server::{self, Server};
 use super::waiting::Waiting;
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::listen::limits::Limits;
+use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use crate::listen::permits::Permits;
 use crate::listen::{self, Ended};
 use crate::worker::{self, metrics};
 
@@ -54,7 +52,7 @@ impl Serving {
     ) -> Result<Self, Exit> {
         let measured = metrics::measure()?;
         server::describe_metrics();
-        let folding = tokio::spawn(fold(measured.clone()));
+        let folding = tokio::spawn(metrics::fold(measured.clone()));
         // What counts its calls is made once they can be counted.
         let targets = worker::on_store(config, store, targets);
         let queues: Vec<_> = config.queues.iter().cloned().chain(config.alerts.queues()).collect();
@@ -77,8 +75,10 @@ impl Serving {
             waiting: Waiting::start(store.clone(), waiters_max),
             operations: Arc::clone(&operations),
             feed: Feed::new(chosen.listeners_max),
-            batches: Places::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
-            listings: Semaphore::new(LISTINGS_MAX),
+            batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
+            listings: Listings::new(),
+            bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
+            understanding: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX),
             metrics: measured,
             worker_lives: worker::lives(&worker),
         };
@@ -126,15 +126,5 @@ impl Serving {
             }
             (false, Ended::Drained) => Ok(()),
         }
-    }
-}
-
-/// What was measured is folded now and then, so that it takes no room while nobody asks.
-async fn fold(measured: PrometheusHandle) {
-    let mut fold = interval(metrics::FOLD_EVERY);
-    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        fold.tick().await;
-        measured.run_upkeep();
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn perhaps_told<T: DeserializeOwned>(
     shape: &str,
 ) -> Result<Option<T>, Problem> {
     not_encoded(headers)?;
-    let body = whole(headers, body, TOLD_BYTES_MAX).await?;
+    let body = whole(headers, body, TOLD_BYTES_MAX, None).await?;
     if body.is_empty() {
         return Ok(None);
     }

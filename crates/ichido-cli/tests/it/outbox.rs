@@ -4,6 +4,7 @@ mod acceptance;
 mod config;
 mod database;
 mod guide;
+mod metrics;
 mod model;
 mod program;
 mod sending;

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::super::caller::Caller;
 use super::super::limits::{FEED_HEARTBEAT_EVERY, FEED_SLOW_MAX};
-use super::super::places::Place;
 use super::look::{Looked, Looking};
+use crate::listen::permits::Permit;
 
 /// How soon a client that lost the feed comes back, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
@@ -26,7 +26,7 @@ pub(super) struct Subscriber {
     told_at: Option<Instant>,
     /// When it must come back, so that no stream lasts for ever.
     leaves_at: Instant,
-    _seat: Place,
+    _seat: Permit<Uuid>,
 }
 
 /// A message that it watches, and how many transitions it was told.
@@ -54,7 +54,7 @@ impl Subscriber {
         messages: Vec<Uuid>,
         tell: Sender<Bytes>,
         leaves_at: Instant,
-        seat: Place,
+        seat: Permit<Uuid>,
     ) -> Self {
         let messages = messages.into_iter().map(|id| Watched { id, told: 0 }).collect();
         Self { caller, messages, tell, stands: Stands::New, told_at: None, leaves_at, _seat: seat }
@@ -165,8 +165,8 @@ mod tests {
     use ichido_store::token::Role;
     use tokio::sync::mpsc::{Receiver, channel};
 
-    use super::super::super::places::Places;
     use super::*;
+    use crate::listen::permits::Permits;
 
     const BUFFERED: usize = 2;
     const LIVES: Duration = Duration::from_hours(1);
@@ -174,7 +174,7 @@ mod tests {
     fn subscriber(role: Role, now: Instant) -> (Subscriber, Receiver<Bytes>) {
         let (tell, told) = channel(BUFFERED);
         let caller = Caller { name: "screen".to_owned(), role, token: None };
-        let seat = Places::new(1, 1).take(&caller).expect("a seat");
+        let seat = Permits::new(1, 1).try_take(caller.token).expect("a seat");
         (Subscriber::new(caller, Vec::new(), tell, now + LIVES, seat), told)
     }
 

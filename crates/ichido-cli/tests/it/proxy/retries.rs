@@ -274,3 +274,26 @@ async fn the_time_for_an_answer_begins_when_the_body_is_here() {
     slow.open();
     assert_eq!(client.answer().await.text(), "slow");
 }
+
+/// A hop that has no memory left to hold a body sends it once, as it comes.
+#[tokio::test]
+async fn a_body_for_which_there_is_no_memory_is_sent_once() {
+    let service = Service::start(|_, _| Act::status("503 Service Unavailable")).await;
+    let proxy = Proxy::start("gateway", service.address, &["--attempts", "2", "--backoff", "1ms"]);
+    let request = |key: &str| Request::post("/").key(key).body("abc");
+    assert_eq!(send(proxy.address, &request("first")).await.status(), 503);
+    assert_eq!(service.seen().len(), 2, "it was held, and sent again");
+    let mut holding = Vec::new();
+    for index in 0..64 {
+        let mut client = Client::connect(proxy.address).await;
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k{index}\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+            1 << 20
+        );
+        client.write(head).await;
+        assert_eq!(client.reader.head().await.expect("an answer").expect("an answer").status(), 100);
+        holding.push(client);
+    }
+    assert_eq!(send(proxy.address, &request("second")).await.status(), 503);
+    assert_eq!(service.seen().len(), 3, "it was sent once");
+}

@@ -2,7 +2,7 @@
 
 use super::client::{Client, Request, send, send_bytes};
 use super::program::Proxy;
-use super::service::{Act, Service};
+use super::service::{Act, Gate, Service, answer};
 
 /// Sends the bytes to a proxy and makes sure that the refusal is ours and nothing reached the service.
 async fn is_refused(bytes: &str) -> u16 {
@@ -191,19 +191,29 @@ async fn a_body_that_stops_is_answered_408() {
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_for_a_place() {
-    let service = Service::plain().await;
+async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let service = Service::start(move |_, before| match before {
+        1 => Act::AnswerWhen(opened.clone(), answer("200 OK", &[], "second")),
+        _ => Act::ok("another"),
+    })
+    .await;
     let proxy = Proxy::start("bff", service.address, &["--connections-max", "1"]);
     let mut first = Client::connect(proxy.address).await;
     assert_eq!(first.send(&Request::get("/first")).await.status(), 200);
     let mut second = Client::connect(proxy.address).await;
     second.write(Request::get("/second").bytes()).await;
-    // The first still has the only place: it is served, and the second is not.
-    assert_eq!(first.send(&Request::get("/first")).await.status(), 200);
-    assert_eq!(service.seen().len(), 2);
-    drop(first);
-    assert_eq!(second.answer().await.status(), 200);
-    assert!(service.seen()[2].first.starts_with("GET /second"));
+    service.until_seen(2).await;
+    assert!(first.reader.is_at_end().await, "it was idle");
+    let refused = send(proxy.address, &Request::get("/third")).await;
+    assert_eq!((refused.status(), refused.code().as_str()), (503, "proxy_busy"));
+    assert_eq!(refused.one("retry-after"), Some("1"));
+    assert!(refused.one("x-request-id").is_some());
+    assert_eq!(service.seen().len(), 2, "what is refused does not reach the service");
+    gate.open();
+    assert_eq!(second.answer().await.text(), "second");
+    assert_eq!(send(proxy.address, &Request::get("/fourth")).await.status(), 200);
 }
 
 #[tokio::test]

@@ -1,7 +1,13 @@
 //! The bounds, all in force: heads, bodies, connections and their times.
 
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+
 use super::client::{Client, Request, problem};
-use super::program::{On, Place};
+use super::program::{LOOK_EVERY, On, Place, Server};
+use crate::http_message::{Kind, Message};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_that_does_not_end_is_cut_off() {
@@ -77,22 +83,155 @@ async fn too_many_and_too_large_header_fields_are_answered_431() {
     assert_eq!(server.send(&larger).await.status(), 431);
 }
 
+/// Sends a head that says that so many bytes follow, and waits until the server begins to read them: it asks for them then.
+async fn hold(server: &Server, request: &str, bytes: usize) -> Result<Client, Message> {
+    let mut client = Client::connect(server.address).await;
+    let head = format!("{request}Content-Length: {bytes}\r\nExpect: 100-continue\r\n\r\n");
+    client.write(head).await;
+    let head = client.reader.head().await.expect("an answer").expect("an answer");
+    if head.status() == 100 {
+        return Ok(client);
+    }
+    let body = client.reader.body(&head, Kind::Answer).await.expect("a whole answer");
+    Err(Message { body, ..head })
+}
+
+/// A message with a token, or without one.
+fn held_put(key: &str, token: Option<&str>) -> String {
+    let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    format!("POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: {key}\r\n{token}")
+}
+
+/// Nobody may hold more than 64 MiB of bodies, and all together 256 MiB; what is given back is free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_connections_than_allowed_wait_for_a_place() {
+async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
+    const LARGEST: usize = 4 << 20;
+    let place = Place::new(On::Sqlite).await;
+    let tokens: Vec<String> = (0..5)
+        .map(|number| {
+            let name = format!("till {number}");
+            let identity = format!("shop-{number}");
+            place.token(&[&name, "--role", "producer", "--identity", &identity, "--queue", "demo"])
+        })
+        .collect();
+    let server = place.serve(&[]);
+    let put = |number: usize| held_put(&format!("k-{number}"), Some(&tokens[number / 16]));
+    let mut held = Vec::new();
+    for number in 0..16 {
+        held.push(hold(&server, &put(number), LARGEST).await.expect("within its own limit"));
+    }
+    let one_more = hold(&server, &put(15), LARGEST).await.err().expect("over its own limit");
+    assert_eq!(problem(&one_more), (429, "token_busy".to_owned()));
+    assert_eq!(one_more.one("retry-after"), Some("1"));
+    let small = Request::put("small", "{}").token(&tokens[0]);
+    assert_eq!(problem(&server.send(&small).await), (429, "token_busy".to_owned()));
+    for number in 16..64 {
+        held.push(hold(&server, &put(number), LARGEST).await.expect("each has its own limit"));
+    }
+    let one_more = hold(&server, &put(64), LARGEST).await.err().expect("over the limit of all");
+    assert_eq!(problem(&one_more), (503, "bodies_full".to_owned()));
+    assert_eq!(one_more.one("retry-after"), Some("1"));
+    assert_eq!(server.get("/livez").await.status(), 200);
+    // A body that has come is no more in flight.
+    held[0].write(vec![b'x'; LARGEST]).await;
+    assert_eq!(held[0].answer().await.status(), 201);
+    held[1].write(vec![b'x'; LARGEST]).await;
+    assert_eq!(held[1].answer().await.status(), 201);
+    held.push(hold(&server, &put(64), LARGEST).await.expect("what was given back"));
+    assert_eq!(server.send(&small).await.status(), 201, "and its own, too");
+    // So is one whose client has gone.
+    held.clear();
+    while hold(&server, &put(65), LARGEST).await.is_err() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Without tokens everybody is one caller, which has all; a body that does not say its length is counted as it comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_without_a_length_is_counted_as_it_comes() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&[]);
+    let mut holding = Vec::new();
+    for number in 0..64 {
+        let put = held_put(&format!("k-{number}"), None);
+        // All but 1 KiB of what there is.
+        let bytes = if number == 0 { (4 << 20) - 1024 } else { 4 << 20 };
+        holding.push(hold(&server, &put, bytes).await.expect("within the limit"));
+    }
+    let chunked = async |key: &str, bytes: usize| {
+        let mut client = Client::connect(server.address).await;
+        let head = format!("{}Transfer-Encoding: chunked\r\n\r\n", held_put(key, None));
+        client.write(format!("{head}{bytes:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(bytes))).await;
+        client.answer().await
+    };
+    assert_eq!(problem(&chunked("large", 2048).await), (503, "bodies_full".to_owned()));
+    assert_eq!(chunked("small", 1024).await.status(), 201);
+}
+
+/// An idle connection gives its place up; one with a request in flight keeps it, and the next waits or is told why not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
     let place = Place::new(On::Sqlite).await;
     let server = place.serve(&["--connections-max", "1"]);
     let mut first = Client::connect(server.address).await;
-    assert_eq!(first.send(&Request::get("/livez")).await.status(), 200);
-    let mut second = Client::connect(server.address).await;
-    second.write(Request::put("k", "{}").bytes()).await;
-    // The first still has the only place: it is served, and the second is not.
-    for _ in 0..3 {
-        let queues = first.send(&Request::get("/v1/queues")).await.json();
-        let counts = queues["queues"][0]["counts"].as_object().unwrap().clone();
-        assert!(counts.values().all(|count| count == 0), "{counts:?}");
+    assert_eq!(first.send(&Request::get("/v1/queues")).await.status(), 200);
+    let mut second = hold(&server, &held_put("k", None), 3).await.expect("the place of the idle one");
+    assert!(first.reader.is_at_end().await, "it was idle");
+    for target in ["/livez", "/readyz", "/metrics"] {
+        assert_eq!(server.get(target).await.status(), 200, "{target} needs no place");
     }
-    drop(first);
+    let mut third = Client::connect(server.address).await;
+    third.write(Request::get("/v1/queues").bytes()).await;
+    second.write("abc").await;
     assert_eq!(second.answer().await.status(), 201);
+    assert_eq!(third.answer().await.status(), 200, "it was waiting");
+    let _busy = hold(&server, &held_put("k-2", None), 3).await.expect("the place of an idle one");
+    let refused = server.get("/v1/queues").await;
+    assert_eq!(problem(&refused), (503, "server_busy".to_owned()));
+    assert_eq!(refused.one("retry-after"), Some("1"));
+}
+
+/// What filled the server without a token: connections that say nothing, opened anew all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_keep_nobody_out() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&["--connections-max", "8"]);
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        idle.push(Client::connect(server.address).await);
+    }
+    for target in ["/livez", "/readyz", "/metrics", "/v1/queues"] {
+        assert_eq!(server.get(target).await.status(), 200, "{target}");
+    }
+}
+
+/// One HTTP/2 connection carries as many requests as all may have; none of them is in the way of health.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_on_one_http2_connection_are_not_in_the_way_of_health() {
+    let place = Place::new(On::Sqlite).await;
+    let server = place.serve(&["--connections-max", "2"]);
+    assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let ask = |target: &str| {
+        let target = format!("http://localhost{target}");
+        let mut request = http::Request::get(target).body(Empty::<Bytes>::new()).unwrap();
+        *request.version_mut() = http::Version::HTTP_2;
+        sender.clone().send_request(request)
+    };
+    // Feeds of events have no end.
+    let mut feeds = Vec::new();
+    for _ in 0..2 {
+        feeds.push(ask("/v1/events").await.unwrap());
+    }
+    let waiting = tokio::spawn(ask("/v1/queues"));
+    assert_eq!(ask("/livez").await.unwrap().status(), 200);
+    assert_eq!(server.get("/livez").await.status(), 200);
+    assert!(!waiting.is_finished(), "all requests are taken");
+    feeds.clear();
+    assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

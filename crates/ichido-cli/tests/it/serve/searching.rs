@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::client::{Request, problem};
-use super::program::{On, Place, Server, on_both};
+use super::client::{Client, Request, problem};
+use super::program::{LOOK_EVERY, On, Place, Server, on_both};
 
 /// The keys on a page, and where the next one begins.
 async fn page(server: &Server, query: &str) -> (Vec<String>, Option<String>) {
@@ -155,4 +155,44 @@ async fn a_query_that_makes_no_sense_is_refused() {
     assert_eq!(problem(&server.get("/v1/events?message=%ff").await), (400, "parameter_invalid".to_owned()));
     let answer = server.get("/v1/messages?key=").await;
     assert_eq!(problem(&answer), (400, "key_invalid".to_owned()));
+}
+
+/// How many requests are being answered, the one that asks included.
+async fn under_way(server: &Server, token: &str) -> usize {
+    let page = server.send(&Request::get("/metrics").token(token)).await;
+    let line = page.text().lines().find_map(|line| line.strip_prefix("ichido_http_under_way "));
+    line.expect("it is measured").parse().expect("a count")
+}
+
+/// A producer whose listings are slow, and many, keeps an operator's from none of its turns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operators_listing_goes_ahead_of_a_producers() {
+    const LISTINGS: usize = 8;
+    let place = Place::new(On::Sqlite).await;
+    let producer = place.token(&["till", "--role", "producer", "--identity", "shop", "--queue", "demo"]);
+    let operator = place.token(&["night watch", "--role", "operator"]);
+    let server = place.serve(&[]);
+    let pause = Request::post("/v1/queues/demo/pause").token(&operator);
+    assert_eq!(server.send(&pause).await.status(), 200);
+    // Each takes a while to be understood when a field is looked for in it.
+    let large = format!("[{}1]", "1,".repeat(500_000));
+    for number in 0..32 {
+        let put = Request::put(&format!("k-{number}"), &large).token(&producer);
+        assert_eq!(server.send(&put).await.status(), 201);
+    }
+    let slow = Request::get("/v1/messages?field=/symbol&value=none").token(&producer);
+    let mut clients = Vec::new();
+    for _ in 0..LISTINGS {
+        let mut client = Client::connect(server.address).await;
+        client.write(slow.bytes()).await;
+        clients.push(client);
+    }
+    while under_way(&server, &operator).await <= LISTINGS {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let listed = server.send(&Request::get("/v1/messages?limit=1").token(&operator)).await;
+    assert_eq!(listed.status(), 200);
+    // In one line with them it would have come after all had begun, four at a time, so that three at most were left.
+    let left = under_way(&server, &operator).await - 1;
+    assert!(LISTINGS / 2 < left, "{left} of {LISTINGS} are not answered yet");
 }

@@ -1,0 +1,239 @@
+//! One connection, from its first byte to its last.
+//!
+//! Guarantee: nothing of it lasts without end: a head, an idle time and an answer each have their clock. A request is answered once its
+//! connection has a seat and its peer a permit for one more; one for health or metrics needs neither.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Answers;
+use super::body::AnswerBody;
+use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, SEAT_WAIT, STREAMS_MAX, WINDOW_BYTES};
+use super::permits::{Permit, Permits};
+use super::seats::{InFlight, Peer, Seat};
+use super::streams::{Streams, handed_on};
+use super::wire::Wire;
+
+/// One connection, and what it shares with the others.
+pub(super) struct Connection<A> {
+    pub(super) answers: Arc<A>,
+    pub(super) limits: Limits,
+    pub(super) seat: Arc<Seat>,
+    /// A permit for each request, and for each that waits for one: HTTP/2 carries many on one connection.
+    pub(super) requests: Arc<Permits<Peer>>,
+    pub(super) waiting: Arc<Permits<Peer>>,
+}
+
+// Derived, it would want the same of the answers.
+impl<A> Clone for Connection<A> {
+    fn clone(&self) -> Self {
+        let Self { answers, limits, seat, requests, waiting } = self;
+        Self {
+            answers: Arc::clone(answers),
+            limits: *limits,
+            seat: Arc::clone(seat),
+            requests: Arc::clone(requests),
+            waiting: Arc::clone(waiting),
+        }
+    }
+}
+
+impl<A: Answers> Connection<A> {
+    /// Serves until the client or a clock ends it, its seat is needed, or the server stops and nothing is in flight on it.
+    pub(super) async fn serve(self, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
+        // Only a hint to the system: without it answers are a little later.
+        drop(stream.set_nodelay(true));
+        let (busy, mut idle) = watch::channel(0_usize);
+        // Held here as well, so that the count outlives every request.
+        let busy = Arc::new(busy);
+        let counted = Arc::clone(&busy);
+        let io = TokioIo::new(Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle));
+        let this = self.clone();
+        let service = service_fn(move |request| {
+            let answered = this.clone().answer(request, Busy::begin(Arc::clone(&counted)));
+            async { Ok::<_, Infallible>(answered.await) }
+        });
+        let builder = builder(&self.limits);
+        let mut connection = pin!(builder.serve_connection(io, service));
+        let (mut is_closing, mut has_served) = (false, false);
+        let mut close_at = Instant::now() + self.idle_max();
+        loop {
+            let is_idle = *idle.borrow_and_update() == 0;
+            tokio::select! {
+                ended = &mut connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                    return;
+                }
+                () = self.seat.evicted(), if !is_closing => {
+                    tracing::debug!("an idle connection is closed, because its seat is needed");
+                    // The end of an answer may still be on its way; a client that never sent a request waits for nothing.
+                    if !has_served {
+                        return;
+                    }
+                    is_closing = true;
+                    close_at = Instant::now() + CLOSING;
+                    connection.as_mut().graceful_shutdown();
+                }
+                Ok(()) = idle.changed() => {
+                    has_served = true;
+                    close_at = Instant::now() + if is_closing { CLOSING } else { self.idle_max() };
+                }
+                true = is_told(&mut stopping), if !is_closing => {
+                    is_closing = true;
+                    close_at = Instant::now() + CLOSING;
+                    connection.as_mut().graceful_shutdown();
+                }
+                // hyper's header time-out begins once it knows the protocol, for whose bytes it waits for ever; on HTTP/2
+                // there is none.
+                () = sleep_until(close_at), if is_idle => {
+                    if is_closing {
+                        return;
+                    }
+                    is_closing = true;
+                    close_at = Instant::now() + CLOSING;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+
+    /// How long it may be idle: not for long without a seat.
+    fn idle_max(&self) -> Duration {
+        if self.seat.is_spare() { self.limits.head.min(SEAT_WAIT) } else { self.limits.head }
+    }
+
+    async fn answer(self, mut request: Request<Incoming>, mut busy: Busy) -> Response<held::Held> {
+        let peer = self.seat.peer();
+        let is_health = self.answers.is_health(&request);
+        let Ok(in_flight) = Arc::clone(&self.seat).begin(is_health).await else {
+            tracing::info!("refused a request, because no seat became free");
+            return self.answers.overloaded(&request).map(|body| busy.hold(body));
+        };
+        busy.in_flight = Some(in_flight);
+        if !is_health {
+            let Some(permit) = self.permit(peer).await else {
+                tracing::info!("refused a request, because as many are in flight as may be");
+                return self.answers.overloaded(&request).map(|body| busy.hold(body));
+            };
+            busy.permit = Some(permit);
+        }
+        request.extensions_mut().insert(peer);
+        // An answer keeps its connection busy, and its permit, until its last byte is handed on.
+        self.answers.answer(request).await.map(|body| busy.hold(body))
+    }
+
+    /// A permit for a request, waited for a little. Those who wait have their head in memory, so that they have a limit too.
+    async fn permit(&self, peer: Peer) -> Option<Permit<Peer>> {
+        let _waiting = self.waiting.try_take(Some(peer)).ok()?;
+        timeout(SEAT_WAIT, self.requests.take(Some(peer))).await.ok()
+    }
+}
+
+/// Whether the server stops; waits until it does.
+async fn is_told(stopping: &mut watch::Receiver<bool>) -> bool {
+    stopping.wait_for(|stops| *stops).await.is_ok()
+}
+
+/// Every clock and every count; hyper has none of them unless it is told.
+fn builder(limits: &Limits) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams { stall_max: limits.body_idle });
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(limits.head)
+        .keep_alive_timeout(limits.head);
+    builder
+}
+
+/// Counts one request as in flight for as long as it lives.
+struct Busy {
+    count: Arc<watch::Sender<usize>>,
+    in_flight: Option<InFlight>,
+    permit: Option<Permit<Peer>>,
+}
+
+impl Busy {
+    fn begin(count: Arc<watch::Sender<usize>>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self { count, in_flight: None, permit: None }
+    }
+
+    fn hold(self, body: AnswerBody) -> held::Held {
+        held::Held::new(body, self)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.count.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+mod held {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use http_body::{Body, Frame, SizeHint};
+
+    use super::{Busy, handed_on};
+    use crate::listen::body::{AnswerBody, BoxError};
+
+    /// A body that keeps its connection counted as busy.
+    pub(super) struct Held {
+        body: AnswerBody,
+        _busy: Busy,
+    }
+
+    impl Held {
+        pub(super) fn new(body: AnswerBody, busy: Busy) -> Self {
+            handed_on(true);
+            Self { body, _busy: busy }
+        }
+    }
+
+    impl Body for Held {
+        type Data = Bytes;
+        type Error = BoxError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            handed_on(polled.is_ready());
+            polled
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.body.is_end_stream()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            self.body.size_hint()
+        }
+    }
+}

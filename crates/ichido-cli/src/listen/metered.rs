@@ -1,0 +1,162 @@
+//! A request's body that somebody else reads, counted against the memory for bodies.
+//!
+//! Guarantee: not a byte of the body is handed on before there is memory for it. A body that says how long it is gets its
+//! permit at once, so one that was begun can end; any other gets it as it comes.
+
+use std::hash::Hash;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::body::BodyFault;
+use super::permits::Permit;
+
+/// The permit of one body. It goes with the request, and is given back when the last copy of it is gone.
+pub(crate) struct BodyPermit<K: Eq + Hash> {
+    permit: Mutex<Permit<K>>,
+    fault: OnceLock<BodyFault>,
+}
+
+impl<K: Eq + Hash> BodyPermit<K> {
+    pub(crate) fn new(permit: Permit<K>) -> Arc<Self> {
+        Arc::new(Self { permit: Mutex::new(permit), fault: OnceLock::new() })
+    }
+
+    /// What kept the body from being read to its end, if something did: those who read it may not say.
+    pub(crate) fn fault(&self) -> Option<BodyFault> {
+        self.fault.get().copied()
+    }
+
+    fn grow(&self, bytes: u64) -> Result<(), BodyFault> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let grown = self.permit.lock().unwrap_or_else(PoisonError::into_inner).try_grow(bytes);
+        grown.map_err(|full| self.failed(BodyFault::NoMemory(full)))
+    }
+
+    fn failed(&self, fault: BodyFault) -> BodyFault {
+        *self.fault.get_or_init(|| fault)
+    }
+}
+
+/// A body that gets its permit before it is read.
+pub(crate) struct Metered<B, K: Eq + Hash> {
+    body: B,
+    permit: Arc<BodyPermit<K>>,
+    /// How many permitted bytes have not come yet; `None` before the first look.
+    ahead: Option<u64>,
+}
+
+impl<B, K: Eq + Hash> Metered<B, K> {
+    pub(crate) fn new(body: B, permit: Arc<BodyPermit<K>>) -> Self {
+        Self { body, permit, ahead: None }
+    }
+}
+
+impl<B, K> Body for Metered<B, K>
+where
+    B: Body<Data = Bytes, Error = BodyFault> + Unpin,
+    K: Eq + Hash,
+{
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let this = &mut *self;
+        let ahead = if let Some(ahead) = this.ahead {
+            ahead
+        } else {
+            let declared = this.body.size_hint().exact().unwrap_or_default();
+            if let Err(fault) = this.permit.grow(declared) {
+                return Poll::Ready(Some(Err(fault)));
+            }
+            *this.ahead.insert(declared)
+        };
+        let frame = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(fault)) => return Poll::Ready(Some(Err(this.permit.failed(fault)))),
+            None => return Poll::Ready(None),
+        };
+        let came = frame.data_ref().map_or(0, |data| data.len() as u64);
+        this.ahead = Some(ahead.saturating_sub(came));
+        let grown = this.permit.grow(came.saturating_sub(ahead));
+        Poll::Ready(Some(grown.map(|()| frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+    use crate::listen::permits::{Full, Permits};
+
+    /// A body in frames of these lengths.
+    struct Frames {
+        lengths: VecDeque<usize>,
+        says_its_length: bool,
+    }
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = BodyFault;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+            Poll::Ready(self.lengths.pop_front().map(|length| Ok(Frame::data(Bytes::from(vec![0; length])))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            let length = self.lengths.iter().sum::<usize>() as u64;
+            if self.says_its_length { SizeHint::with_exact(length) } else { SizeHint::new() }
+        }
+    }
+
+    fn frames(lengths: &[usize], says_its_length: bool) -> Frames {
+        Frames { lengths: lengths.iter().copied().collect(), says_its_length }
+    }
+
+    #[tokio::test]
+    async fn a_body_with_a_length_gets_all_its_memory_before_anything_is_read() {
+        let permits = Permits::new(100, 60);
+        let permit = BodyPermit::new(permits.empty(Some(1)));
+        let mut body = Metered::new(frames(&[1, 49], true), Arc::clone(&permit));
+        assert!(body.frame().await.expect("a frame").is_ok());
+        let other = BodyPermit::new(permits.empty(Some(1)));
+        let mut refused = Metered::new(frames(&[1, 10], true), Arc::clone(&other));
+        assert_eq!(refused.frame().await.expect("an end").err(), Some(BodyFault::NoMemory(Full::Own)));
+        assert_eq!((permit.fault(), other.fault()), (None, Some(BodyFault::NoMemory(Full::Own))));
+        assert!(body.frame().await.expect("a frame").is_ok(), "what was begun ends");
+        drop((body, refused));
+        assert_eq!(permits.empty(Some(2)).try_grow(51), Err(Full::All), "the permit goes with the request");
+        drop((permit, other));
+        assert_eq!(permits.empty(Some(2)).try_grow(60), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_body_without_a_length_gets_memory_for_what_has_come() {
+        let permits = Permits::new(100, 60);
+        let permit = BodyPermit::new(permits.empty(Some(1)));
+        let mut body = Metered::new(frames(&[30, 30, 1], false), Arc::clone(&permit));
+        assert!(body.frame().await.expect("a frame").is_ok());
+        assert!(body.frame().await.expect("a frame").is_ok());
+        assert_eq!(body.frame().await.expect("an end").err(), Some(BodyFault::NoMemory(Full::Own)));
+    }
+}
