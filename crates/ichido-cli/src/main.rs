@@ -30,6 +30,7 @@ mod paper;
 mod proxy;
 mod queues;
 mod reach;
+mod redacted;
 mod schema;
 mod send;
 mod serve;

@@ -1,7 +1,7 @@
 //! `ichido config show`: the configuration as it holds, setting by setting, and where each was said.
 //!
-//! Secrets are references, and are shown as such; an address with a password is not shown, nor is one of a receiver that a variable
-//! says.
+//! Secrets are references, and are shown as such. The store's address is not shown if it has a password, nor is the address of a
+//! receiver that a variable says; of every other address what may be secret is hidden ([`crate::redacted`]).
 
 use std::fmt::Write as _;
 
@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::environment::Environment;
 use super::{DEFAULT_FILE, holds_password};
+use crate::redacted;
 
 /// Settings that have no value of their own; what the commented file has there are examples.
 const UNSET: [&str; 9] = [
@@ -94,10 +95,10 @@ pub(super) struct Shown {
     held: Option<(String, String)>,
 }
 
-/// A value as TOML has it, in one line.
+/// A value as TOML has it, in one line, without what may be secret in addresses.
 fn written(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => format!("{text:?}"),
+        DeValue::String(text) => format!("{:?}", redacted::url(text)),
         DeValue::Integer(whole) => whole.to_string(),
         DeValue::Float(float) => float.to_string(),
         DeValue::Boolean(flag) => flag.to_string(),

@@ -11,6 +11,7 @@ use ichido_core::retry::Guarantee;
 use super::super::document::Section;
 use super::super::outside::Outside;
 use crate::faults::Faults;
+use crate::redacted::origin;
 use crate::size;
 
 /// Where `ichido paper` listens by itself.
@@ -156,13 +157,6 @@ fn written<'a>(
         format!("{{ status = {status:?}, {at}means = {means:?} }}")
     });
     format!("[{}]", rules.collect::<Vec<_>>().join(", "))
-}
-
-/// Scheme, host and port of a URL: no path and no query, which may hold a secret.
-fn origin(url: &str) -> &str {
-    let host_at = url.find("://").map_or(0, |at| at + "://".len());
-    let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
-    &url[..end]
 }
 
 fn url(
@@ -385,21 +379,4 @@ fn rule<M: Copy, const N: usize>(
     let means = row.needed_word("means", meanings, faults);
     row.finish(faults);
     (status.unwrap_or(STATUS_STAND_IN).to_owned(), at, means.unwrap_or(meanings[0].1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_origin_has_no_path_and_no_query() {
-        for (url, expected) in [
-            ("https://a.test:8443/hook?token=s3cret", "https://a.test:8443"),
-            ("http://a.test", "http://a.test"),
-            ("http://a.test?s3cret", "http://a.test"),
-            ("nonsense/s3cret", "nonsense"),
-        ] {
-            assert_eq!(origin(url), expected);
-        }
-    }
 }

@@ -10,6 +10,7 @@ use ichido::llm::{AnthropicSettings, Form, FormBy, LimitBy, Model, OpenAiSetting
 use super::super::document::Section;
 use super::super::outside::Outside;
 use crate::faults::Faults;
+use crate::redacted;
 
 /// How a model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +46,14 @@ pub(super) fn read(
     let to = model.clone().or_else(nobody);
     let plan = to.map(|model| asked.resolve(model).map_err(|problems| say(&problems, section, faults)));
     match (model, plan) {
-        (Some(model), Some(Ok(plan))) if section.has("answers_to") => {
-            (format!("{} at {}", model.name(), model.endpoints().join(", ")), Some(plan))
-        }
+        (Some(model), Some(Ok(plan))) if section.has("answers_to") => (
+            format!(
+                "{} at {}",
+                model.name(),
+                model.endpoints().iter().map(|url| redacted::url(url)).collect::<Vec<_>>().join(", ")
+            ),
+            Some(plan),
+        ),
         _ => (String::new(), None),
     }
 }

@@ -63,6 +63,21 @@ fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
 }
 
 #[test]
+fn what_may_be_secret_in_an_address_of_the_file_is_not_shown() {
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"https://a.test/in?apikey=s3cret\"\nreconcile = { url = \"https://a.test/by-key/{key}?apikey=s3cret\", rules = [{ status = \"200\", means = \"done\" }] }\n[destinations.b]\nkind = \"http\"\nurl = \"https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/s3cretABCDEFGHIJKLMNOP\"\n";
+    let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    let all = show::shown(&traced.asked, &traced.environment, &[]);
+    for text in [show::text(&all, true), show::json(&all).to_string()] {
+        assert!(!text.contains("s3cret"), "{text}");
+        assert!(
+            text.contains("https://a.test/in?apikey=…")
+                && text.contains("https://hooks.slack.test/services/…"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn what_may_be_secret_in_a_destination_is_not_shown() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"env:URL\"\nsigning_secrets = [\"env:SIGNING\"]\nheaders = { Accept = \"*/*\" }\n[destinations.b]\nkind = \"http\"\nurl = \"http://b.test/\"\n[destinations.c]\nkind = \"nats\"\nurls = [\"nats://c\"]\nsubject = \"x\"\ncredentials = { user = \"ann\", password = \"env:NATS_PASSWORD\" }\n";
     let mut variables = variables();

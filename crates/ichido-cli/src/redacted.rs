@@ -1,0 +1,108 @@
+//! Addresses as they may be shown.
+//!
+//! Guarantee: no user name and password, no value of a query parameter, no fragment, and no part of a path that looks like a token is
+//! in what comes out.
+
+/// What is shown in place of a secret.
+const HIDDEN: &str = "…";
+/// A longer part of a path is a token rather than a word.
+const WORD_CHARS_MAX: usize = 20;
+/// A part of a path with more digits is a token rather than a word: `v1`, `index-2026`.
+const WORD_DIGITS_MAX: usize = 4;
+
+/// A URL with everything in it that may be secret hidden; any other text as it is.
+pub(crate) fn url(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| *scheme != "sqlite") else {
+        return text.to_owned();
+    };
+    let (rest, fragment) = cut(rest, '#');
+    let (rest, query) = cut(rest, '?');
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let authority = match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{HIDDEN}@{host}"),
+        None => authority.to_owned(),
+    };
+    let path: Vec<&str> = path.split('/').map(|part| if is_word(part) { part } else { HIDDEN }).collect();
+    let query = query.map_or_else(String::new, |query| {
+        let parameter = |parameter: &str| match parameter.split_once('=') {
+            Some((name, _)) => format!("{name}={HIDDEN}"),
+            None => HIDDEN.to_owned(),
+        };
+        format!("?{}", query.split('&').map(parameter).collect::<Vec<_>>().join("&"))
+    });
+    let fragment = fragment.map_or("", |_| "#…");
+    format!("{scheme}://{authority}{}{query}{fragment}", path.join("/"))
+}
+
+/// Scheme, host and port of a URL: no path and no query, which may hold a secret.
+pub(crate) fn origin(url: &str) -> &str {
+    let host_at = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
+    &url[..end]
+}
+
+fn cut(text: &str, at: char) -> (&str, Option<&str>) {
+    text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+/// Whether a part of a path is a word that somebody chose, as far as can be told: tokens are long, or have capitals and digits.
+fn is_word(part: &str) -> bool {
+    let is_plain = |char: char| matches!(char, 'a'..='z' | '0'..='9' | '-' | '_' | '.' | '{' | '}');
+    part.len() <= WORD_CHARS_MAX
+        && part.chars().all(is_plain)
+        && part.chars().filter(char::is_ascii_digit).count() <= WORD_DIGITS_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_in_a_url_is_hidden() {
+        for (text, shown) in [
+            ("https://ann:s3cret@a.test/orders", "https://…@a.test/orders"),
+            ("https://s3cret@a.test", "https://…@a.test"),
+            (
+                "https://a.test/v1/send?apikey=s3cret&tenant=x&s3cret",
+                "https://a.test/v1/send?apikey=…&tenant=…&…",
+            ),
+            ("https://a.test/orders#s3cret", "https://a.test/orders#…"),
+            (
+                "https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/abcdefghijklmnopqrstuvwx",
+                "https://hooks.slack.test/services/…/…/…",
+            ),
+            ("https://a.test/0f8fad5b-d9cb-469f-a165-70867728950e/in", "https://a.test/…/in"),
+            ("nats://ann:s3cret@bus:4222", "nats://…@bus:4222"),
+            ("postgres://db/ichido?sslpassword=s3cret", "postgres://db/ichido?sslpassword=…"),
+        ] {
+            assert_eq!(url(text), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_is_shown_as_it_is() {
+        for text in [
+            "http://127.0.0.1:8090/orders",
+            "https://mail.example.com/v1/by-key/{key}",
+            "nats://nats-1.internal:4222",
+            "https://a.test/",
+            "env:HOOK_URL",
+            "sqlite://data/ichido.db?mode=rwc",
+            "orders",
+        ] {
+            assert_eq!(url(text), text);
+        }
+    }
+
+    #[test]
+    fn an_origin_has_no_path_and_no_query() {
+        for (url, expected) in [
+            ("https://a.test:8443/hook?token=s3cret", "https://a.test:8443"),
+            ("http://a.test", "http://a.test"),
+            ("http://a.test?s3cret", "http://a.test"),
+            ("nonsense/s3cret", "nonsense"),
+        ] {
+            assert_eq!(origin(url), expected);
+        }
+    }
+}
