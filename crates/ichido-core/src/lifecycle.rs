@@ -107,7 +107,7 @@ pub enum Event {
     Claimed {
         /// A new fence, greater than any before.
         fence: Fence,
-        /// [`Begun::NotYet`] where the queue marks the beginning of calls.
+        /// [`Begun::NotYet`] where the queue marks the beginning of calls, and for every suspect.
         begun: Begun,
     },
     /// The worker is about to call.

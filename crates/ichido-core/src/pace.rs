@@ -143,6 +143,17 @@ impl Pace {
         longer(now, pace.paused_until, circuit_until)
     }
 
+    /// When a message should be claimed for this destination, if not now. Before that moment no slot is within the horizon, and a claimed
+    /// message would only wait in its worker's hands.
+    pub fn closed_until(&self, settings: &Settings, now: Timestamp) -> Option<Timestamp> {
+        if let Some((until, _)) = self.stopped(settings, now) {
+            return Some(until);
+        }
+        let next_slot = self.steadied(settings, now).next_slot(settings, now);
+        let wait = next_slot.since(now).saturating_sub(settings.horizon);
+        (!wait.is_zero()).then(|| now.plus(wait))
+    }
+
     /// When this destination, as one endpoint of several, can take a call.
     pub fn opening(&self, settings: &Settings, now: Timestamp) -> Opening {
         let pace = self.steadied(settings, now);

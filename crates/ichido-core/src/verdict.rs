@@ -71,11 +71,13 @@ pub enum ErrorCode {
     KeyNotEchoed,
     /// The receiver says that our key was used for a different request.
     KeyConflict,
+    /// The worker died with the message claimed.
+    WorkerDied,
 }
 
 impl ErrorCode {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NetworkTimeout,
         Self::Broker5xx,
         Self::RateLimited,
@@ -88,6 +90,7 @@ impl ErrorCode {
         Self::AnswerUnusable,
         Self::KeyNotEchoed,
         Self::KeyConflict,
+        Self::WorkerDied,
     ];
 
     /// The code of a name, however it is cased.
@@ -117,6 +120,7 @@ impl ErrorCode {
             Self::AnswerUnusable => "ANSWER_UNUSABLE",
             Self::KeyNotEchoed => "KEY_NOT_ECHOED",
             Self::KeyConflict => "KEY_CONFLICT",
+            Self::WorkerDied => "WORKER_DIED",
         }
     }
 }

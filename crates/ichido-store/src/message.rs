@@ -329,7 +329,8 @@ pub struct ClaimTerms {
     /// How long the claim holds without being renewed.
     pub lease: Duration,
     /// Whether the beginning of each call will be marked ([`Begun::NotYet`]), by [`Store::work_begin`](crate::Store::work_begin):
-    /// for irreversible work without keys. The example is at [`rescue`](crate::rescue).
+    /// for irreversible work without keys. A message that a worker died with is always claimed so
+    /// ([`Work::begun`] says it). The example is at [`rescue`](crate::rescue).
     pub marks: bool,
     /// What the one who claims believes of repetitions. Kept with the claim: should its holder die, a rescue goes by this or by
     /// its own belief, whichever promises less (SPEC F2).

@@ -6,7 +6,8 @@
 //! # A worker that dies
 //!
 //! Where doing it twice would hurt and the destination honours no keys, a claim says `marks`, and the beginning of each call is
-//! marked. Then the rescue can tell what had not begun, and goes back to be sent, from what may have been done, and is parked.
+//! marked. Then the rescue can tell what had not begun, and goes back to be sent, from what may have been done, and is parked. The
+//! call of a message that a worker died with before is always marked: only a call that has begun is charged with a death.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -57,6 +58,7 @@ use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Begun, Event, History, State};
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
+use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
 
 use crate::message::{Note, QueueName};
@@ -160,8 +162,28 @@ pub(crate) fn judge(lapsed: &Lapsed, terms: &RescueTerms) -> Moves {
         };
         // A message in a worker's hands can always lose its worker, so there is nothing to refuse.
         if let Ok(states) = state.advance(event, lapsed.now) {
-            moves.add(&moving, state, event, states, &Note::default(), stamp);
+            let last = states.1.unwrap_or(states.0);
+            moves.add(&moving, state, event, states, &death_note(message.begun, last), stamp);
         }
     }
     moves
+}
+
+/// Why a message is where it is after the death of its worker, for the audit and for the person who reads the dead letter.
+fn death_note(begun: Begun, last: State) -> Note {
+    let deaths = match last {
+        // An earlier attempt did it.
+        State::Sent => return Note::default(),
+        State::Parked { history } | State::Dead { history, .. } => history.deaths,
+        State::Queued { .. } | State::Failed { .. } | State::Sending { .. } | State::Cancelled { .. } => 0,
+    };
+    let excerpt = match begun {
+        _ if History::DEATHS_MAX <= deaths => {
+            format!("{deaths} workers died while they called the destination with this message")
+        }
+        Begun::NotYet => "the worker died before it called the destination".to_owned(),
+        Begun::Yes => "the worker died while it called the destination".to_owned(),
+        Begun::NotTracked => "the worker died; it may have called the destination".to_owned(),
+    };
+    Note { code: Some(ErrorCode::WorkerDied), excerpt: Some(excerpt), ..Note::default() }
 }

@@ -51,7 +51,7 @@ pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> 
         created_at: row.moment("created_at")?,
         claimed_at: row.moment("claimed_at")?,
         fence,
-        begun: if terms.marks { Begun::NotYet } else { Begun::NotTracked },
+        begun: if terms.marks || before.suspect { Begun::NotYet } else { Begun::NotTracked },
         history: History { tries: before.tries.saturating_add(1), last_fence: Some(fence), ..before },
     })
 }

@@ -11,3 +11,4 @@ mod sending;
 mod standing_still;
 mod storm;
 mod stream;
+mod waiting;

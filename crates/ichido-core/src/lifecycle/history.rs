@@ -14,9 +14,9 @@ pub struct History {
     pub tries: u32,
     /// Tries allowed, the first one included.
     pub tries_allowed: NonZeroU32,
-    /// Workers that died holding this message and no other.
+    /// Workers that died while they called with this message and no other.
     pub deaths: u32,
-    /// A worker died holding this message among others: the next claim must take it alone, to see who did it.
+    /// A worker died holding this message: the next claim takes it alone and with a start mark, to see whether it was the cause.
     pub suspect: bool,
     /// What is not known of the tries so far.
     pub doubt: Option<Doubt>,
@@ -36,7 +36,7 @@ pub struct Doubt {
 impl History {
     /// Workers that one message may take with it before it is put in quarantine.
     ///
-    /// Two: the first death alone may be the machine's, the second is the message's.
+    /// Two: the first death may be the machine's, the second is the message's.
     pub const DEATHS_MAX: u32 = 2;
 
     /// Nothing tried yet.

@@ -241,27 +241,31 @@ struct Death {
 
 /// A worker died with the message in its hands.
 ///
-/// What had not begun was not done; what may have begun is in doubt, and parked at once where a repetition could do
-/// it twice. In a batch nobody can tell which message did it, so none is charged and each is suspect. A message
-/// that was alone, or suspect already, is charged, and put in quarantine when it does it again.
+/// Without the start mark nothing was called, so the message goes back as it was. Otherwise the effect is unknown, and
+/// the message is parked where a repetition could do it twice. In a batch nobody can tell which message killed the
+/// worker, so each is suspect: it is claimed alone next, with a start mark. Only a call that is marked as started is
+/// charged with a death, because the worker may have died while the message still waited for its turn.
 fn after_death(held: Held, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, travels_until } = death;
-    let history = match held.begun {
-        Begun::NotYet => held.history,
-        Begun::Yes | Begun::NotTracked => held.history.doubted(held.claimed_at, travels_until),
+    let started = held.begun != Begun::NotYet;
+    let history = if started { held.history.doubted(held.claimed_at, travels_until) } else { held.history };
+    let charged = match held.begun {
+        Begun::NotYet => false,
+        Begun::Yes => alone || history.suspect,
+        // A suspect without a mark was claimed by an older program, which makes none.
+        Begun::NotTracked => history.suspect,
     };
-    let charged = alone || history.suspect;
-    let history = if charged {
-        History { deaths: history.deaths.saturating_add(1), ..history }
-    } else {
-        History { suspect: true, ..history }
+    let history = History {
+        deaths: history.deaths.saturating_add(u32::from(charged)),
+        suspect: history.suspect || started,
+        ..history
     };
     let effect = history.effect();
     if may_repeat(safety, effect).is_err() {
         return State::Parked { history };
     }
     if !charged {
-        return State::Queued { due: now, history: history.given_back() };
+        return after_uncharged_death(history, started && alone, due, now);
     }
     if history.deaths < History::DEATHS_MAX {
         return State::Failed { due, history };
@@ -270,6 +274,15 @@ fn after_death(held: Held, death: Death, now: Timestamp) -> State {
         // There is something for a person to find out.
         (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::Neither) => State::Parked { history },
         (Effect::NotDone, _) | (_, Safety::Repeatable) => State::Dead { effect, history },
+    }
+}
+
+/// A message that may have been called counts the attempt, but never its last one: it may not have been called.
+fn after_uncharged_death(history: History, may_have_called: bool, due: Timestamp, now: Timestamp) -> State {
+    match (may_have_called, history.may_try_again()) {
+        (true, true) => State::Failed { due, history },
+        (true, false) => State::Queued { due, history: history.given_back() },
+        (false, _) => State::Queued { due: now, history: history.given_back() },
     }
 }
 

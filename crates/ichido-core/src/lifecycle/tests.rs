@@ -24,6 +24,19 @@ fn claimed(number: u64) -> Event {
     Event::Claimed { fence: fence(number), begun: Begun::NotTracked }
 }
 
+fn marked(number: u64) -> Event {
+    Event::Claimed { fence: fence(number), begun: Begun::NotYet }
+}
+
+fn began(number: u64) -> Event {
+    Event::Began { fence: fence(number) }
+}
+
+/// Two workers in a row die while they call with this message alone.
+fn killed_twice(safety: Safety) -> [Event; 6] {
+    [marked(1), began(1), died(1, true, safety), marked(2), began(2), died(2, true, safety)]
+}
+
 /// A failure of a call to a receiver that honours keys; it may travel until `SOON`.
 fn failed(number: u64, failure: Failure, effect: Effect) -> Event {
     Event::Failed { fence: fence(number), failure, effect, safety: Safety::Keyed, travels_until: SOON }
@@ -162,22 +175,21 @@ fn a_graceful_stop_gives_the_try_back() {
 
 #[test]
 fn what_had_not_begun_when_the_worker_died_was_not_done() {
-    let marked = Event::Claimed { fence: fence(1), begun: Begun::NotYet };
     for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
-        let neighbour = after(&[marked, died(1, false, safety)]);
-        assert!(
-            matches!(neighbour, State::Queued { due: THEN, .. }),
-            "at once, and uncharged: {neighbour:?}"
-        );
-        let seen = history(neighbour);
-        assert_eq!((seen.tries, seen.deaths, seen.effect(), seen.suspect), (0, 0, Effect::NotDone, true));
-        let alone = after(&[marked, died(1, true, safety)]);
-        assert!(matches!(alone, State::Failed { due: LATER, .. }), "charged, after its backoff: {alone:?}");
-        let seen = history(alone);
-        assert_eq!((seen.tries, seen.deaths, seen.effect()), (1, 1, Effect::NotDone));
-        let again = Event::Claimed { fence: fence(2), begun: Begun::NotYet };
-        let killer = after(&[marked, died(1, true, safety), again, died(2, true, safety)]);
-        assert!(matches!(killer, State::Dead { effect: Effect::NotDone, .. }), "in quarantine: {killer:?}");
+        for alone in [true, false] {
+            let mut state = State::queued(NOW, allowed(1));
+            // More often than it has tries, and than deaths are allowed: it was never called.
+            for number in 1..=5 {
+                state = state.step(marked(number), THEN).unwrap();
+                let (next, spent) = state.advance(died(number, alone, safety), THEN).unwrap();
+                assert_eq!(spent, None);
+                state = next;
+                assert!(matches!(state, State::Queued { due: THEN, .. }), "at once: {state:?}");
+                let seen = history(state);
+                let expected = (0, 0, Effect::NotDone, false);
+                assert_eq!((seen.tries, seen.deaths, seen.effect(), seen.suspect), expected);
+            }
+        }
     }
 }
 
@@ -212,18 +224,43 @@ fn a_suspect_is_charged_when_a_worker_dies_with_it_again() {
 }
 
 #[test]
+fn a_suspect_that_was_not_called_is_charged_with_nothing() {
+    let keyed = Safety::Keyed;
+    let waited = after(&[claimed(1), died(1, false, keyed), marked(2), died(2, true, keyed)]);
+    assert!(matches!(waited, State::Queued { due: THEN, .. }), "{waited:?}");
+    let seen = history(waited);
+    assert_eq!((seen.tries, seen.deaths, seen.suspect), (0, 0, true), "and it stays suspect");
+}
+
+#[test]
 fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
-    let once = after(&[claimed(1), died(1, true, Safety::Keyed)]);
-    assert!(matches!(once, State::Failed { due: LATER, .. }));
-    assert_eq!((history(once).tries, history(once).deaths), (1, 1));
-    let killer = [claimed(1), died(1, true, Safety::Keyed), claimed(2), died(2, true, Safety::Keyed)];
-    assert_eq!(after(&killer).name(), "parked", "its effect is unknown");
-    let killer =
-        [claimed(1), died(1, true, Safety::Repeatable), claimed(2), died(2, true, Safety::Repeatable)];
-    assert_eq!(after(&killer).name(), "dead", "its effect does not matter");
-    let one_try = State::queued(NOW, allowed(1)).step(claimed(1), SOON).unwrap();
+    for (safety, state) in [(Safety::Keyed, "parked"), (Safety::Repeatable, "dead")] {
+        let killer = killed_twice(safety);
+        let once = after(&killer[..3]);
+        assert!(matches!(once, State::Failed { due: LATER, .. }), "{once:?}");
+        assert_eq!((history(once).tries, history(once).deaths), (1, 1));
+        let quarantined = after(&killer);
+        assert_eq!((quarantined.name(), history(quarantined).deaths), (state, 2));
+    }
+    let one_try = State::queued(NOW, allowed(1)).step(marked(1), SOON).unwrap().step(began(1), SOON).unwrap();
     let (_, dead) = one_try.advance(died(1, true, Safety::Keyed), SOON).unwrap();
-    assert!(matches!(dead, Some(State::Dead { effect: Effect::Unknown, .. })), "the last try is spent");
+    assert!(
+        matches!(dead, Some(State::Dead { effect: Effect::Unknown, .. })),
+        "the last try is spent: {dead:?}"
+    );
+}
+
+/// Nobody knows whether it was called, so the next call is marked, and its last attempt is not taken from it.
+#[test]
+fn a_lone_death_without_a_mark_is_charged_to_nobody() {
+    let once = after(&[claimed(1), died(1, true, Safety::Keyed)]);
+    assert!(matches!(once, State::Failed { due: LATER, .. }), "{once:?}");
+    let seen = history(once);
+    assert_eq!((seen.tries, seen.deaths, seen.suspect), (1, 0, true));
+    let one_try = State::queued(NOW, allowed(1)).step(claimed(1), SOON).unwrap();
+    let (again, dead) = one_try.advance(died(1, true, Safety::Keyed), SOON).unwrap();
+    assert!(matches!((again, dead), (State::Queued { due: LATER, .. }, None)), "{again:?}");
+    assert_eq!((history(again).tries, history(again).suspect), (0, true));
 }
 
 #[test]
@@ -237,10 +274,8 @@ fn an_automatic_reconcile_gives_no_new_tries() {
         matches!(state, State::Dead { effect: Effect::NotDone, .. }),
         "three tries were allowed: {state:?}"
     );
-    let neither = Safety::Neither;
-    let killer =
-        [claimed(1), died(1, true, neither), not_done(), claimed(2), died(2, true, neither), not_done()];
-    assert_eq!(after(&killer).name(), "dead", "and two deaths are enough");
+    let death = |number| [marked(number), began(number), died(number, true, Safety::Neither), not_done()];
+    assert_eq!(after(&[death(1), death(2)].concat()).name(), "dead", "and two deaths are enough");
     let again = after(&[claimed(1), in_doubt(1), not_done()]);
     assert!(
         matches!(again, State::Queued { due: LATER, history } if history.tries == 1 && history.doubt.is_none())
@@ -399,8 +434,7 @@ fn only_a_dead_message_is_discarded_or_replaced() {
 
 #[test]
 fn a_second_life_begins_with_a_clean_record() {
-    let killer =
-        [claimed(1), died(1, true, Safety::Repeatable), claimed(2), died(2, true, Safety::Repeatable)];
+    let killer = killed_twice(Safety::Repeatable);
     let reborn = after(&killer).step(requeued(Safety::Repeatable), LATER).unwrap();
     let seen = history(reborn);
     assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.last_fence), (0, 0, false, Some(fence(2))));

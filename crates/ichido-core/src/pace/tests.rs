@@ -289,6 +289,26 @@ fn a_queue_drains_at_the_present_rate() {
 }
 
 #[test]
+fn nothing_is_claimed_for_a_slot_beyond_the_horizon() {
+    let slow = |pace: Pace| Pace { last_slot: NOW, ..pace };
+    let rests = (0..10).fold(Pace::NEW, |pace, _| pace.on_failure(&SETTINGS, NOW, NOW));
+    for (pace, closed_until) in [
+        (Pace::NEW, None),
+        (paced(10.0), None),
+        (slow(paced(2.0)), None),
+        (slow(paced(1.0)), Some(after(500))),
+        (slow(paced(0.1)), Some(after(9_500))),
+        (Pace { paused_until: after(5_000), ..paced(10.0) }, Some(after(5_000))),
+        (rests, Some(after(5_000))),
+    ] {
+        assert_eq!(pace.closed_until(&SETTINGS, NOW), closed_until, "{pace:?}");
+        if let Some(open) = closed_until {
+            assert_eq!(pace.closed_until(&SETTINGS, open), None, "{pace:?}");
+        }
+    }
+}
+
+#[test]
 fn a_clock_that_was_set_back_stops_nothing() {
     let (pace, _) = paced(10.0).reserve(&SETTINGS, after(3_600_000), count(3));
     let pace = pace.on_throttled(&SETTINGS, after(3_600_300), after(3_600_000), None);

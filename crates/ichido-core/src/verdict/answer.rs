@@ -151,7 +151,8 @@ const fn report_of_name(code: Option<ErrorCode>) -> Option<PaceReport> {
     match code {
         Some(ErrorCode::RateLimited) => Some(PaceReport::Throttled),
         Some(ErrorCode::NetworkTimeout | ErrorCode::Broker5xx) => Some(PaceReport::Failure),
-        Some(ErrorCode::Unknown) => None,
+        // No answer leads to the last one.
+        Some(ErrorCode::Unknown | ErrorCode::WorkerDied) => None,
         None
         | Some(
             ErrorCode::BadRequest

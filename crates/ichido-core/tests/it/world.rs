@@ -31,6 +31,8 @@ struct World {
     travelling: Option<i64>,
     /// Whether the present holder has called.
     called: bool,
+    /// Whether anybody has called.
+    ever_called: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -48,7 +50,8 @@ impl World {
 
     fn new() -> Self {
         let state = State::queued(at(Self::START), NonZeroU32::new(2).expect("two tries"));
-        Self { state, now: Self::START, claims: 0, effects: 0, travelling: None, called: false }
+        let (effects, called) = (0, false);
+        Self { state, now: Self::START, claims: 0, effects, travelling: None, called, ever_called: called }
     }
 
     /// The world after an event, if the message takes it.
@@ -59,9 +62,13 @@ impl World {
         Some(next)
     }
 
+    fn is_suspect(&self) -> bool {
+        matches!(self.state, State::Queued { history, .. } | State::Failed { history, .. } if history.suspect)
+    }
+
     /// A second call while one travels: the first is counted as landed, the worst that can happen.
     fn call(&mut self) {
-        self.called = true;
+        (self.called, self.ever_called) = (true, true);
         if self.travelling.replace(self.now + TRAVEL).is_some() {
             self.effects += 1;
         }
@@ -71,9 +78,11 @@ impl World {
         let mut worlds = Vec::new();
         let mut add = |name, world: Option<World>| worlds.extend(world.map(|world| (name, world)));
         let fence = Fence::new(self.claims + 1).expect("a small number");
+        // The call of a suspect is always marked.
+        let begun = if self.is_suspect() { Begun::NotYet } else { terms.begun };
         add(
             "claim",
-            self.after(Event::Claimed { fence, begun: terms.begun }, |next| {
+            self.after(Event::Claimed { fence, begun }, |next| {
                 (next.claims, next.called) = (next.claims + 1, false);
             }),
         );
@@ -162,7 +171,12 @@ impl World {
     /// What is wrong with this world, if anything is.
     fn fault(self, terms: Terms) -> Option<&'static str> {
         let happened = 0 < self.effects;
+        // Without marks, and where a repetition could do it twice, a message whose worker died may have been called.
+        let is_known = terms.begun == Begun::NotYet || terms.safety != Safety::Neither;
         match self.state {
+            State::Dead { .. } | State::Parked { .. } if !self.ever_called && is_known => {
+                Some("it was never called, and is given up")
+            }
             _ if 1 < self.effects && terms.safety == Safety::Neither => Some("the work was done twice"),
             State::Sent if !happened => Some("it says sent, and nothing was done"),
             State::Dead { effect: Effect::NotDone, .. }

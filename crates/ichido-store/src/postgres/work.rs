@@ -133,7 +133,6 @@ impl Postgres {
                     .bind(queue.as_str())
                     .bind(terms.node)
                     .bind(micros(terms.lease))
-                    .bind(terms.marks)
                     .bind(self.skew())
                     .bind(promised.guarantee)
                     .bind(promised.keeps_for)

@@ -242,7 +242,7 @@ async fn take(
         .bind(terms.node)
         .bind(now.as_micros())
         .bind(now.plus(terms.lease).as_micros())
-        .bind(terms.marks)
+        .bind(terms.marks || suspect)
         .bind(suspect)
         .bind(promised.guarantee)
         .bind(promised.keeps_for)

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Event, Failure, State};
+use ichido_core::lifecycle::{Begun, Event, Failure, State};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
@@ -106,6 +106,14 @@ impl Fixture {
     pub(crate) async fn claim_with_marks(&self, count: u32) -> Vec<Work> {
         let terms = ClaimTerms { marks: true, ..terms() };
         self.store.work_claim(&queue(), many(count), terms).await.expect("a claim")
+    }
+
+    /// Marks that the call of a message is about to start, where its claim asks for that.
+    pub(crate) async fn start(&self, work: &Work) {
+        if work.begun == Begun::NotYet {
+            let marked = self.store.work_begin(&[(work.id, work.fence)]).await.expect("an answer");
+            assert_eq!(marked, [true]);
+        }
     }
 
     pub(crate) async fn settle(&self, work: &Work, event: Event) -> Stepped {

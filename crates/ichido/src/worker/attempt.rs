@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::hops::{self, Hop, HopName, Hops, RequestId};
-use ichido_core::lifecycle::{Event, Failure, Tried};
+use ichido_core::lifecycle::{Begun, Event, Failure, Tried};
 use ichido_core::pace::{Hold, first_call_at};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
@@ -23,7 +23,7 @@ use crate::destination::{Call, Came, Cancel};
 
 /// A destination ends its calls by itself; one that is this much late is given up on here.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// A message that may not be called for longer than this goes back, so that it is not held without being worked on.
+/// A message that may not be called for longer than this goes back, so that no worker's death can be charged to it meanwhile.
 const HELD_BACK_MAX: Duration = Duration::from_secs(1);
 /// The longest that anybody waits without looking again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -80,6 +80,11 @@ impl Attempt {
 
     fn now(&self) -> Timestamp {
         self.held.now(&self.node.clock)
+    }
+
+    /// Whether a durable start mark is made before the call.
+    fn marks(&self) -> bool {
+        self.held.work.begun == Begun::NotYet
     }
 
     fn caller(&self) -> Caller {
@@ -148,7 +153,7 @@ impl Attempt {
             let wait = until.since(self.now());
             // What gives way to others does not keep a slot from them, either.
             let gives_way = why == Hold::Circuit && self.caller() == Caller::Again;
-            if gives_way || why != Hold::Rate && HELD_BACK_MAX < wait {
+            if gives_way || HELD_BACK_MAX < wait {
                 return Err(NotMade::HeldBack { until });
             }
             tokio::time::sleep(wait.clamp(Duration::from_millis(1), LOOK_AGAIN_AFTER)).await;
@@ -165,7 +170,7 @@ impl Attempt {
         if !claims.hold(claim, self.served.aim.promise.time_out).await {
             return Err(NotMade::MustNot);
         }
-        if !self.served.marks() {
+        if !self.marks() {
             return Ok(());
         }
         loop {
@@ -275,14 +280,14 @@ impl Attempt {
     fn snoozed(&self, wait: Duration) -> End {
         let (fence, now) = (self.held.work.fence, self.now());
         let due = now.plus(wait);
-        let event = if self.served.marks() {
-            // The mark says that it began, so it counts.
-            let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
-            Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now }
-        } else {
-            Event::GivenBack { fence, due }
-        };
-        End { event, note: Note::default() }
+        if !self.marks() {
+            return End { event: Event::GivenBack { fence, due }, note: Note::default() };
+        }
+        // The mark says that it began, so it counts.
+        let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
+        let event = Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now };
+        let why = format!("the handler asked to be called again in {wait:?}");
+        End { event, note: Note { excerpt: Some(why), ..Note::default() } }
     }
 
     fn not_made(&self, why: &NotMade) -> End {
@@ -304,7 +309,9 @@ impl Attempt {
                     Event::Failed { fence, failure, effect, safety: Safety::Neither, travels_until: now };
                 let why =
                     "an earlier try may have done it, and its receiver may have forgotten the key since";
-                End { event, note: Note { excerpt: Some(why.to_owned()), ..Note::default() } }
+                let note =
+                    Note { code: Some(ErrorCode::Unknown), excerpt: Some(why.to_owned()), ..Note::default() };
+                End { event, note }
             }
         }
     }

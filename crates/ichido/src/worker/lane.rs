@@ -21,6 +21,8 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 /// The first wait after a wake-up led to nothing, and the longest after many of them in a row.
 const VAIN_AFTER: Duration = Duration::from_millis(1);
 const VAIN_AFTER_MAX: Duration = Duration::from_millis(20);
+/// The shortest wait for a slot before claiming: a fast pace has many slots in it, so that not each of them is looked for.
+const CLOSED_WAIT_MIN: Duration = Duration::from_millis(10);
 
 pub(super) struct Lane {
     node: Arc<Node>,
@@ -78,9 +80,10 @@ impl Lane {
             if let Some(held) = self.held.pop_front() {
                 return Some(held);
             }
-            if let Some((until, _)) = self.served.aim.pacer.stopped() {
-                let wait = until.since(self.node.clock.now()).min(self.node.idle_sleep);
-                self.wait(tokio::time::sleep(wait)).await;
+            // A message that is claimed before its slot would be in our hands should we die (SPEC E2).
+            if let Some(until) = self.served.aim.pacer.closed_until() {
+                let wait = until.since(self.node.clock.now()).max(CLOSED_WAIT_MIN);
+                self.wait(tokio::time::sleep(wait.min(self.node.idle_sleep))).await;
                 self.served.aim.pacer.refresh(self.node.clock.own()).await;
                 continue;
             }

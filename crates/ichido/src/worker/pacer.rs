@@ -129,6 +129,12 @@ impl Pacer {
         row.pace.stopped(&row.settings(&self.settings), self.clock.now())
     }
 
+    /// When a message should be claimed for it, if not now, as far as is known here.
+    pub(crate) fn closed_until(&self) -> Option<Timestamp> {
+        let row = lock(&self.known).0;
+        row.pace.closed_until(&row.settings(&self.settings), self.clock.now())
+    }
+
     /// When it can take a call, as one of several that could.
     #[cfg(feature = "llm")]
     pub(crate) fn opening(&self) -> Opening {

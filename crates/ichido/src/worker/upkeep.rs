@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ichido_core::lifecycle::Stage;
 use ichido_core::retry::Guarantee;
+use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
 use ichido_store::message::{Count, LetterState, QueueName};
 use ichido_store::rescue::RescueTerms;
@@ -147,11 +148,11 @@ impl Node {
             );
             for message in rescued.dead {
                 meter::ended(queue, Outcome::Dead);
-                tracing::warn!(queue, message_id = %message, "dead_letter: a message took its worker with it again, and was given up");
+                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "dead_letter: a message was given up after its workers died");
             }
             for message in rescued.parked {
                 meter::ended(queue, Outcome::Parked);
-                tracing::warn!(queue, message_id = %message, "parked: a worker died with a message that may have taken effect");
+                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "parked: a worker died with a message that may have taken effect");
             }
         }
     }

@@ -66,7 +66,13 @@ impl Database {
 
     /// Puts an order in, as SPEC D18 has it.
     pub(crate) async fn put(&self, key: &str) -> Uuid {
-        match self.store.message_enqueue(order(key)).await.expect("it is put in") {
+        self.put_in(QUEUE, key).await
+    }
+
+    /// The same in another queue.
+    pub(crate) async fn put_in(&self, queue: &str, key: &str) -> Uuid {
+        let order = NewMessage { queue: QueueName::parse(queue).expect("a name"), ..order(key) };
+        match self.store.message_enqueue(order).await.expect("it is put in") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }

@@ -1,5 +1,6 @@
--- Takes one suspect message, alone: a worker died holding it among others, and now it is seen which one did it.
-WITH now AS (SELECT clock_timestamp() + $5 * interval '1 microsecond' AS at),
+-- Takes one suspect message, alone: a worker died holding it, and now it is seen whether it was the cause. Its call is always marked, so
+-- that a message that was never called is not charged with a death.
+WITH now AS (SELECT clock_timestamp() + $4 * interval '1 microsecond' AS at),
 picked AS (
     DELETE FROM ichido.ready WHERE ctid = ANY (ARRAY (
         SELECT ctid FROM ichido.ready WHERE queue = $1 AND suspect
@@ -9,8 +10,8 @@ picked AS (
 ),
 lease AS (
     INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, keeps_for, travels_for, message_ids)
-    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $3 * interval '1 microsecond', $4, true,
-           $6, $7::bigint, $8::bigint, array_agg(message_id)
+    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $3 * interval '1 microsecond', true, true,
+           $5, $6::bigint, $7::bigint, array_agg(message_id)
     FROM picked, now GROUP BY now.at
     RETURNING fence, claimed_at
 ),

@@ -3,14 +3,20 @@
 use std::time::Duration;
 
 use ichido::destination::{Done, Handler};
+use ichido::worker::{Queue, Target};
 use ichido_core::lifecycle::Stage;
-use ichido_core::retry::Schedule;
+use ichido_core::pace::PerSecond;
+use ichido_core::retry::{Guarantee, Schedule};
 use ichido_core::verdict::Effect;
 use ichido_store::message::NewMessage;
 
 use super::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, Far, Fixture, Gate, both_databases, key, look_again, many, message,
+    AFTER_LEASE, BACKOFF, DAY, Far, Fixture, Gate, LEASE, backoff, both_databases, key, look_again, many,
+    message, queue,
 };
+
+/// The time between two slots of a destination that is called seldom: no test gets there unless it lets it pass.
+const SPACING: Duration = Duration::from_hours(1);
 
 /// A handler whose first call waits at a gate.
 fn first_gated(far: &Far, gate: &Gate) -> Handler {
@@ -188,6 +194,105 @@ both_databases! {
         for id in ids {
             assert_eq!(other.until(id, Stage::Sent).await.tries, 1);
         }
+    }
+
+    /// SPEC E2: it waits for a slot of its destination's pace, however often the process is killed meanwhile.
+    #[test]
+    async fn a_message_that_waits_for_its_pace_is_not_charged_with_a_death(fixture: Fixture) {
+        for (round, guarantee) in [Guarantee::Nothing, Guarantee::Repeatable, Guarantee::HonoursKeys { keeps_for: DAY }].into_iter().enumerate() {
+            let far = Far::default();
+            let worker = |node: &Fixture| {
+                let handler = match guarantee {
+                    Guarantee::Nothing => far.done(),
+                    Guarantee::Repeatable => far.done().repeatable(),
+                    Guarantee::HonoursKeys { keeps_for } => far.done().honours_keys(keeps_for),
+                };
+                let mut target = Target::new("broker", handler);
+                target.pace.rate_floor = PerSecond::MIN;
+                target.pace.rate_max = Some(PerSecond::clamped(1.0 / SPACING.as_secs_f64()));
+                let name = format!("paced{round}");
+                let orders = Queue { lease: LEASE, retry: backoff(), ..Queue::new(&name, "broker") };
+                node.draft().destination(target).queue(orders).handler("mail", Far::default().done()).start().unwrap()
+            };
+            let put = async |key: &str| {
+                let queue = queue(&format!("paced{round}"));
+                fixture.put_in(NewMessage { queue, ..message(key) }).await
+            };
+            let mut node = fixture.another_node().await;
+            let mut passed = SPACING * 3 * u32::try_from(round).unwrap();
+            node.pass(passed);
+            let running = worker(&node);
+            let first = put("first").await;
+            node.until(first, Stage::Sent).await;
+            let waits = put("waits").await;
+            let mut running = Some(running);
+            for kill in 0..4 {
+                // The worker has had its chance to claim it by the time it has sent something put in later.
+                for mail in 0..3 {
+                    let key = key(&format!("{round}-{kill}-{mail}"));
+                    let mail = fixture.put_in(NewMessage::new(queue("mail"), "alice", key, Vec::new())).await;
+                    node.until(mail, Stage::Sent).await;
+                }
+                let row = node.row(waits).await;
+                assert_eq!((row.status, row.tries), (Stage::Queued, 0), "{:?}", node.kinds(waits).await);
+                drop(running.take());
+                node = fixture.another_node().await;
+                passed += AFTER_LEASE;
+                node.pass(passed);
+                running = Some(worker(&node));
+            }
+            node.pass(SPACING);
+            let row = node.until_row(waits, |row| row.status != Stage::Queued && row.status != Stage::Sending).await;
+            assert_eq!((row.status, row.tries, far.calls_of(waits)), (Stage::Sent, 1, 1));
+        }
+    }
+
+    /// SPEC E2: it waits for a slot of its queue, behind a call that kills every worker.
+    #[test]
+    async fn a_message_that_waits_for_its_turn_is_not_charged_with_a_death(fixture: Fixture) {
+        let (far, gate) = (Far::default(), Gate::shut());
+        let (mut node, mut passed) = (fixture.another_node().await, Duration::ZERO);
+        let worker = |node: &Fixture| {
+            let inside = gate.clone();
+            let handler = far.handler(move |_, job| {
+                let gate = inside.clone();
+                async move {
+                    if &job.payload[..] == b"{\"n\":\"bad\"}" {
+                        gate.pass().await;
+                    }
+                    Ok(Done::default())
+                }
+            });
+            node.work_as(handler.repeatable(), |queue| {
+                queue.parallelism = many(1);
+                queue.retry.schedule = Schedule::List(vec![Duration::from_millis(1)]);
+            })
+        };
+        let bad = fixture.put_in(NewMessage { priority: 0, ..message("bad") }).await;
+        let mut running = worker(&node);
+        gate.reached(1).await;
+        let waits = fixture.put("waits").await;
+        // It is claimed, alone, and has no slot.
+        node.until(waits, Stage::Sending).await;
+        for deaths in 2.. {
+            drop(running);
+            node = fixture.another_node().await;
+            passed += AFTER_LEASE;
+            node.pass(passed);
+            running = worker(&node);
+            let ended = async |id| matches!(node.row(id).await.status, Stage::Sent | Stage::Dead | Stage::Parked);
+            while gate.come() < deaths && !(ended(bad).await && ended(waits).await) {
+                look_again().await;
+            }
+            if gate.come() < deaths {
+                break;
+            }
+        }
+        let row = node.row(waits).await;
+        assert_eq!((row.status, far.calls_of(waits)), (Stage::Sent, 1), "{:?}", node.kinds(waits).await);
+        let row = node.row(bad).await;
+        assert_eq!((row.status, row.last_error.as_deref()), (Stage::Dead, Some("WORKER_DIED")));
+        assert!(row.last_error_text.is_some_and(|text| !text.is_empty()));
     }
 
     /// SPEC E2: a message that kills its worker is found out and given up; its neighbours are sent, and charged with nothing.

@@ -1,0 +1,60 @@
+//! Messages that wait for their destination's pace while their worker's process is killed (SPEC E2).
+
+use ichido_core::lifecycle::Stage;
+use uuid::Uuid;
+
+use super::database::{Database, LOOK_EVERY, both_databases};
+use super::program::Worker;
+use super::sending::config;
+use crate::folder;
+use crate::paper::broker::Paper;
+
+/// Waits while a worker that is gone holds a message: this one rescues it first.
+async fn until_not_left_behind(database: &Database, id: Uuid, worker: Uuid) {
+    loop {
+        let steps = database.store.message_transitions(id).await.unwrap();
+        match steps.last() {
+            Some(last) if last.to == Stage::Sending && last.node != Some(worker) => (),
+            _ => return,
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+both_databases! {
+    /// It was accepted and never called, so it is neither dead nor parked, and is delivered once there is a slot.
+    #[test]
+    async fn a_message_that_waits_for_its_pace_survives_every_kill(database: Database) {
+        const KILLS: usize = 3;
+        let (folder, paper) = (folder::fresh(), Paper::start(&[]));
+        let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }\n\
+                     [queues.other]\ndestination = \"elsewhere\"\noutbound_key = \"own\"";
+        let slow = |rate: &str| {
+            let elsewhere = format!("[destinations.elsewhere]\nkind = \"paper\"\nurl = \"http://{}/orders\"", paper.address);
+            config(&database, &paper, queue, &format!("total_time_out = \"2s\"\nrate_floor = 0.0001\nrate_max = {rate}\n{elsewhere}"))
+        };
+        folder.write("ichido.toml", &slow("0.001"));
+        let first = Worker::start(folder.path(), &[]);
+        let sent = database.put("first").await;
+        database.until_stage(sent, Stage::Sent).await;
+        let waits = database.put("waits").await;
+        first.kill().await;
+        for kill in 0..KILLS {
+            let worker = Worker::start(folder.path(), &[]);
+            // Another queue's messages are sent all the while, so the worker has had its chance to claim the one that waits.
+            for number in 0..5 {
+                let other = database.put_in("other", &format!("other-{kill}-{number}")).await;
+                database.until_stage(other, Stage::Sent).await;
+            }
+            until_not_left_behind(&database, waits, worker.id()).await;
+            worker.kill().await;
+            let row = database.row(waits).await;
+            assert_eq!((row.status, row.tries), (Stage::Queued, 0), "{row:?}");
+        }
+        assert_eq!(paper.counts("waits").await, (0, 0));
+        folder.write("ichido.toml", &slow("1000"));
+        let _worker = Worker::start(folder.path(), &[]);
+        database.until_stage(waits, Stage::Sent).await;
+        assert_eq!(paper.counts("waits").await, (1, 1));
+    }
+}
