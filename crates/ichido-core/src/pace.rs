@@ -28,7 +28,7 @@ mod settings;
 mod slots;
 
 pub use circuit::{Circuit, CircuitSettings};
-pub use endpoints::{Choice, Opening, choose};
+pub use endpoints::{Choice, EndpointSet, Opening, choose, choose_avoiding};
 pub use parallel::{first_call_at, places_left};
 pub use per_second::PerSecond;
 pub use rate::{Paced, Rate, Tally};

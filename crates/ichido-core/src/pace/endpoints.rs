@@ -55,6 +55,47 @@ pub fn choose(openings: &[Opening], dice: f64) -> Choice {
     choice
 }
 
+/// The same, with some left out as long as another one is not resting: those that refused the call before.
+pub fn choose_avoiding(openings: &[Opening], avoided: EndpointSet, dice: f64) -> Choice {
+    let others: Vec<Opening> = (0_usize..)
+        .zip(openings)
+        .map(|(index, opening)| match opening {
+            _ if avoided.contains(index) => Opening::Resting { until: opening.moment() },
+            opening => *opening,
+        })
+        .collect();
+    match choose(&others, dice) {
+        Choice::AllRest { .. } => choose(openings, dice),
+        choice @ Choice::Endpoint(_) => choice,
+    }
+}
+
+/// Some of several endpoints, by their places in the list. Of more than [`EndpointSet::ENDPOINTS_MAX`] the rest cannot be in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointSet(u64);
+
+impl EndpointSet {
+    /// None of them.
+    pub const EMPTY: Self = Self(0);
+    /// One bit each; nobody calls as many.
+    pub const ENDPOINTS_MAX: usize = 64;
+
+    /// The same with the one at this place.
+    #[must_use]
+    pub fn with(self, index: usize) -> Self {
+        Self(self.0 | Self::bit(index))
+    }
+
+    /// Whether the one at this place is in it.
+    pub fn contains(self, index: usize) -> bool {
+        self.0 & Self::bit(index) != 0
+    }
+
+    fn bit(index: usize) -> u64 {
+        u32::try_from(index).ok().and_then(|index| 1_u64.checked_shl(index)).unwrap_or(0)
+    }
+}
+
 impl Opening {
     /// The moment in either case.
     pub const fn moment(self) -> Timestamp {
@@ -95,5 +136,30 @@ mod tests {
         ] {
             assert_eq!(choose(&openings, dice), expected, "{openings:?} with {dice}");
         }
+    }
+
+    #[test]
+    fn an_endpoint_that_refused_is_avoided_while_another_is_free() {
+        let first = EndpointSet::EMPTY.with(0);
+        for (openings, avoided, expected) in [
+            (vec![at(1), at(1)], first, Choice::Endpoint(1)),
+            (vec![at(1), at(9)], first, Choice::Endpoint(1)),
+            (vec![at(1), resting(9)], first, Choice::Endpoint(0)),
+            (vec![at(1), resting(9), at(5)], first, Choice::Endpoint(2)),
+            (vec![at(2), at(1)], first.with(1), Choice::Endpoint(1)),
+            (vec![at(1)], first, Choice::Endpoint(0)),
+            (vec![resting(3), resting(2)], first, Choice::AllRest { until: Timestamp::from_secs(2) }),
+        ] {
+            for dice in [0.0, 0.5, 0.99] {
+                assert_eq!(choose_avoiding(&openings, avoided, dice), expected, "{openings:?} {avoided:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_of_endpoints_holds_what_was_put_in() {
+        let set = EndpointSet::EMPTY.with(0).with(63).with(64).with(usize::MAX);
+        let held: Vec<usize> = (0..200).filter(|index| set.contains(*index)).collect();
+        assert_eq!(held, [0, 63]);
     }
 }

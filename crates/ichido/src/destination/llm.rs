@@ -15,7 +15,7 @@
 //! # Several endpoints
 //!
 //! A call goes to one of those that are free. One that refuses calls for coming too fast, or seems down, is left alone as long as it asks
-//! for, by this node; only when all are does the destination as a whole slow down, for all nodes.
+//! for, by this node, and a message that it refused is not sent there again while another is free; only when all are does the destination as a whole slow down, for all nodes.
 //!
 //! Start at [`LlmSettings`].
 
@@ -92,7 +92,7 @@ impl Llm {
             Err(why) => return Failed::dead(why).came(),
         };
         let now = clock::now();
-        let endpoint = match self.endpoints.open(prompt.tokens_max(), now, fastrand::f64()) {
+        let endpoint = match self.endpoints.open(call.message, prompt.tokens_max(), now, fastrand::f64()) {
             Ok(endpoint) => endpoint,
             Err(until) => return Came::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
         };
@@ -100,7 +100,9 @@ impl Llm {
         let mut under_way = UnderWay(Some(&self.counting));
         let trial = self.plan.model.ask(endpoint, &prompt).await;
         under_way.0 = None;
-        let heard = |verdict: &Verdict| self.endpoints.hear(endpoint, verdict, &trial.limits, clock::now());
+        let heard = |verdict: &Verdict| {
+            self.endpoints.hear(call.message, endpoint, verdict, &trial.limits, clock::now())
+        };
         match &trial.came {
             Ok(reply) => {
                 heard(&accepted());

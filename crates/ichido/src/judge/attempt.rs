@@ -152,7 +152,7 @@ impl Asker {
                 _ => (),
             }
         }
-        let way = self.ways.open(turn.prompt.tokens_max(), turn.failures.is_fresh(), fastrand::f64).await;
+        let way = self.ways.open(turn.prompt.tokens_max(), turn.failures, fastrand::f64).await;
         Ok(Moment::Now(way))
     }
 
@@ -240,7 +240,8 @@ impl Asker {
         // Of several endpoints it is the one that asked which is left alone; another may take the item sooner.
         let hint = trouble.verdict.hint.filter(|_| self.model.endpoints().len() == 1);
         let hint = hint.map(|hint| hint.min(self.settings.pace.pause_max));
-        let then = turn.failures.after_trouble(&self.settings, trouble, hint, fastrand::f64());
+        let failures = turn.failures.at(way.endpoint, &trouble.verdict);
+        let then = failures.after_trouble(&self.settings, trouble, hint, fastrand::f64());
         self.tell(way, trouble, &then);
         Ok(came(then, lost.saturating_add(u32::from(is_lost))))
     }

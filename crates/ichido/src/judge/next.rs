@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ichido_core::pace::EndpointSet;
 use ichido_core::retry::Safety;
-use ichido_core::verdict::{Effect, ErrorCode, Next};
+use ichido_core::verdict::{Effect, ErrorCode, Next, PaceReport, Verdict};
 
 use super::{Settings, Why};
 use crate::llm::Trouble;
@@ -17,6 +18,8 @@ pub(super) struct Failures {
     pub(super) calls: u32,
     /// Answers that were not what was asked for: a budget of their own.
     pub(super) answers: u32,
+    /// The endpoints that refused it, or failed: a retry avoids them (SPEC B10).
+    pub(super) refused_by: EndpointSet,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,16 @@ impl Failures {
     /// Whether no call of the item has failed yet.
     pub(super) fn is_fresh(self) -> bool {
         self == Self::default()
+    }
+
+    /// The same after a call to this endpoint, if that says something against the endpoint.
+    pub(super) fn at(self, endpoint: usize, verdict: &Verdict) -> Self {
+        match verdict.tells_pace() {
+            Some(PaceReport::Throttled | PaceReport::Failure) => {
+                Self { refused_by: self.refused_by.with(endpoint), ..self }
+            }
+            Some(PaceReport::Success) | None => self,
+        }
     }
 
     /// No answer came. `hint` is how long the item itself has to wait for what the server said, and `dice` uniform in [0, 1).

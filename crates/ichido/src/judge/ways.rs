@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{Choice, Opening, Settings, choose};
+use ichido_core::pace::{Choice, Opening, Settings, choose_avoiding};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Verdict;
 use ichido_store::Store;
 
+use super::next::Failures;
 use crate::destination::http::clock;
 use crate::llm::Model;
 use crate::worker::clock::Clock;
@@ -58,13 +59,13 @@ impl Ways {
         Self { clock: Arc::clone(clock), ways: model.endpoints().iter().map(way).collect() }
     }
 
-    /// Waits until a call of so many tokens may be made to one of them.
-    pub(super) async fn open(&self, tokens: u64, is_fresh: bool, dice: impl Fn() -> f64) -> Way {
-        let caller = if is_fresh { Caller::Fresh } else { Caller::Again };
+    /// Waits until a call of so many tokens may be made to one of them: not to one that refused the item before, while another is free.
+    pub(super) async fn open(&self, tokens: u64, failures: Failures, dice: impl Fn() -> f64) -> Way {
+        let caller = if failures.is_fresh() { Caller::Fresh } else { Caller::Again };
         loop {
             let openings: Vec<Opening> =
                 self.ways.iter().map(|way| way.opening(tokens, &self.clock)).collect();
-            let wait_until = match choose(&openings, dice()) {
+            let wait_until = match choose_avoiding(&openings, failures.refused_by, dice()) {
                 Choice::AllRest { until } => {
                     // What is known of them may be old.
                     for way in &self.ways {

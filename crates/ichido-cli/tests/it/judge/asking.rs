@@ -87,3 +87,21 @@ fn several_endpoints_share_the_load_and_one_that_throttles_is_rested() {
     assert!(seen.endpoints["/east"].requests <= 8, "no more than were under way: {:?}", seen.endpoints);
     assert_eq!(seen.endpoints["/west"].completed, 40);
 }
+
+/// SPEC B10: an article that was refused by one endpoint is asked about at the other, though the one does not say for how long to wait.
+#[test]
+fn no_article_is_lost_to_an_endpoint_that_throttles() {
+    for latency in [5, 60] {
+        let script = json!({
+            "rules": [{ "do": { "fail": "throttle" }, "endpoint": "/east" }],
+            "latency": { "fixed_ms": latency },
+        });
+        let bench = Bench::new(60, &script);
+        let mut command = bench.command(&["articles.jsonl", "--out", "out.jsonl", "--llm", bench.llm]);
+        for region in ["east", "west"] {
+            command.args(["--endpoint", &format!("{}/{region}/v1", bench.fake.url())]);
+        }
+        super::program::Ran::of(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
+        assert_eq!(bench.fake.seen().endpoints["/west"].completed, 60);
+    }
+}

@@ -1,6 +1,6 @@
 //! The pace falls on throttling and recovers by itself; one endpoint that throttles is rested (SPEC B10).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -79,6 +79,24 @@ async fn an_endpoint_that_throttles_is_rested_and_the_other_carries_the_load() {
     assert!(words(&report).iter().all(|word| *word == "judged"));
     let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();
     assert!(0 < east && east <= 4, "it was asked {east} times within 25 s, and told us to wait for 60");
+}
+
+/// SPEC B10: though the one that refuses does not say for how long, and the other one is slow.
+#[tokio::test(start_paused = true)]
+async fn a_retry_avoids_the_endpoint_that_refused() {
+    for latency in [5, 500, 3_000] {
+        let model = Scripted::after(Duration::from_millis(latency)).at(&["east", "west"]);
+        let model =
+            model.otherwise(|seen| if seen.endpoint == 0 { Step::Status(429) } else { Step::Says(YES) });
+        let model = Arc::new(model);
+        let report = judge(&model, at_once(4)).run(numbered(60), &Stop::new()).await.unwrap();
+        assert!(words(&report).iter().all(|word| *word == "judged"), "{:?}", words(&report));
+        let mut refused = HashMap::new();
+        for seen in model.seen().iter().filter(|seen| seen.endpoint == 0) {
+            *refused.entry(seen.user.clone()).or_insert(0) += 1;
+        }
+        assert!(!refused.is_empty() && refused.values().all(|count| *count == 1), "{refused:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
