@@ -1,7 +1,7 @@
 //! `ichido audit`: seals the trail of what happened, and finds what was tampered with (SPEC F5).
 //!
-//! Guarantee: `verify` ends with 0 only when nothing differs from what was sealed; it names what does, and says what it could not
-//! show. The key is read from a file and shown nowhere.
+//! Guarantee: `verify` ends with 0 only when nothing differs from what was sealed and every entry follows by the rules; it names
+//! what does not, and says what it could not show. The key is read from a file and shown nowhere.
 
 mod report;
 
@@ -23,7 +23,11 @@ use crate::store::{address, open_existing};
 const AFTER_HELP: &str = "\
 Entries are sealed in spans, each seal chained to the one before it. Make a key by `openssl rand -hex 32`, keep it where who
 can write the database cannot read it, and keep the line of `ichido audit head` somewhere else as well: a head shows when the
-last seals were cut off. What is not sealed yet is not protected, so seal often.
+last seals were cut off.
+
+Every entry, sealed or not, must follow by the rules from the one before it, have a fence that was issued, and agree with the row
+that holds its message now. `seal` seals an entry that does not follow as such: `verify` names it from then on. What the rules
+allow cannot be told from the truth before it is sealed, so seal often.
 
 Exit code: 0 when nothing was tampered with, 1 when there are findings, 2 when the trail cannot be read, and 3 when its store
 was not reached.
@@ -61,7 +65,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find entries that were changed, removed or inserted since they were sealed
+    /// Find entries that were changed, removed, inserted or made up
     Verify {
         /// A line of `ichido audit head` that was kept: that seal must be in the chain
         #[arg(long, value_name = "EXPORTED")]
@@ -104,12 +108,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let url = faults.or(url).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
     let store = open_existing(&url).await.map_err(|exit| unreadable(name, exit))?;
     let format = if args.json { Format::Json } else { args.format };
-    let told = match args.command {
-        Command::Verify { .. } => return verify(&store, key.as_ref(), head, format).await,
-        Command::Head => show_head(&store, format).await,
+    match args.command {
+        Command::Verify { .. } => verify(&store, key.as_ref(), head, format).await,
+        Command::Head => out::line(show_head(&store, format).await?),
         Command::Seal => seal(&store, key.as_ref(), format).await,
-    };
-    out::line(told?)
+    }
 }
 
 /// The key that a file holds. What it holds is not repeated.
@@ -170,13 +173,14 @@ async fn show_head(store: &Store, format: Format) -> Result<String, Exit> {
     }
 }
 
-async fn seal(store: &Store, key: Option<&AuditKey>, format: Format) -> Result<String, Exit> {
-    let (mut seals, mut count, mut busy) = (0_u64, 0_u64, 0);
+async fn seal(store: &Store, key: Option<&AuditKey>, format: Format) -> Result<(), Exit> {
+    let (mut seals, mut count, mut unfit, mut busy) = (0_u64, 0_u64, 0_u64, 0);
     loop {
         match store.audit_seal(key, SEAL_ENTRIES_MAX).await {
-            Ok(AuditSealed::Sealed { entries, .. }) => {
+            Ok(AuditSealed::Sealed { entries, misfits, .. }) => {
                 seals += 1;
                 count += u64::from(entries);
+                unfit += u64::from(misfits);
             }
             Ok(AuditSealed::Nothing) => break,
             Ok(AuditSealed::KeyNeeded) => {
@@ -187,13 +191,22 @@ async fn seal(store: &Store, key: Option<&AuditKey>, format: Format) -> Result<S
             Err(error) => return Err(Exit::Failed(format!("not all was sealed: {}", chain(&error)))),
         }
     }
-    Ok(match format {
+    out::line(match format {
         Format::Human if key.is_some() => format!("sealed {count} entries in {seals} seals"),
         Format::Human => format!(
             "sealed {count} entries in {seals} seals, without a key: who can write the database can make such seals anew (--key-file)"
         ),
-        Format::Json => json!({ "seals": seals, "entries": count, "keyed": key.is_some() }).to_string(),
-    })
+        Format::Json => {
+            let keyed = key.is_some();
+            json!({ "seals": seals, "entries": count, "do_not_follow": unfit, "keyed": keyed }).to_string()
+        }
+    })?;
+    if 0 < unfit && format == Format::Human {
+        out::line(format!(
+            "{unfit} of these entries do not follow by the rules, and were sealed as such; `ichido audit verify` names them"
+        ))?;
+    }
+    if 0 < unfit { Err(Exit::Found) } else { Ok(()) }
 }
 
 /// An error with what caused it.

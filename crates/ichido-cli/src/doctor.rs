@@ -24,6 +24,7 @@ use report::Check;
 
 const AFTER_HELP: &str = "\
 Of an SQLite store it looks how much room its file system has; that of PostgreSQL cannot be seen from here.
+Whether messages, their rows and their history agree is not looked at here: `ichido audit verify` reads all of them.
 
 Exit code: 0 when all is well or there are only warnings, 1 when there are findings, 2 when what was asked makes no sense, and 3 when the database was not \
 reached.

@@ -9,8 +9,13 @@
 //! the code of the one before it, and its own code is an HMAC under a key that is not in the database. The last seal's
 //! [`seal::Head`], kept elsewhere, vouches for all before it.
 //!
-//! What it cannot show: entries that are not sealed yet, a request of which no entry is sealed yet, and seals that were cut off at the end, unless a head was kept.
+//! Whether an entry may follow the one before it by the rules of the lifecycle, [`course`] decides. One that does not is sealed as
+//! such: refusing it would let an intruder stop the sealing of everything else.
+//!
+//! What it cannot show: a change, a removal or an insertion before the seal that the rules allow, a request of which no entry is
+//! sealed yet, and seals that were cut off at the end, unless a head was kept.
 
+pub mod course;
 pub mod entry;
 mod framing;
 pub mod leaf;

@@ -260,6 +260,31 @@ impl State {
         self.stage().as_str()
     }
 
+    /// What has been tried; `None` once it is sent, where nothing asks for it.
+    pub const fn history(&self) -> Option<History> {
+        match *self {
+            Self::Queued { history, .. }
+            | Self::Sending { history, .. }
+            | Self::Failed { history, .. }
+            | Self::Parked { history }
+            | Self::Dead { history, .. }
+            | Self::Cancelled { history, .. } => Some(history),
+            Self::Sent => None,
+        }
+    }
+
+    /// What is known of the effect of all its attempts.
+    pub const fn effect(&self) -> Effect {
+        match self {
+            Self::Sent => Effect::Done,
+            Self::Dead { effect, .. } | Self::Cancelled { effect, .. } => *effect,
+            Self::Queued { history, .. }
+            | Self::Sending { history, .. }
+            | Self::Failed { history, .. }
+            | Self::Parked { history } => history.effect(),
+        }
+    }
+
     /// Applies an event and, where it used up the last try, the death that follows from it. This is what a store
     /// calls.
     ///
@@ -302,4 +327,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -33,6 +33,20 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The stable name, as the API and the database have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotDone => "not_done",
+            Self::Done => "done",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The effect of this name, or `None` for any other text.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::NotDone, Self::Done, Self::Unknown].into_iter().find(|effect| effect.as_str() == name)
+    }
+
     /// What is known after a further try: done once is done, and a doubt stays until something settles it.
     #[must_use]
     pub fn after(self, next: Self) -> Self {

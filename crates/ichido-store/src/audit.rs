@@ -3,6 +3,10 @@
 //! Guarantee: an entry is sealed only when no entry can appear before it any more, in exactly one seal, and a seal is whole or not there.
 //! What a write of an entry costs does not depend on whether or when seals are made.
 //!
+//! Every entry must follow by the rules from the one before it and from its message. One that does not is sealed as such and counted,
+//! not refused: otherwise who can write the database could stop the sealing of everything else. Verifying names it ever after, also
+//! once its message is forgotten.
+//!
 //! [`Store::audit_seal`] seals a bounded part, [`Store::audit_head`] is what to keep elsewhere, [`Store::audit_verify`] judges all
 //! of it. Retention goes on beside it: [`Store::message_forget_keyed`] leaves a reason for what is missing, and
 //! [`Store::audit_prune`] gives back the room of seals whose entries are all forgotten.
@@ -30,13 +34,16 @@
 //! [`Store::audit_prune`]: crate::Store::audit_prune
 //! [`Store::message_forget_keyed`]: crate::Store::message_forget_keyed
 
+pub(crate) mod place;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use ichido_core::audit::course::Walk;
 use ichido_core::audit::entry::{Entry, EntryId, Subject};
 use ichido_core::audit::leaf::{self, Leaf, Previous};
-use ichido_core::audit::request::Request;
+use ichido_core::audit::request::{Request, RequestCodes};
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
-use ichido_core::audit::verify::Stored;
+use ichido_core::audit::verify::{Issued, Stored};
 use ichido_core::audit::{AuditKey, Code};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -53,6 +60,10 @@ pub(crate) const SEALS_PAGE: i64 = 8;
 /// How many entries are read at once.
 pub(crate) const ENTRIES_PAGE: i64 = 1000;
 
+/// How many entries before the first of a seal are read: enough to judge it where one or two before it do not belong there, or are
+/// proofs that came late.
+pub(crate) const BEFORE_MAX: u8 = 4;
+
 /// Before every entry.
 pub(crate) const FIRST_ENTRY: EntryId = EntryId { message: Uuid::nil(), fence: i64::MIN, step: i16::MIN };
 
@@ -65,6 +76,8 @@ pub enum AuditSealed {
         head: Head,
         /// How many entries it has.
         entries: u32,
+        /// How many of them do not follow by the rules from what was before them, and are sealed as such.
+        misfits: u32,
     },
     /// Everything that can be sealed is.
     Nothing,
@@ -117,6 +130,7 @@ fn subject(row: &impl Columns) -> Result<Subject, StoreError> {
         trace: row.text_or_none("m_trace")?,
         made_from: row.uuid_or_none("m_made_from")?,
         created_at: row.moment("m_created_at")?,
+        tries_allowed: row.positive("m_tries_allowed")?,
     })
 }
 
@@ -171,16 +185,18 @@ pub(crate) fn firsts(entries: &[Entry]) -> Vec<EntryId> {
     firsts
 }
 
-/// The code of what a message asked for, by its id. The hash of the bytes is computed where they are.
-pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, Code), StoreError> {
+/// The codes of what a message asked for, by its id. The hash of the bytes is computed where they are.
+pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, RequestCodes), StoreError> {
+    let hops = row.text_or_none("hops")?;
     let request = Request {
         content_type: row.text("content_type")?,
         hash,
         priority: row.small("priority")?,
         tries_allowed: row.count("tries_allowed")?.into(),
         due: row.moment_or_none("due")?,
+        hops: hops.as_deref(),
     };
-    Ok((row.uuid("message_id")?, request.code()))
+    Ok((row.uuid("message_id")?, request.codes()))
 }
 
 /// The messages whose first entry is among these: nothing of them is before.
@@ -194,14 +210,55 @@ pub(crate) fn begun(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
 
 /// The messages of which a list has the first entry.
 pub(crate) fn begun_in(leaves: &[Leaf]) -> Vec<Uuid> {
-    let is_first = |leaf: &&Leaf| matches!(leaf.previous, Previous::Request(_));
+    let is_first =
+        |leaf: &&Leaf| matches!(leaf.previous, Previous::Request(_) | Previous::RequestWithoutHops(_));
     leaves.iter().filter(is_first).map(|leaf| leaf.id.message).collect()
 }
 
-/// What the first entries of a seal follow: the entries before them, and where none is, what was asked for.
-pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, Code>) -> HashMap<Uuid, Previous> {
-    let entries = before.iter().map(|entry| (entry.id.message, Previous::Entry(entry.content())));
-    requests.into_iter().map(|(message, code)| (message, Previous::Request(code))).chain(entries).collect()
+/// What the first entries of a seal follow: the last of the entries before them, and where none is, what was asked for.
+pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, RequestCodes>) -> HashMap<Uuid, Previous> {
+    let last = before.chunk_by(is_same_message).filter_map(<[Entry]>::last);
+    let entries = last.map(|entry| (entry.id.message, Previous::Entry(entry.content())));
+    let requests = requests.into_iter().map(|(message, codes)| (message, Previous::Request(codes.code)));
+    requests.chain(entries).collect()
+}
+
+/// Entries in the order of messages, fences and steps.
+pub(crate) fn in_order<C: Columns>(rows: &[C]) -> Result<Vec<Entry>, StoreError> {
+    let mut entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
+    entries.sort_unstable_by_key(|entry| entry.id);
+    Ok(entries)
+}
+
+fn is_same_message(one: &Entry, other: &Entry) -> bool {
+    one.id.message == other.id.message
+}
+
+/// Of the entries of a seal, those that do not follow by the rules. `before` has the last entries before them, and `issued` is the last
+/// fence that was issued.
+pub(crate) fn misfits(entries: &[Entry], before: &[Entry], issued: i64) -> HashSet<EntryId> {
+    let mut walks: HashMap<Uuid, Walk> = HashMap::new();
+    for history in before.chunk_by(is_same_message) {
+        // Fewer than were asked for are all there are.
+        let is_whole = history.len() < usize::from(BEFORE_MAX);
+        let mut walk = if is_whole { Walk::from_the_first() } else { Walk::from_the_middle() };
+        for entry in history {
+            // Whether it follows was judged when it was sealed.
+            _ = walk.step(entry, issued);
+        }
+        walks.extend(history.first().map(|entry| (entry.id.message, walk)));
+    }
+    let does_not_follow = |entry: &&Entry| {
+        let walk = walks.entry(entry.id.message).or_insert_with(Walk::from_the_first);
+        walk.step(entry, issued).is_err()
+    };
+    entries.iter().filter(does_not_follow).map(|entry| entry.id).collect()
+}
+
+/// What was issued, from the rows of leases.
+pub(crate) fn issued<C: Columns>(fence: i64, leases: &[C]) -> Result<Issued, StoreError> {
+    let lease = |row: &C| Ok((row.uuid("message_id")?, row.number("fence")?));
+    Ok(Issued { fence, leases: leases.iter().map(lease).collect::<Result<_, StoreError>>()? })
 }
 
 /// The seal that follows, over entries of which each message's are in order. `previous` has what the first ones follow.
@@ -209,6 +266,7 @@ pub(crate) fn next_seal(
     last: Option<&Seal>,
     entries: &[Entry],
     mut previous: HashMap<Uuid, Previous>,
+    misfits: &HashSet<EntryId>,
     (until, now): (i64, Timestamp),
     key: Option<&AuditKey>,
 ) -> Option<(Seal, Vec<Leaf>)> {
@@ -216,7 +274,7 @@ pub(crate) fn next_seal(
     let mut leaves: Vec<Leaf> = Vec::with_capacity(entries.len());
     for (index, entry) in (0_u32..).zip(entries) {
         let follows = previous.get(&entry.id.message).copied().unwrap_or(Previous::Nothing);
-        let leaf = Leaf::of(entry, follows, key, number, index);
+        let leaf = Leaf::of(entry, (follows, !misfits.contains(&entry.id)), key, number, index);
         previous.insert(leaf.id.message, Previous::Entry(leaf.content));
         leaves.push(leaf);
     }

@@ -11,7 +11,7 @@ use ichido_core::lifecycle::{Event, History, State, Why};
 use uuid::Uuid;
 
 use crate::message::{Settlement, Work};
-use crate::placement::{Moving, kind};
+use crate::placement::Moving;
 
 #[derive(Debug, Default)]
 pub(crate) struct Held(Mutex<HashMap<Fence, HashSet<Uuid>>>);
@@ -119,7 +119,7 @@ impl<'a> Ending<'a> {
 
     /// What the same report came to before, if it was this one that ended the message under its claim.
     pub(crate) fn again(&self, before: &End) -> Option<State> {
-        if before.kind != kind(self.settlement.event) {
+        if before.kind != self.settlement.event.name() {
             return None;
         }
         match before.to.as_str() {
@@ -153,7 +153,7 @@ pub(crate) struct End {
 
 impl End {
     pub(crate) fn new(event: Event, to: State) -> Self {
-        Self { kind: kind(event).to_owned(), to: to.name().to_owned() }
+        Self { kind: event.name().to_owned(), to: to.name().to_owned() }
     }
 }
 

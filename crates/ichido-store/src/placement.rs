@@ -107,7 +107,7 @@ impl Moves {
         note: &Note,
         stamp: Stamp,
     ) {
-        self.event(moving, 0, (from, kind(event), first), note, stamp);
+        self.event(moving, 0, (from, event.name(), first), note, stamp);
         if let Some(second) = second {
             self.event(moving, 1, (first, "spent", second), note, stamp);
         }
@@ -163,7 +163,7 @@ impl Moves {
         note: &Note,
         stamp: Stamp,
     ) {
-        let history = history_of(to).or(history_of(from)).map(countable);
+        let history = to.history().or(from.history()).map(countable);
         self.events.push(EventRow {
             message_id: moving.id,
             fence: stamp.fence,
@@ -175,7 +175,7 @@ impl Moves {
             tries: history.map_or(0, |history| history.tries),
             deaths: history.map_or(0, |history| history.deaths),
             doubt: history.and_then(|history| history.doubt),
-            effect: effect_of(to),
+            effect: to.effect(),
             note: note.clone(),
             node: stamp.node,
         });
@@ -197,7 +197,7 @@ impl Moves {
             State::Parked { history } | State::Dead { history, .. } => {
                 let place = Letter {
                     state: state.name(),
-                    effect: effect_of(state),
+                    effect: state.effect(),
                     code: note.code.map(|code| code.as_str().to_owned()),
                     error: note.excerpt.clone(),
                     since: None,
@@ -208,51 +208,6 @@ impl Moves {
             // What is sent or cancelled is in no table but history; what is being sent is in its lease.
             State::Sent | State::Cancelled { .. } | State::Sending { .. } => (),
         }
-    }
-}
-
-/// What a state says of the effect of all tries.
-pub(crate) fn effect_of(state: State) -> Effect {
-    match state {
-        State::Sent => Effect::Done,
-        State::Dead { effect, .. } | State::Cancelled { effect, .. } => effect,
-        State::Queued { history, .. }
-        | State::Sending { history, .. }
-        | State::Failed { history, .. }
-        | State::Parked { history } => history.effect(),
-    }
-}
-
-fn history_of(state: State) -> Option<History> {
-    match state {
-        State::Queued { history, .. }
-        | State::Sending { history, .. }
-        | State::Failed { history, .. }
-        | State::Parked { history }
-        | State::Dead { history, .. }
-        | State::Cancelled { history, .. } => Some(history),
-        State::Sent => None,
-    }
-}
-
-/// An event's name in the audit.
-pub(crate) fn kind(event: Event) -> &'static str {
-    match event {
-        Event::Claimed { .. } => "claimed",
-        Event::Began { .. } => "began",
-        Event::Succeeded { .. } => "succeeded",
-        Event::Failed { .. } => "failed",
-        Event::GivenBack { .. } => "given_back",
-        Event::WorkerDied { .. } => "worker_died",
-        Event::CameDue => "came_due",
-        Event::Spent => "spent",
-        Event::LateSuccess { .. } => "late_success",
-        Event::Reconciled { .. } => "reconciled",
-        Event::Decided(_) => "decided",
-        Event::Requeued { .. } => "requeued",
-        Event::Discarded => "discarded",
-        Event::Replaced => "replaced",
-        Event::Cancelled => "cancelled",
     }
 }
 
@@ -356,23 +311,4 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
     text.truncate(end);
     text
-}
-
-/// The column's word for an effect.
-pub(crate) const fn effect_name(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NotDone => "not_done",
-        Effect::Done => "done",
-        Effect::Unknown => "unknown",
-    }
-}
-
-/// The effect that a column's word stands for.
-pub(crate) fn effect_from(name: &str) -> Option<Effect> {
-    match name {
-        "not_done" => Some(Effect::NotDone),
-        "done" => Some(Effect::Done),
-        "unknown" => Some(Effect::Unknown),
-        _ => None,
-    }
 }

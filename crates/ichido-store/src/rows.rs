@@ -14,7 +14,7 @@ use crate::held::{End, Ends};
 use crate::letter::{LetterRow, Standing};
 use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
 use crate::node::{LettersKept, Node, QueuePause};
-use crate::placement::{Before, effect_from};
+use crate::placement::Before;
 use crate::rescue::{LapsedMessage, Unserved};
 
 /// What has been tried, from the columns that every moving row has.
@@ -333,7 +333,7 @@ fn stage(row: &impl Columns, column: &str) -> Result<Stage, StoreError> {
 }
 
 fn effect(row: &impl Columns) -> Result<Effect, StoreError> {
-    effect_from(row.text("effect")?).ok_or_else(|| corrupt("an unknown effect"))
+    Effect::parse(row.text("effect")?).ok_or_else(|| corrupt("an unknown effect"))
 }
 
 fn corrupt(detail: &str) -> StoreError {

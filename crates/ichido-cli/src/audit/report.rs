@@ -1,10 +1,13 @@
 //! What `ichido audit verify` found, for people and for programs.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::{Finding, Kind, Report};
+use ichido_core::audit::verify::{Finding, Kind, Report, SetBack};
 use serde_json::{Value, json};
+
+use crate::duration;
 
 /// A few lines, the findings first; then what this could not show.
 pub(super) fn human(report: &Report, head_given: bool) -> String {
@@ -19,7 +22,7 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
     for late in &report.late {
         _ = writeln!(
             out,
-            "note: message {} entry {} in seal {} is dated {}, long before what was sealed earlier: is a clock wrong, or was it put in?",
+            "note: message {} entry {} in seal {} is dated {}, more than an hour before entries that were sealed earlier: a clock was wrong, or the entry was made up; see what else is known of the message",
             late.entry.message, late.entry, late.seal, late.at
         );
     }
@@ -30,24 +33,54 @@ pub(super) fn human(report: &Report, head_given: bool) -> String {
         () => "TAMPERED WITH",
     };
     _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them forgotten since");
+    if let Some(set_back) = &report.set_back {
+        _ = writeln!(out, "note: {}", clock(set_back));
+    }
     for told in limits(report, head_given) {
         _ = writeln!(out, "note: {told}");
     }
+    if 0 < report.hops_unsealed {
+        _ = writeln!(
+            out,
+            "note: {} messages were sealed by an earlier version, without their hops: a change to these hops is not found",
+            report.hops_unsealed
+        );
+    }
     if 0 < *unsealed {
         let since = report.unsealed_since.map(|since| format!(", the oldest of {since}")).unwrap_or_default();
-        _ = writeln!(out, "note: {unsealed} entries are not sealed yet{since}: nothing is shown of these");
+        _ = writeln!(
+            out,
+            "note: {unsealed} entries are not sealed yet{since}: they follow by the rules unless listed above, but a change that the rules allow is not found; seal them with `ichido audit seal`"
+        );
     }
     out
+}
+
+/// That the database's clock went back.
+fn clock(set_back: &SetBack) -> String {
+    let SetBack { seals, entries, max } = set_back;
+    // To the minute, where it is more than one: the rest says nothing.
+    let secs = match max.as_secs() {
+        secs @ ..60 => secs,
+        secs => secs.div_ceil(60) * 60,
+    };
+    let by = duration::shown(Duration::from_secs(secs));
+    format!(
+        "the database's clock was set back by up to {by}, or dates were made up before they were sealed: {entries} entries are dated before the entry that they follow, and {seals} seals before entries that were sealed earlier; compare with another log before you rely on these dates"
+    )
 }
 
 /// `changed: message … entry 4.0 in seal 3, of 2026-…: why`.
 fn line(finding: &Finding) -> String {
     let mut line = format!("{}:", finding.kind.as_str());
+    if let Some(message) = &finding.message {
+        _ = write!(line, " message {message}");
+    }
     if let Some(entry) = &finding.entry {
-        _ = write!(line, " message {} entry {entry}", entry.message);
+        _ = write!(line, " entry {entry}");
     }
     if let Some(seal) = finding.seal {
-        let before = if finding.entry.is_some() { " in" } else { "" };
+        let before = if finding.message.is_some() { " in" } else { "" };
         _ = write!(line, "{before} seal {seal}");
     }
     if let Some(at) = finding.at {
@@ -69,7 +102,9 @@ fn is_only_unkeyed(report: &Report) -> bool {
 fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
     let mut limits = Vec::new();
     if report.seals == 0 {
-        limits.push("there are no seals, so nothing was judged; `ichido audit seal` makes them");
+        limits.push(
+            "there are no seals, so the entries were checked by the rules alone; `ichido audit seal` makes them",
+        );
         return limits;
     }
     if is_only_unkeyed(report) && !report.is_whole() {
@@ -96,7 +131,7 @@ pub(super) fn json(report: &Report) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
             "kind": finding.kind.as_str(),
-            "message": finding.entry.map(|entry| entry.message.to_string()),
+            "message": finding.message.map(|message| message.to_string()),
             "entry": finding.entry.map(|entry| json!({ "fence": entry.fence, "step": entry.step })),
             "seal": finding.seal,
             "at": finding.at.map(|at| at.to_string()),
@@ -116,6 +151,12 @@ pub(super) fn json(report: &Report) -> Value {
         "found": report.found,
         "findings": findings.collect::<Vec<_>>(),
         "late": late.collect::<Vec<_>>(),
+        "set_back": report.set_back.map(|set_back| json!({
+            "seals": set_back.seals,
+            "entries": set_back.entries,
+            "seconds_max": set_back.max.as_secs(),
+        })),
+        "hops_unsealed": report.hops_unsealed,
         "seals": report.seals,
         "seals_keyed": report.seals_keyed,
         "key_given": report.key_given,

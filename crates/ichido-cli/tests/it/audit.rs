@@ -166,6 +166,49 @@ async fn the_same_on_postgres() {
     assert!(out.contains(&format!("request_changed: message {}", ids[2])), "{out}");
 }
 
+/// Attack M4: a success for a message that was never claimed again, backdated, under a fence that nobody was given.
+#[tokio::test]
+async fn a_made_up_entry_is_named_before_and_after_it_is_sealed() {
+    let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
+    let ids = sent(&file.url, 2).await;
+    seal_all(&file.url, &key);
+    on_sqlite(
+        &file.url,
+        format!(
+            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) \
+             SELECT message_id, fence + 1000, 0, claimed_at, claimed_at, from_state, to_state, kind, tries + 1, deaths, effect \
+             FROM ichido_events WHERE message_id = x'{}'",
+            ids[1].simple()
+        ),
+    )
+    .await;
+    let verify = ["audit", "verify", "--store", &file.url, "--key-file", key.path()];
+    let (code, out, _) = run(&verify);
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with(&format!("does_not_follow: message {} entry 1002.0, of 20", ids[1])), "{out}");
+    assert!(out.contains(": its fence was never issued\nTAMPERED WITH: 2 entries"), "{out}");
+    assert!(out.contains("1 entries are not sealed yet"), "{out}");
+
+    let (code, out, _) = run(&["audit", "seal", "--store", &file.url, "--key-file", key.path()]);
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("1 of these entries do not follow by the rules, and were sealed as such"), "{out}");
+    let (code, out, _) = run(&verify);
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with(&format!("does_not_follow: message {} entry 1002.0 in seal 2", ids[1])), "{out}");
+
+    // A message whose row is gone is named without an entry.
+    let store = Store::open(&file.url, 1).await.expect("the store");
+    let key_of = IdempotencyKey::parse("waits").expect("a key");
+    let message = NewMessage::new(QueueName::parse("orders").expect("a name"), "alice", key_of, Vec::new());
+    store.message_enqueue(message).await.expect("put in");
+    on_sqlite(&file.url, "DELETE FROM ichido_ready".to_owned()).await;
+    let (_, out, _) = run(&[&verify[..], &["--json"]].concat());
+    let report = json(&out);
+    let finding = &report["findings"][1];
+    assert_eq!((finding["kind"].as_str(), &finding["entry"]), (Some("state_removed"), &Value::Null));
+    assert!(finding["message"].is_string(), "{report}");
+}
+
 #[tokio::test]
 async fn it_says_what_it_could_not_show() {
     let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));

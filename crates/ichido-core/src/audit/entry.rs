@@ -91,6 +91,8 @@ pub struct Subject {
     pub made_from: Option<Uuid>,
     /// When it was put in.
     pub created_at: Timestamp,
+    /// How often it may be tried. It is sealed with the request, and here only to judge what may follow what.
+    pub tries_allowed: u32,
 }
 
 impl Entry {

@@ -24,6 +24,8 @@ pub struct Leaf {
     pub content: Code,
     /// What it follows.
     pub previous: Previous,
+    /// Whether it followed that by the rules when it was sealed ([`super::course`]). What does not is sealed as what it is.
+    pub follows: bool,
     /// Binds it to its place.
     pub tag: Tag,
 }
@@ -37,6 +39,8 @@ pub enum Previous {
     Entry(Code),
     /// What was asked for: it is the message's first.
     Request(Code),
+    /// The same, sealed before hops were part of it.
+    RequestWithoutHops(Code),
 }
 
 impl Previous {
@@ -44,10 +48,14 @@ impl Previous {
         match self {
             Self::Nothing => (0, None),
             Self::Entry(code) => (1, Some(code)),
-            Self::Request(code) => (2, Some(code)),
+            Self::RequestWithoutHops(code) => (2, Some(code)),
+            Self::Request(code) => (3, Some(code)),
         }
     }
 }
+
+/// Set in the byte that says what an entry follows, where it does not follow that by the rules.
+const DOES_NOT_FOLLOW: u8 = 0x80;
 
 impl Leaf {
     /// The bytes of a leaf without, and with, the code of what it follows.
@@ -55,9 +63,15 @@ impl Leaf {
     const BYTES_CHAINED: usize = Self::BYTES + 32;
 
     /// The leaf of an entry at a place of a seal.
-    pub fn of(entry: &Entry, previous: Previous, key: Option<&AuditKey>, seal: u64, index: u32) -> Self {
-        let leaf =
-            Self { id: entry.id, at: entry.at, content: entry.content(), previous, tag: Tag::default() };
+    pub fn of(
+        entry: &Entry,
+        (previous, follows): (Previous, bool),
+        key: Option<&AuditKey>,
+        seal: u64,
+        index: u32,
+    ) -> Self {
+        let (id, at, content, tag) = (entry.id, entry.at, entry.content(), Tag::default());
+        let leaf = Self { id, at, content, previous, follows, tag };
         Self { tag: leaf.tag_at(key, seal, index), ..leaf }
     }
 
@@ -72,13 +86,19 @@ impl Leaf {
         tag
     }
 
+    /// What it follows, with whether it does by the rules.
+    const fn parts(&self) -> (u8, Option<&Code>) {
+        let (kind, code) = self.previous.parts();
+        (if self.follows { kind } else { kind | DOES_NOT_FOLLOW }, code)
+    }
+
     fn add_to(&self, framing: &mut Framing) {
         framing.part(self.id.message.as_bytes());
         framing.number(self.id.fence);
         framing.number(self.id.step.into());
         framing.number(self.at.as_micros());
         framing.part(&self.content.0);
-        let (kind, code) = self.previous.parts();
+        let (kind, code) = self.parts();
         framing.part(&[kind]);
         if let Some(code) = code {
             framing.part(&code.0);
@@ -103,7 +123,7 @@ pub fn write(leaves: &[Leaf]) -> Vec<u8> {
         bytes.extend_from_slice(&leaf.at.as_micros().to_be_bytes());
         bytes.extend_from_slice(&leaf.content.0);
         bytes.extend_from_slice(&leaf.tag);
-        let (kind, code) = leaf.previous.parts();
+        let (kind, code) = leaf.parts();
         bytes.push(kind);
         bytes.extend(code.iter().flat_map(|code| code.0));
     }
@@ -122,13 +142,15 @@ pub fn read(mut bytes: &[u8]) -> Option<Vec<Leaf>> {
         let at = Timestamp::from_micros(i64::from_be_bytes(take(&mut bytes)?));
         let content = Code(take(&mut bytes)?);
         let tag = take(&mut bytes)?;
-        let previous = match take::<1>(&mut bytes)? {
-            [0] => Previous::Nothing,
-            [1] => Previous::Entry(Code(take(&mut bytes)?)),
-            [2] => Previous::Request(Code(take(&mut bytes)?)),
+        let [kind] = take::<1>(&mut bytes)?;
+        let previous = match kind & !DOES_NOT_FOLLOW {
+            0 => Previous::Nothing,
+            1 => Previous::Entry(Code(take(&mut bytes)?)),
+            2 => Previous::RequestWithoutHops(Code(take(&mut bytes)?)),
+            3 => Previous::Request(Code(take(&mut bytes)?)),
             _ => return None,
         };
-        leaves.push(Leaf { id, at, content, previous, tag });
+        leaves.push(Leaf { id, at, content, previous, follows: kind & DOES_NOT_FOLLOW == 0, tag });
     }
     Some(leaves)
 }

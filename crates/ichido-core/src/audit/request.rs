@@ -22,6 +22,19 @@ pub struct Request<'a> {
     pub tries_allowed: i64,
     /// Not before this moment.
     pub due: Option<Timestamp>,
+    /// The hops that the request came through, as its header says.
+    pub hops: Option<&'a str>,
+}
+
+/// The codes of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestCodes {
+    /// [`Request::code`].
+    pub code: Code,
+    /// [`Request::code_without_hops`].
+    pub without_hops: Code,
+    /// Whether it came through any hops.
+    pub has_hops: bool,
 }
 
 impl Request<'_> {
@@ -32,12 +45,30 @@ impl Request<'_> {
 
     /// The code of all it says.
     pub fn code(&self) -> Code {
+        let mut framing = Framing::new(None, "ichido audit request 2");
+        self.add_to(&mut framing);
+        framing.part_or_none(self.hops.map(str::as_bytes));
+        framing.finish()
+    }
+
+    /// The code as it was before hops were part of it: seals of that time hold it.
+    pub fn code_without_hops(&self) -> Code {
         let mut framing = Framing::new(None, "ichido audit request 1");
+        self.add_to(&mut framing);
+        framing.finish()
+    }
+
+    /// Both codes.
+    pub fn codes(&self) -> RequestCodes {
+        let (code, without_hops) = (self.code(), self.code_without_hops());
+        RequestCodes { code, without_hops, has_hops: self.hops.is_some() }
+    }
+
+    fn add_to(&self, framing: &mut Framing) {
         framing.part(self.content_type.as_bytes());
         framing.part(&self.hash);
         framing.number(self.priority.into());
         framing.number(self.tries_allowed);
         framing.part_or_none(self.due.map(|due| due.as_micros().to_be_bytes()).as_ref().map(|b| &b[..]));
-        framing.finish()
     }
 }

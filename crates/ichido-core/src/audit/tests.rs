@@ -1,13 +1,14 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::entry::{Entry, EntryId, Subject};
 use super::leaf::{self, Leaf, Previous};
-use super::request::Request;
+use super::request::{Request, RequestCodes};
 use super::seal::{Forgotten, Head, Seal};
-use super::verify::{Finding, Kind, Report, Stored, Verifier};
+use super::verify::{Finding, Issued, Kind, Report, Stored, Verifier};
 use super::{AuditKey, AuditKeyError, Code};
 use crate::time::Timestamp;
 
@@ -44,13 +45,14 @@ fn entry(message: u128, fence: i64) -> Entry {
             trace: None,
             made_from: None,
             created_at: Timestamp::from_secs(1_700_000_000),
+            tries_allowed: 3,
         }),
     }
 }
 
 /// Every field, each changed by itself.
 const CHANGES: [fn(&mut Entry); 27] = [
-    |entry| entry.at = entry.at.plus(std::time::Duration::from_micros(1)),
+    |entry| entry.at = entry.at.plus(Duration::from_micros(1)),
     |entry| entry.claimed_at = None,
     |entry| entry.from.push('x'),
     |entry| entry.to = "sent".to_owned(),
@@ -100,16 +102,19 @@ fn request(message: Uuid) -> Request<'static> {
         priority: 5,
         tries_allowed: 3,
         due: None,
+        hops: Some("bff, gateway"),
     }
 }
 
 /// Every field, each changed by itself.
-const REQUEST_CHANGES: [fn(&mut Request<'static>); 6] = [
+const REQUEST_CHANGES: [fn(&mut Request<'static>); 8] = [
     |request| request.content_type = "text/html",
     |request| request.hash[31] ^= 1,
     |request| request.priority -= 1,
     |request| request.tries_allowed += 1,
     |request| request.due = Some(Timestamp::EPOCH),
+    |request| request.hops = None,
+    |request| request.hops = Some("bff"),
     // A byte that moves across a border.
     |request| request.content_type = "text/plai",
 ];
@@ -135,7 +140,7 @@ fn sealed(entries: Vec<Entry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail
             .enumerate()
             .map(|(index, entry)| {
                 let previous = previous_of.insert(entry.id.message, Previous::Entry(entry.content()));
-                Leaf::of(entry, previous.unwrap(), key, number, u32::try_from(index).unwrap())
+                Leaf::of(entry, (previous.unwrap(), true), key, number, u32::try_from(index).unwrap())
             })
             .collect();
         let seal = seal_after(last, &leaves).signed(key);
@@ -168,8 +173,8 @@ impl Trail {
         let mut verifier = Verifier::new(key, head);
         let found: HashMap<EntryId, Entry> =
             self.entries.iter().map(|entry| (entry.id, entry.clone())).collect();
-        let requests: HashMap<Uuid, Code> =
-            self.requests.iter().map(|(id, request)| (*id, request.code())).collect();
+        let requests: HashMap<Uuid, RequestCodes> =
+            self.requests.iter().map(|(id, request)| (*id, request.codes())).collect();
         let mut listed: Vec<EntryId> = Vec::new();
         for (seal, leaves, pruned) in &self.seals {
             let stored = Stored { seal: *seal, leaves: leaves.as_deref(), pruned: *pruned };
@@ -309,7 +314,7 @@ fn an_entry_removed_or_put_in_together_with_its_leaf_shows_where() {
     let mut inserted = trail(12, Some(&key));
     let new = entry(9, 99);
     let mut leaves = inserted.leaves(2);
-    leaves.insert(3, Leaf::of(&new, Previous::Nothing, None, 3, 3));
+    leaves.insert(3, Leaf::of(&new, (Previous::Nothing, true), None, 3, 3));
     inserted.put_leaves(2, &leaves);
     inserted.entries.push(new.clone());
     assert_eq!(named(&inserted.verify(Some(&key), None)), [(Kind::Inserted, new.id)]);
@@ -340,7 +345,7 @@ fn a_key_that_comes_later_vouches_for_what_was_before() {
         .iter()
         .enumerate()
         .map(|(index, entry)| {
-            Leaf::of(entry, Previous::Nothing, Some(&key), 3, u32::try_from(index).unwrap())
+            Leaf::of(entry, (Previous::Nothing, true), Some(&key), 3, u32::try_from(index).unwrap())
         })
         .collect();
     trail.seals[2] = (seal_after(Some(last), &leaves).signed(Some(&key)), Some(leaf::write(&leaves)), None);
@@ -398,6 +403,88 @@ fn an_entry_dated_long_before_what_was_sealed_earlier_is_pointed_out() {
     let report = trail.verify(Some(&key), None);
     assert!(report.is_whole(), "a clock may be set back");
     assert_eq!(report.late.iter().map(|late| late.entry).collect::<Vec<_>>(), [trail.entries[6].id]);
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_one_note_and_accuses_nobody() {
+    let key = key(1);
+    let mut entries: Vec<Entry> = (0..12).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
+    for entry in &mut entries[4..] {
+        entry.at = Timestamp::from_secs(1_800_000_000 - 7_200);
+    }
+    let mut trail = sealed(entries, &[4], Some(&key));
+    let mut previous = trail.seals[0].0;
+    for (seal, ..) in &mut trail.seals[1..] {
+        let sealed_at = Timestamp::from_secs(1_800_000_000 - 7_100);
+        *seal = Seal { sealed_at, previous: previous.mac, ..*seal }.signed(Some(&key));
+        previous = *seal;
+    }
+    let report = trail.verify(Some(&key), None);
+    assert!(report.is_whole(), "{report:?}");
+    let set_back = report.set_back.unwrap();
+    assert_eq!((set_back.seals, set_back.entries, set_back.max), (1, 0, Duration::from_secs(7_103)));
+    assert_eq!(report.late, [], "the clock explains them");
+}
+
+#[test]
+fn a_seal_from_before_hops_were_sealed_is_still_judged() {
+    let key = key(1);
+    let mut trail = trail(3, Some(&key));
+    let mut leaves = trail.leaves(0);
+    for (index, leaf) in (0..).zip(&mut leaves) {
+        let request = trail.requests[&leaf.id.message];
+        leaf.previous = Previous::RequestWithoutHops(request.code_without_hops());
+        leaf.tag = leaf.tag_at(Some(&key), 1, index);
+    }
+    trail.put_leaves(0, &leaves);
+    trail.seals[0].0 = seal_after(None, &leaves).signed(Some(&key));
+    let report = trail.verify(Some(&key), None);
+    assert!(report.is_whole(), "{report:?}");
+    assert_eq!(report.hops_unsealed, 3, "what is not under the seal is said");
+    let first = trail.entries[0].id;
+    trail.requests.get_mut(&first.message).unwrap().hops = None;
+    assert!(trail.verify(Some(&key), None).is_whole());
+    trail.requests.get_mut(&first.message).unwrap().priority = 0;
+    assert_eq!(named(&trail.verify(Some(&key), None)), [(Kind::RequestChanged, first)]);
+}
+
+#[test]
+fn an_entry_that_was_sealed_as_one_that_does_not_follow_is_named_even_when_it_is_forgotten() {
+    let key = key(1);
+    let mut trail = trail(3, Some(&key));
+    let mut leaves = trail.leaves(0);
+    leaves[1].follows = false;
+    leaves[1].tag = leaves[1].tag_at(Some(&key), 1, 1);
+    trail.put_leaves(0, &leaves);
+    assert_eq!(
+        kinds(&trail.verify(Some(&key), None))[0],
+        Kind::SealChanged,
+        "the seal holds what was judged"
+    );
+    trail.seals[0].0 = seal_after(None, &leaves).signed(Some(&key));
+    let forged = trail.entries[1].id;
+    assert_eq!(named(&trail.verify(Some(&key), None)), [(Kind::DoesNotFollow, forged)]);
+    trail.entries.remove(1);
+    let (at, message) = (Timestamp::EPOCH, forged.message);
+    trail.forgotten.insert(message, Forgotten::signed(message, at, 1, Some(&key)));
+    assert_eq!(named(&trail.verify(Some(&key), None)), [(Kind::DoesNotFollow, forged)]);
+}
+
+#[test]
+fn what_follows_from_a_finding_is_not_told_again() {
+    let (mut verifier, issued) = (Verifier::new(None, None), Issued { fence: 9, ..Issued::default() });
+    let forged = [entry(1, 1), entry(2, 1), entry(2, 5), entry(3, 10)];
+    verifier.inserted(None, forged[0].id, forged[0].at);
+    verifier.histories(&[Entry { tries: 4, ..forged[0].clone() }], &issued);
+    verifier.histories(&forged[1..], &issued);
+    verifier.histories_end(&issued);
+    verifier.misplaced(forged[0].id.message, Kind::StateRemoved, "gone");
+    verifier.misplaced(Uuid::from_u128(7), Kind::StateRemoved, "gone");
+    let report = verifier.finish();
+    let (inserted, misfit) = (Kind::Inserted, Kind::DoesNotFollow);
+    let expected = [(inserted, forged[0].id), (misfit, forged[2].id), (misfit, forged[3].id)];
+    assert_eq!((named(&report), report.found), (expected.to_vec(), 4));
+    assert_eq!(report.findings[3].message, Some(Uuid::from_u128(7)));
 }
 
 #[test]

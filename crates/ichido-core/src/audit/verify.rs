@@ -1,8 +1,12 @@
 //! The judge of the trail: seals and entries come in, in order and in pages, findings go out.
 //!
 //! Guarantee: whatever differs from what was sealed is a [`Finding`] that names the entry, or the seal where no entry can be
-//! named. With the key, a seal that was made or mended without it is found. The memory it takes does not grow with the
+//! named; so is an entry, sealed or not, that does not follow by the rules, and a message that is not where its last entry says. With the key, a seal that was made or mended without it is found. The memory it takes does not grow with the
 //! trail: at most [`LISTED_MAX`] findings are listed, and all are counted.
+
+mod histories;
+
+pub use histories::Issued;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,6 +15,7 @@ use uuid::Uuid;
 
 use super::entry::{Entry, EntryId};
 use super::leaf::{self, Leaf, Previous};
+use super::request::RequestCodes;
 use super::seal::{Forgotten, Head, Seal};
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
@@ -32,6 +37,12 @@ pub enum Kind {
     Removed,
     /// An entry lies in a span that was sealed without it.
     Inserted,
+    /// An entry does not follow by the rules from the one before it, or from its message.
+    DoesNotFollow,
+    /// The row that holds a message where its last entry left it is gone.
+    StateRemoved,
+    /// The row that holds a message says something else than its last entry, or is one too many.
+    StateChanged,
     /// A seal, or its list of entries, is not as it was made.
     SealChanged,
     /// Seals are missing.
@@ -48,6 +59,9 @@ impl Kind {
             Self::RequestChanged => "request_changed",
             Self::Removed => "removed",
             Self::Inserted => "inserted",
+            Self::DoesNotFollow => "does_not_follow",
+            Self::StateRemoved => "state_removed",
+            Self::StateChanged => "state_changed",
             Self::SealChanged => "seal_changed",
             Self::SealRemoved => "seal_removed",
             Self::SealUnkeyed => "seal_unkeyed",
@@ -62,6 +76,8 @@ pub struct Finding {
     pub kind: Kind,
     /// In which seal; `None` where none covers it yet.
     pub seal: Option<u64>,
+    /// Which message, where it is about one.
+    pub message: Option<Uuid>,
     /// Which entry, where one can be named.
     pub entry: Option<EntryId>,
     /// When the entry, or the last of the seal's, happened.
@@ -81,6 +97,17 @@ pub struct Late {
     pub at: Timestamp,
 }
 
+/// That the database's clock was set back. It is nobody's fault, and makes dates hard to judge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetBack {
+    /// How many seals were made at a moment long before the latest entry of an earlier seal.
+    pub seals: u64,
+    /// How many entries are dated before the entry that they follow.
+    pub entries: u64,
+    /// By how much at most.
+    pub max: Duration,
+}
+
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -94,7 +121,7 @@ pub struct Report {
     pub sealed: u64,
     /// How many of them have been forgotten since, by who had the right to.
     pub forgotten: u64,
-    /// How many entries no seal covers yet: of these nothing is shown.
+    /// How many entries no seal covers yet: they are judged by the rules alone.
     pub unsealed: u64,
     /// When the oldest of them happened.
     pub unsealed_since: Option<Timestamp>,
@@ -104,8 +131,12 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How much is wrong.
     pub found: u64,
-    /// Entries with a date that is worth a look, the first [`LISTED_MAX`]. A date is the database's clock, which may be set back.
+    /// Entries with a date that is worth a look, the first [`LISTED_MAX`], unless the clock is known to have been set back.
     pub late: Vec<Late>,
+    /// Whether the database's clock was set back.
+    pub set_back: Option<SetBack>,
+    /// How many messages were sealed before their hops were part of it: of these hops nothing is shown.
+    pub hops_unsealed: u64,
 }
 
 impl Report {
@@ -154,6 +185,9 @@ pub struct Verifier<'k> {
     last: Option<Seal>,
     last_keyed: u64,
     latest: Option<Timestamp>,
+    walking: Option<histories::Histories>,
+    /// Messages of which something was found, at most [`LISTED_MAX`]: what follows from that is not told again.
+    told: HashSet<Uuid>,
     report: Report,
 }
 
@@ -161,7 +195,17 @@ impl<'k> Verifier<'k> {
     /// `head` is what was kept of an earlier last seal.
     pub fn new(key: Option<&'k AuditKey>, head: Option<Head>) -> Self {
         let report = Report { key_given: key.is_some(), ..Report::default() };
-        Self { key, head, head_met: false, last: None, last_keyed: 0, latest: None, report }
+        Self {
+            key,
+            head,
+            head_met: false,
+            last: None,
+            last_keyed: 0,
+            latest: None,
+            walking: None,
+            told: HashSet::new(),
+            report,
+        }
     }
 
     /// Judges a seal by itself and by the one before; answers the leaves that its entries are to be compared with.
@@ -186,7 +230,7 @@ impl<'k> Verifier<'k> {
         checked: &Checked,
         leaves: &[Leaf],
         found: &HashMap<EntryId, Entry>,
-        requests: &HashMap<Uuid, Code>,
+        requests: &HashMap<Uuid, RequestCodes>,
         forgotten: &HashMap<Uuid, Forgotten>,
     ) {
         for leaf in leaves {
@@ -197,6 +241,10 @@ impl<'k> Verifier<'k> {
             }
             if checked.told.contains(&leaf.id) {
                 continue;
+            }
+            if !leaf.follows {
+                let why = "it was sealed as one that does not follow by the rules from what was before it";
+                self.tell(Kind::DoesNotFollow, &checked.seal, leaf, why);
             }
             match found.get(&leaf.id) {
                 Some(entry) => {
@@ -214,13 +262,15 @@ impl<'k> Verifier<'k> {
     /// Tells of an entry that lies in a sealed span and is in no list.
     pub fn inserted(&mut self, seal: Option<u64>, entry: EntryId, at: Timestamp) {
         let why = "it lies among sealed entries, and no seal has it";
-        self.report.add(Finding { kind: Kind::Inserted, seal, entry: Some(entry), at: Some(at), why });
+        let message = Some(entry.message);
+        self.add(Finding { kind: Kind::Inserted, seal, message, entry: Some(entry), at: Some(at), why });
     }
 
     /// Tells of an entry that was noted for the next seal and is gone.
     pub fn removed_unsealed(&mut self, entry: EntryId) {
         let why = "it was noted for the next seal, and is gone";
-        self.report.add(Finding { kind: Kind::Removed, seal: None, entry: Some(entry), at: None, why });
+        let message = Some(entry.message);
+        self.add(Finding { kind: Kind::Removed, seal: None, message, entry: Some(entry), at: None, why });
     }
 
     /// What waits for the next seal.
@@ -234,19 +284,11 @@ impl<'k> Verifier<'k> {
         if self.key.is_some() && self.last_keyed < self.report.seals {
             // What came before the first key is vouched for by the first seal under it; what comes after the last, by nothing.
             let why = "it and all after it were made without the key";
-            let seal = self.last_keyed + 1;
-            self.report.add(Finding {
-                kind: Kind::SealUnkeyed,
-                seal: Some(seal),
-                entry: None,
-                at: None,
-                why,
-            });
+            self.tell_seal(Kind::SealUnkeyed, self.last_keyed + 1, why);
         }
         if let (Some(head), false) = (self.head, self.head_met) {
             let why = "the head that was kept is not in the chain: seals were cut off, or made anew";
-            let seal = Some(head.number);
-            self.report.add(Finding { kind: Kind::SealRemoved, seal, entry: None, at: None, why });
+            self.tell_seal(Kind::SealRemoved, head.number, why);
         }
         self.report.head = self.last.map(|seal| seal.head());
         self.report
@@ -279,6 +321,11 @@ impl<'k> Verifier<'k> {
         self.head_met |= self.head == Some(seal.head());
         // Not this seal's own: within one span entries of any order may stand.
         self.latest = self.latest.max(self.last.map(|last| last.last_at));
+        if let Some(latest) = self.latest.filter(|latest| seal.sealed_at.plus(LATE_MIN) < *latest) {
+            // The clock itself went back, and everything from here on is dated by it.
+            self.set_back(latest.since(seal.sealed_at)).seals += 1;
+            self.latest = None;
+        }
     }
 
     /// The key that a seal must have been made under.
@@ -354,11 +401,18 @@ impl<'k> Verifier<'k> {
     }
 
     /// Whether the message of a first entry still asks for what it asked for. A message that is gone changes its entries.
-    fn request(&mut self, seal: &Seal, leaf: &Leaf, found: Option<&Code>) {
-        if let (Previous::Request(sealed), Some(found)) = (leaf.previous, found)
-            && sealed != *found
-        {
-            let why = "the request of its message differs from what was sealed: its bytes, media type, priority, due time or tries allowed";
+    fn request(&mut self, seal: &Seal, leaf: &Leaf, found: Option<&RequestCodes>) {
+        let Some(found) = found else { return };
+        let (sealed, code) = match leaf.previous {
+            Previous::Request(sealed) => (sealed, found.code),
+            Previous::RequestWithoutHops(sealed) => {
+                self.report.hops_unsealed += u64::from(found.has_hops);
+                (sealed, found.without_hops)
+            }
+            Previous::Nothing | Previous::Entry(_) => return,
+        };
+        if sealed != code {
+            let why = "the request of its message differs from what was sealed: its bytes, media type, priority, due time, tries allowed or hops";
             self.tell(Kind::RequestChanged, seal, leaf, why);
         }
     }
@@ -402,10 +456,17 @@ impl<'k> Verifier<'k> {
 
     fn tell(&mut self, kind: Kind, seal: &Seal, leaf: &Leaf, why: &'static str) {
         let (seal, entry, at) = (Some(seal.number), Some(leaf.id), Some(leaf.at));
-        self.report.add(Finding { kind, seal, entry, at, why });
+        self.add(Finding { kind, seal, message: Some(leaf.id.message), entry, at, why });
     }
 
     fn tell_seal(&mut self, kind: Kind, seal: u64, why: &'static str) {
-        self.report.add(Finding { kind, seal: Some(seal), entry: None, at: None, why });
+        self.add(Finding { kind, seal: Some(seal), message: None, entry: None, at: None, why });
+    }
+
+    fn add(&mut self, finding: Finding) {
+        if let Some(message) = finding.message.filter(|_| self.told.len() < LISTED_MAX) {
+            self.told.insert(message);
+        }
+        self.report.add(finding);
     }
 }

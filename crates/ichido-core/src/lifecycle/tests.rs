@@ -500,7 +500,8 @@ fn what_follows_a_try_becomes_its_event() {
     }
 }
 
-fn events() -> impl Strategy<Value = Event> {
+/// Any event, for tests that walk through lives.
+pub(crate) fn events() -> impl Strategy<Value = Event> {
     let fences = || (0_u64..8).prop_map(fence);
     let effects = || prop_oneof![Just(Effect::NotDone), Just(Effect::Unknown)];
     let safeties = || prop_oneof![Just(Safety::Keyed), Just(Safety::Repeatable), Just(Safety::Neither)];

@@ -5,20 +5,23 @@
 
 use std::collections::HashMap;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::Entry;
 use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::request::RequestCodes;
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
-use ichido_core::audit::verify::{Checked, Report, Verifier};
-use ichido_core::audit::{AuditKey, Code};
+use ichido_core::audit::verify::{Checked, Issued, Report, Verifier};
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::Postgres;
 use super::moment::Moment;
+use crate::audit::place::{judge_orphans, judge_page};
 use crate::audit::{
-    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun, begun_in,
-    entries, entry, entry_id, firsts, forgotten, messages_of, next_seal, previous, request, stored,
+    self, AuditPruned, AuditSealed, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun,
+    begun_in, entries, entry, entry_id, firsts, forgotten, in_order, messages_of, misfits, next_seal,
+    previous, request, stored,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -81,11 +84,15 @@ impl Postgres {
         };
         let requests = requests(connection, &begun).await?;
         let previous = previous(&before, requests);
-        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, (until, now), key) else {
+        // Read after the entries: whatever they were written under had been issued.
+        let misfits = misfits(&entries, &before, fence_last(connection).await?);
+        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
+        else {
             return Ok(AuditSealed::Nothing);
         };
         add(connection, &seal, &leaves).await?;
-        Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count })
+        let misfits = u32::try_from(misfits.len()).unwrap_or(u32::MAX);
+        Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })
     }
 
     pub(crate) async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
@@ -146,6 +153,10 @@ impl Postgres {
                 verifier.inserted(None, entry_id(row)?, row.moment("at")?);
             }
         }
+        let leases = sqlx::query(include_str!("sql/lease_list.sql")).fetch_all(&mut *snapshot).await?;
+        let issued = audit::issued(fence_last(&mut snapshot).await?, &leases)?;
+        histories(&mut snapshot, &mut verifier, &issued).await?;
+        places(&mut snapshot, &mut verifier, &issued).await?;
         Ok(verifier.finish())
     }
 
@@ -253,14 +264,59 @@ async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Re
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }
 
-/// The entries before the first ones of each message.
+/// The last entries before the first ones of each message, in order.
 async fn before(connection: &mut PgConnection, entries: &[Entry]) -> Result<Vec<Entry>, StoreError> {
     let firsts = firsts(entries);
     let query = sqlx::query(include_str!("sql/seal_before.sql"))
         .bind(firsts.iter().map(|id| id.message).collect::<Vec<_>>())
         .bind(firsts.iter().map(|id| id.fence).collect::<Vec<_>>())
-        .bind(firsts.iter().map(|id| id.step).collect::<Vec<_>>());
-    query.fetch_all(connection).await?.iter().map(entry).collect()
+        .bind(firsts.iter().map(|id| id.step).collect::<Vec<_>>())
+        .bind(i64::from(BEFORE_MAX));
+    in_order(&query.fetch_all(connection).await?)
+}
+
+/// The last fence that was issued.
+async fn fence_last(connection: &mut PgConnection) -> Result<i64, StoreError> {
+    let row = sqlx::query(include_str!("sql/fence_last.sql")).fetch_one(connection).await?;
+    Ok(row.number("fence")?)
+}
+
+/// Judges every entry by the rules, message by message.
+async fn histories(
+    connection: &mut PgConnection,
+    verifier: &mut Verifier<'_>,
+    issued: &Issued,
+) -> Result<(), StoreError> {
+    let mut last = FIRST_ENTRY;
+    loop {
+        let page = sqlx::query(include_str!("sql/history_page.sql"))
+            .bind(last.message)
+            .bind(last.fence)
+            .bind(last.step)
+            .bind(ENTRIES_PAGE)
+            .fetch_all(&mut *connection)
+            .await?;
+        let Some(row) = page.last() else { break };
+        last = entry_id(row)?;
+        verifier.histories(&in_order(&page)?, issued);
+    }
+    verifier.histories_end(issued);
+    Ok(())
+}
+
+/// Judges whether every message is where its last entry says.
+async fn places(
+    connection: &mut PgConnection,
+    verifier: &mut Verifier<'_>,
+    issued: &Issued,
+) -> Result<(), StoreError> {
+    let mut after = Some(Uuid::nil());
+    while let Some(last) = after {
+        let query = sqlx::query(include_str!("sql/place_page.sql")).bind(last).bind(ENTRIES_PAGE);
+        after = judge_page(verifier, &query.fetch_all(&mut *connection).await?, issued)?;
+    }
+    let query = sqlx::query(include_str!("sql/place_orphans.sql")).bind(ENTRIES_PAGE);
+    judge_orphans(verifier, &query.fetch_all(&mut *connection).await?)
 }
 
 /// How many bytes these messages' requests have; the server knows without reading them.
@@ -273,13 +329,13 @@ async fn request_bytes(connection: &mut PgConnection, messages: &[Uuid]) -> Resu
 async fn requests(
     connection: &mut PgConnection,
     messages: &[Uuid],
-) -> Result<HashMap<Uuid, Code>, StoreError> {
+) -> Result<HashMap<Uuid, RequestCodes>, StoreError> {
     let mut requests = HashMap::with_capacity(messages.len());
     for page in messages.chunks(REQUESTS_PAGE) {
         let query = sqlx::query(include_str!("sql/request_find.sql")).bind(page);
         for row in query.fetch_all(&mut *connection).await? {
-            let (message, code) = request(&row, row.hash("request_hash")?)?;
-            requests.insert(message, code);
+            let (message, codes) = request(&row, row.hash("request_hash")?)?;
+            requests.insert(message, codes);
         }
     }
     Ok(requests)

@@ -3,7 +3,7 @@
 use ichido_core::lifecycle::Event;
 use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::ErrorCode;
+use ichido_core::verdict::{Effect, ErrorCode};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::held::lock;
 use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
 use crate::message::{Enqueued, Note, Numbered, QueueName, limits};
-use crate::placement::{Moves, effect_name, operate_letters};
+use crate::placement::{Moves, operate_letters};
 use crate::rows::{letter_row, stage_row};
 
 /// How often a letter that is being changed is looked for.
@@ -39,7 +39,7 @@ impl Postgres {
             .bind(begin.map(|(_, id)| id))
             .bind(filter.since_from.map(Moment))
             .bind(filter.code.map(ErrorCode::as_str))
-            .bind(filter.effect.map(effect_name))
+            .bind(filter.effect.map(Effect::as_str))
             .bind(filter.identity.as_deref())
             .bind(filter.text.as_deref())
             .bind(i64::from(limit.min(limits::PAGE_MAX)));

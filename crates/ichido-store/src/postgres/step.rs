@@ -14,7 +14,7 @@ use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
 use crate::held::lock;
 use crate::message::{Note, QueueName, Stepped};
-use crate::placement::{Before, Moves, Moving, Placed, Stamp, effect_name, operate, standing_of};
+use crate::placement::{Before, Moves, Moving, Placed, Stamp, operate, standing_of};
 use crate::promised;
 use crate::rescue::Lapsed;
 use crate::rows::{
@@ -293,7 +293,7 @@ async fn add_events(connection: &mut PgConnection, moves: &Moves, skew: i64) -> 
         .bind(events().map(|event| count(event.deaths)).collect::<Vec<_>>())
         .bind(events().map(|event| since(event.doubt)).collect::<Vec<_>>())
         .bind(events().map(|event| until(event.doubt)).collect::<Vec<_>>())
-        .bind(events().map(|event| effect_name(event.effect)).collect::<Vec<_>>())
+        .bind(events().map(|event| event.effect.as_str()).collect::<Vec<_>>())
         .bind(events().map(|event| event.note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
         .bind(events().map(|event| event.note.status.map(small)).collect::<Vec<_>>())
         .bind(
@@ -407,7 +407,7 @@ async fn place_letters(connection: &mut PgConnection, moves: &Moves, skew: i64) 
         .bind(columns.travels_until)
         .bind(columns.last_fence)
         .bind(letters.iter().map(|placed| placed.place.state).collect::<Vec<_>>())
-        .bind(letters.iter().map(|placed| effect_name(placed.place.effect)).collect::<Vec<_>>())
+        .bind(letters.iter().map(|placed| placed.place.effect.as_str()).collect::<Vec<_>>())
         .bind(letters.iter().map(|placed| placed.place.code.as_deref()).collect::<Vec<_>>())
         .bind(letters.iter().map(|placed| placed.place.error.as_deref()).collect::<Vec<_>>())
         .bind(letters.iter().map(|placed| placed.place.since.map(Moment)).collect::<Vec<_>>())

@@ -5,20 +5,22 @@
 
 use std::collections::HashMap;
 
+use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::{Entry, EntryId};
 use ichido_core::audit::leaf::{self, Leaf};
-use ichido_core::audit::request::Request;
+use ichido_core::audit::request::{Request, RequestCodes};
 use ichido_core::audit::seal::{Forgotten, Head, Seal};
-use ichido_core::audit::verify::{Checked, Report, Verifier};
-use ichido_core::audit::{AuditKey, Code};
+use ichido_core::audit::verify::{Checked, Issued, Report, Verifier};
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use uuid::Uuid;
 
 use super::{Sqlite, Writing, json as batch};
+use crate::audit::place::{judge_orphans, judge_page};
 use crate::audit::{
-    self, AuditPruned, AuditSealed, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun, begun_in,
-    entries, entry, entry_id, firsts, forgotten, messages_of, next_seal, previous, request, stored,
+    self, AuditPruned, AuditSealed, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun,
+    begun_in, entries, entry, entry_id, firsts, forgotten, in_order, messages_of, misfits, next_seal,
+    previous, request, stored,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -47,9 +49,11 @@ impl Sqlite {
         let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
         let until = last.map_or(0, |last| last.until).saturating_add(count);
         let now = self.now(&mut reader).await?;
+        // Read after the entries: whatever they were written under had been issued.
+        let misfits = misfits(&entries, &before, fence_last(&mut reader).await?);
         drop(reader);
-        let Some((seal, leaves)) =
-            next_seal(last.as_ref(), &entries, previous(&before, requests), (until, now), key)
+        let previous = previous(&before, requests);
+        let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
         else {
             return Ok(AuditSealed::Nothing);
         };
@@ -62,7 +66,8 @@ impl Sqlite {
         }
         add(writing.connection(), &seal, &leaves).await?;
         writing.commit().await?;
-        Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count })
+        let misfits = u32::try_from(misfits.len()).unwrap_or(u32::MAX);
+        Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })
     }
 
     pub(crate) async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
@@ -101,6 +106,10 @@ impl Sqlite {
             }
         }
         beside(&mut snapshot, &mut verifier).await?;
+        let leases = sqlx::query(include_str!("sql/lease_list.sql")).fetch_all(&mut *snapshot).await?;
+        let issued = audit::issued(fence_last(&mut snapshot).await?, &leases)?;
+        histories(&mut snapshot, &mut verifier, &issued).await?;
+        places(&mut snapshot, &mut verifier, &issued).await?;
         Ok(verifier.finish())
     }
 
@@ -161,25 +170,69 @@ async fn last_seal(connection: &mut SqliteConnection) -> Result<Option<Seal>, St
     row.as_ref().map(audit::seal).transpose()
 }
 
-/// The entries before the first ones of each message.
+/// The last entries before the first ones of each message, in order.
 async fn before(connection: &mut SqliteConnection, entries: &[Entry]) -> Result<Vec<Entry>, StoreError> {
     let firsts = batch::text(firsts(entries).into_iter().map(name));
-    let query = sqlx::query(include_str!("sql/seal_before.sql")).bind(firsts);
-    query.fetch_all(connection).await?.iter().map(entry).collect()
+    let query = sqlx::query(include_str!("sql/seal_before.sql")).bind(firsts).bind(BEFORE_MAX);
+    in_order(&query.fetch_all(connection).await?)
+}
+
+/// The last fence that was issued.
+async fn fence_last(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let row = sqlx::query(include_str!("sql/fence_last.sql")).fetch_one(connection).await?;
+    Ok(row.number("fence")?)
+}
+
+/// Judges every entry by the rules, message by message.
+async fn histories(
+    connection: &mut SqliteConnection,
+    verifier: &mut Verifier<'_>,
+    issued: &Issued,
+) -> Result<(), StoreError> {
+    let mut last = FIRST_ENTRY;
+    loop {
+        let page = sqlx::query(include_str!("sql/history_page.sql"))
+            .bind(last.message)
+            .bind(last.fence)
+            .bind(last.step)
+            .bind(ENTRIES_PAGE)
+            .fetch_all(&mut *connection)
+            .await?;
+        let Some(row) = page.last() else { break };
+        last = entry_id(row)?;
+        verifier.histories(&in_order(&page)?, issued);
+    }
+    verifier.histories_end(issued);
+    Ok(())
+}
+
+/// Judges whether every message is where its last entry says.
+async fn places(
+    connection: &mut SqliteConnection,
+    verifier: &mut Verifier<'_>,
+    issued: &Issued,
+) -> Result<(), StoreError> {
+    let mut after = Some(Uuid::nil());
+    while let Some(last) = after {
+        let query = sqlx::query(include_str!("sql/place_page.sql")).bind(last).bind(ENTRIES_PAGE);
+        after = judge_page(verifier, &query.fetch_all(&mut *connection).await?, issued)?;
+    }
+    let query = sqlx::query(include_str!("sql/place_orphans.sql")).bind(ENTRIES_PAGE);
+    judge_orphans(verifier, &query.fetch_all(&mut *connection).await?)
 }
 
 /// The codes of what these messages asked for.
 async fn requests(
     connection: &mut SqliteConnection,
     messages: &[Uuid],
-) -> Result<HashMap<Uuid, Code>, StoreError> {
+) -> Result<HashMap<Uuid, RequestCodes>, StoreError> {
     let mut requests = HashMap::with_capacity(messages.len());
     for page in messages.chunks(REQUESTS_PAGE) {
         let ids = batch::text(page.iter().copied().map(batch::id));
         let query = sqlx::query(include_str!("sql/request_find.sql")).bind(ids);
         for row in query.fetch_all(&mut *connection).await? {
-            let (message, code) = request(&row, Request::hash(row.bytes("request")?))?;
-            requests.insert(message, code);
+            let (message, codes) = request(&row, Request::hash(row.bytes("request")?))?;
+            requests.insert(message, codes);
         }
     }
     Ok(requests)

@@ -3,7 +3,7 @@
 use ichido_core::lifecycle::Event;
 use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::ErrorCode;
+use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 use super::step::apply;
@@ -11,7 +11,7 @@ use super::{Sqlite, Writing, json};
 use crate::error::StoreError;
 use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
 use crate::message::{Enqueued, Note, Numbered, QueueName, limits};
-use crate::placement::{Moves, effect_name, operate_letters};
+use crate::placement::{Moves, operate_letters};
 use crate::rows::{letter_row, stage_row};
 
 impl Sqlite {
@@ -34,7 +34,7 @@ impl Sqlite {
             .bind(id)
             .bind(filter.since_from.map_or(i64::MIN, Timestamp::as_micros))
             .bind(filter.code.map(ErrorCode::as_str))
-            .bind(filter.effect.map(effect_name))
+            .bind(filter.effect.map(Effect::as_str))
             .bind(filter.identity.as_deref())
             .bind(filter.text.as_deref())
             .bind(i64::from(limit.min(limits::PAGE_MAX)))

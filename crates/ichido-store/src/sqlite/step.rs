@@ -14,7 +14,7 @@ use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::hex;
 use crate::message::{Note, QueueName, Stepped};
-use crate::placement::{Before, EventRow, Moves, Moving, Placed, Stamp, effect_name, operate, standing_of};
+use crate::placement::{Before, EventRow, Moves, Moving, Placed, Stamp, operate, standing_of};
 use crate::promised;
 use crate::rescue::Lapsed;
 use crate::rows::{
@@ -235,7 +235,7 @@ pub(super) async fn apply(writing: &mut Writing, moves: &Moves) -> Result<(), St
         let rows = moves.letters.iter().map(|placed| {
             let mut row = history_row(placed);
             let letter = &placed.place;
-            row.extend([json!(letter.state), json!(effect_name(letter.effect))]);
+            row.extend([json!(letter.state), json!(letter.effect.as_str())]);
             row.extend([
                 json!(letter.code),
                 json!(letter.error),
@@ -282,7 +282,7 @@ fn event_row(event: &EventRow, fence: i64) -> Value {
         event.deaths,
         event.doubt.map(|doubt| doubt.since.as_micros()),
         event.doubt.map(|doubt| doubt.travels_until.as_micros()),
-        effect_name(event.effect),
+        event.effect.as_str(),
         event.note.code.map(ErrorCode::as_str),
         event.note.status.map(small),
         event.note.result_digest.map(|digest| hex(digest.as_bytes())),

@@ -34,7 +34,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 15] = [
+const SMALL: [(&str, &str); 20] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -52,6 +52,12 @@ const SMALL: [(&str, &str); 15] = [
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch that is being sent.
     ("seal_entries.sql", "SCAN u"), // What no seal has yet, up to a limit.
     ("unsealed.sql", "SCAN u"),
+    ("lease_list.sql", "SCAN l"),
+    ("fence_last.sql", "SCAN ichido_fence"),
+    // What waits or is dead, when all of the trail is read anyway.
+    ("place_orphans.sql", "SCAN ichido_letters USING COVERING INDEX sqlite_autoindex_ichido_letters_1"),
+    ("place_orphans.sql", "SCAN ichido_scheduled USING COVERING INDEX ichido_scheduled_due"),
+    ("place_orphans.sql", "SCAN ichido_ready"),
     // Not small, but rare: what is kept of keys, when a person has all of somebody's forgotten.
     ("key_forget_of.sql", "SCAN l"),
 ];
@@ -121,7 +127,7 @@ macro_rules! expected {
 /// SQLite's own name for the index of a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [Expected; 42] {
+fn statements() -> [Expected; 44] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -173,7 +179,18 @@ fn statements() -> [Expected; 42] {
         "seal_page" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid>?)"];
         "seal_entries" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
         "request_find" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id=?)"];
-        "seal_before" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
+        "seal_before" by [
+            "SEARCH e USING PRIMARY KEY (message_id=? AND fence>?",
+            "SEARCH p USING PRIMARY KEY (message_id=? AND (fence,step)<(?,?))",
+        ];
+        "history_page" by ["SEARCH e USING PRIMARY KEY ((message_id,fence,step)>(?,?,?))", MESSAGE_ID];
+        "place_page" by [
+            "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id>?)",
+            "SEARCH l USING INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)",
+            "SEARCH s USING PRIMARY KEY (message_id=?)",
+            "SEARCH r USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)",
+            "SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)",
+        ];
         "seal_listed" by ["SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)"];
         "seal_done" by ["ichido_unsealed USING PRIMARY KEY (message_id=?"];
         "listed_not" by ["SEARCH e USING PRIMARY KEY ((message_id,fence,step)>(?,?,?))"];

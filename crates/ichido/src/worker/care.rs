@@ -146,7 +146,13 @@ impl Care {
         for _ in 0..SEALS_MAX {
             let sealed = self.node.store.audit_seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
             match said("the audit trail could not be sealed", sealed) {
-                Some(AuditSealed::Sealed { .. }) => (),
+                Some(AuditSealed::Sealed { misfits: 0, .. }) => (),
+                Some(AuditSealed::Sealed { misfits, .. }) => {
+                    tracing::error!(
+                        entries = misfits,
+                        "audit entries sealed that do not follow by the rules; `ichido audit verify` names them"
+                    );
+                }
                 Some(AuditSealed::KeyNeeded) => {
                     tracing::error!(
                         "the audit trail is sealed under a key that this worker does not have; it seals and forgets nothing until it is given the key (if it was, the last seal may have been changed: `ichido audit verify` tells)"

@@ -1,0 +1,283 @@
+//! The rules by which one entry follows another: the steps of the lifecycle, tried with everything that an entry does not record.
+
+use std::num::NonZeroU32;
+
+use super::Misfit;
+use crate::audit::entry::{Entry, EntryId};
+use crate::fence::Fence;
+use crate::lifecycle::{Begun, Decision, Doubt, Event, Failure, Found, History, Stage, State};
+use crate::retry::Safety;
+use crate::time::Timestamp;
+use crate::verdict::Effect;
+
+/// The step of a second transition of one event: the death that follows the last attempt.
+const SPENT_STEP: i16 = 1;
+/// The step of a success that came late, beside the attempt that it belongs to.
+pub(super) const PROOF_STEP: i16 = 2;
+
+/// Earlier than every moment: what is due then is due whenever it is looked at.
+const ALWAYS: Timestamp = Timestamp::from_micros(i64::MIN);
+
+const SAFETIES: [Safety; 3] = [Safety::Repeatable, Safety::Keyed, Safety::Neither];
+const EFFECTS: [Effect; 3] = [Effect::NotDone, Effect::Done, Effect::Unknown];
+const BEGUN: [Begun; 3] = [Begun::NotYet, Begun::Yes, Begun::NotTracked];
+const FAILURES: [Failure; 3] = [Failure::Again { due: ALWAYS }, Failure::ForGood, Failure::InDoubt];
+const EITHER: [bool; 2] = [false, true];
+
+/// Where a message is after some of its entries.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    /// The state that the last entry left; `None` before the first, and where it cannot be told.
+    pub(super) state: Option<State>,
+    pub(super) last: Option<EntryId>,
+    /// Whether every entry so far was seen. Otherwise what they may have said is taken to be there.
+    whole: bool,
+    /// The fence of the last attempt that ended, and what its end said: a proof repeats it.
+    attempt: Option<(i64, Counts)>,
+    pub(super) proof: Option<EntryId>,
+    /// A new message was made from it: it is never sent again.
+    replaced: bool,
+}
+
+/// What an entry says was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    tries: i64,
+    deaths: i64,
+    doubt: Option<Doubt>,
+}
+
+impl Counts {
+    /// `None` when the doubt has one of its two moments only.
+    fn of(entry: &Entry) -> Option<Self> {
+        let doubt = match (entry.doubt_since, entry.travels_until) {
+            (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
+            (None, None) => None,
+            _ => return None,
+        };
+        Some(Self { tries: entry.tries, deaths: entry.deaths, doubt })
+    }
+}
+
+impl Course {
+    pub(super) const fn new(whole: bool) -> Self {
+        Self { state: None, last: None, whole, attempt: None, proof: None, replaced: false }
+    }
+
+    /// The course after an entry, or why the entry does not follow.
+    pub(super) fn follow(&self, entry: &Entry, issued: i64) -> Result<Self, Misfit> {
+        let fence = fence(entry).filter(|_| (1..=issued).contains(&entry.id.fence));
+        let fence = fence.ok_or(Misfit::FenceNotIssued)?;
+        if entry.about.is_some() {
+            return self.follow_action(entry);
+        }
+        if entry.subject.is_none() {
+            return Err(Misfit::NoMessage);
+        }
+        let counts = Counts::of(entry).ok_or(Misfit::NoSuchStep)?;
+        if !self.is_in_place(entry.id) {
+            return Err(Misfit::OutOfPlace);
+        }
+        let follows = match entry.id.step {
+            PROOF_STEP => self.is_proof(entry, fence, counts),
+            _ => self.is_step(entry, fence, counts),
+        };
+        if follows { Ok(self.after(entry)) } else { Err(Misfit::NoSuchStep) }
+    }
+
+    /// The course after an entry, whatever was before it.
+    pub(super) fn after(&self, entry: &Entry) -> Self {
+        let mut next = Self { last: Some(entry.id), ..self.clone() };
+        if entry.id.step == PROOF_STEP {
+            next.proof = Some(entry.id);
+            return next;
+        }
+        next.state = state_after(entry, self.last_fence(entry));
+        next.replaced |= entry.kind == Event::Replaced.name();
+        if entry.id.step == 0 && entry.claimed_at.is_some() {
+            next.attempt = Counts::of(entry).map(|counts| (entry.id.fence, counts));
+        }
+        next
+    }
+
+    /// Whether an entry comes after the last one. Entries of one fence are the end of an attempt, the death that follows it, and
+    /// a late proof beside it; everything else has a fence of its own.
+    fn is_in_place(&self, id: EntryId) -> bool {
+        match (self.last, id.step) {
+            (None, 0) => true,
+            (None, _) => !self.whole,
+            (Some(last), 0) => last.fence < id.fence,
+            (Some(last), step) => last.fence == id.fence && last.step < step && step <= PROOF_STEP,
+        }
+    }
+
+    /// What operators do to other things than messages is not a step of the lifecycle, and says nothing of attempts.
+    fn follow_action(&self, entry: &Entry) -> Result<Self, Misfit> {
+        let says_no_more = entry.claimed_at.is_none()
+            && (entry.tries, entry.deaths) == (0, 0)
+            && (entry.doubt_since, entry.travels_until) == (None, None)
+            && Effect::parse(&entry.effect).is_none();
+        if entry.subject.is_some() || !says_no_more {
+            return Err(Misfit::NotAnAction);
+        }
+        if entry.id.step != 0 || self.last.is_some_and(|last| entry.id.fence <= last.fence) {
+            return Err(Misfit::OutOfPlace);
+        }
+        Ok(Self { last: Some(entry.id), ..self.clone() })
+    }
+
+    /// A success that came late is kept beside the end of its attempt, and repeats what that end said.
+    fn is_proof(&self, entry: &Entry, fence: Fence, counts: Counts) -> bool {
+        let late = Event::LateSuccess { fence };
+        let sending = Stage::Sending.as_str();
+        let beside = match self.attempt {
+            Some((of, end)) => of == entry.id.fence && end == counts,
+            None => !self.whole,
+        };
+        beside
+            && entry.claimed_at.is_none()
+            && entry.kind == late.name()
+            && (entry.from.as_str(), entry.to.as_str()) == (sending, sending)
+            && entry.effect == Effect::Done.as_str()
+    }
+
+    /// Whether some step of the lifecycle leads to what an entry says.
+    fn is_step(&self, entry: &Entry, fence: Fence, counts: Counts) -> bool {
+        let state = match self.state {
+            Some(state) => state,
+            None if self.whole && self.last.is_none() => {
+                State::Queued { due: ALWAYS, history: History::new(tries_allowed(entry)) }
+            }
+            // What was before is not known, so it cannot be judged.
+            None => return true,
+        };
+        let leads = |before: State, event: Event| {
+            let next = before.step(event, Timestamp::MAX);
+            next.is_ok_and(|next| says(entry, counts, next, before))
+        };
+        // An attempt is one entry, with the moment of its claim; the death that may follow it has that moment too.
+        if let (Some(claimed_at), 0) = (entry.claimed_at, entry.id.step) {
+            let ends = attempt_ends(entry, fence, counts);
+            let may_be_proven = self.proof.is_some() || !self.whole;
+            return entry.from == Stage::Sending.as_str()
+                && sending(state, fence, claimed_at, may_be_proven)
+                    .any(|sending| ends.iter().any(|end| leads(sending, *end)));
+        }
+        let actions = actions(entry, state.history().and_then(|history| history.last_fence));
+        entry.from == state.name()
+            && actions.into_iter().any(|event| self.may_happen(event, entry.id) && leads(state, event))
+    }
+
+    /// What the store refuses beside the lifecycle: a replaced message is not sent again, and a death at step 1 follows its attempt.
+    fn may_happen(&self, event: Event, id: EntryId) -> bool {
+        let spent_beside = (id.step == SPENT_STEP) == self.last.is_some_and(|last| last.fence == id.fence);
+        let of_step = id.step == 0 || event == Event::Spent;
+        let successor =
+            self.replaced && matches!(event, Event::Requeued { .. } | Event::Replaced | Event::Discarded);
+        spent_beside && of_step && !successor
+    }
+
+    /// The last claim, as far as an entry needs one: where not everything was seen, there may have been one.
+    fn last_fence(&self, entry: &Entry) -> Option<Fence> {
+        let of_entry = fence(entry).filter(|_| entry.claimed_at.is_some());
+        let seen = || self.attempt.and_then(|(of, _)| Fence::new(of.unsigned_abs()));
+        let unseen = || fence(entry).filter(|_| !self.whole);
+        of_entry.or_else(seen).or_else(unseen)
+    }
+}
+
+/// Whether an entry says what a step from one state to the next writes down.
+fn says(entry: &Entry, counts: Counts, next: State, before: State) -> bool {
+    let Some(history) = next.history().or(before.history()) else { return next == before };
+    // Of a message that is sent nobody asks any more since when it was in doubt: it may have been left out.
+    let doubt = counts.doubt == history.doubt || next == State::Sent && counts.doubt.is_none();
+    entry.to == next.name()
+        && entry.effect == next.effect().as_str()
+        && counts.tries == i64::from(history.tries)
+        && counts.deaths == i64::from(history.deaths)
+        && doubt
+}
+
+/// The state that an entry leaves; `None` when it is not a state that an entry can leave.
+fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
+    let counts = Counts::of(entry)?;
+    let history = History {
+        tries: u32::try_from(counts.tries).ok()?,
+        tries_allowed: tries_allowed(entry),
+        deaths: u32::try_from(counts.deaths).ok()?,
+        suspect: false,
+        doubt: counts.doubt,
+        last_fence,
+    };
+    let effect = Effect::parse(&entry.effect)?;
+    Some(match Stage::parse(&entry.to)? {
+        Stage::Queued => State::Queued { due: ALWAYS, history },
+        Stage::Failed => State::Failed { due: ALWAYS, history },
+        Stage::Parked => State::Parked { history },
+        Stage::Sent => State::Sent,
+        Stage::Dead => State::Dead { effect, history },
+        Stage::Cancelled => State::Cancelled { effect, history },
+        Stage::Sending => return None,
+    })
+}
+
+/// The states that a message may have been in while it was sent, from its claim on; none when it could not be claimed.
+fn sending(
+    state: State,
+    fence: Fence,
+    claimed_at: Timestamp,
+    may_be_proven: bool,
+) -> impl Iterator<Item = State> {
+    let claimed = state.step(Event::Claimed { fence, begun: Begun::NotTracked }, claimed_at);
+    let history = claimed.ok().and_then(|claimed| claimed.history());
+    let proofs = EITHER.into_iter().filter(move |proven| may_be_proven || !proven);
+    let unrecorded = proofs.flat_map(|proven| {
+        EITHER.into_iter().flat_map(move |suspect| BEGUN.map(move |begun| (proven, suspect, begun)))
+    });
+    history.into_iter().flat_map(move |history| {
+        unrecorded.clone().map(move |(proven, suspect, begun)| {
+            let history = History { suspect, ..history };
+            State::Sending { fence, claimed_at, begun, proven, history }
+        })
+    })
+}
+
+/// The events that may have ended an attempt as an entry says, with every value that the entry does not record.
+fn attempt_ends(entry: &Entry, fence: Fence, counts: Counts) -> Vec<Event> {
+    let travels_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.travels_until);
+    let failed = FAILURES.into_iter().flat_map(|failure| {
+        EFFECTS.into_iter().flat_map(move |effect| {
+            SAFETIES.map(move |safety| Event::Failed { fence, failure, effect, safety, travels_until })
+        })
+    });
+    let died = EITHER.into_iter().flat_map(|alone| {
+        SAFETIES.map(move |safety| Event::WorkerDied { fence, alone, safety, due: ALWAYS, travels_until })
+    });
+    let others = [Event::Succeeded { fence }, Event::GivenBack { fence, due: ALWAYS }];
+    named(entry, others.into_iter().chain(failed).chain(died))
+}
+
+/// The same for what happens to a message that nobody holds.
+fn actions(entry: &Entry, last_fence: Option<Fence>) -> Vec<Event> {
+    let late = last_fence.map(|fence| Event::LateSuccess { fence });
+    let requeued = SAFETIES.map(|safety| Event::Requeued { allowed: true, safety });
+    let decided = [Decision::SendAgain, Decision::WasDone, Decision::GiveUp].map(Event::Decided);
+    let reconciled = [Found::Done, Found::NotDone { due: ALWAYS }].map(Event::Reconciled);
+    let others = [Event::CameDue, Event::Spent, Event::Discarded, Event::Replaced, Event::Cancelled];
+    named(entry, others.into_iter().chain(late).chain(requeued).chain(decided).chain(reconciled))
+}
+
+/// Those of these events that an entry names.
+fn named(entry: &Entry, events: impl Iterator<Item = Event>) -> Vec<Event> {
+    events.filter(|event| event.name() == entry.kind).collect()
+}
+
+/// The fence of an entry, if it is one.
+fn fence(entry: &Entry) -> Option<Fence> {
+    u64::try_from(entry.id.fence).ok().and_then(Fence::new)
+}
+
+fn tries_allowed(entry: &Entry) -> NonZeroU32 {
+    let allowed = entry.subject.as_ref().map(|subject| subject.tries_allowed);
+    allowed.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}

@@ -1,0 +1,485 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::{Misfit, Walk};
+use crate::audit::entry::{Entry, EntryId, Subject};
+use crate::fence::Fence;
+use crate::lifecycle::tests::events;
+use crate::lifecycle::{Begun, Event, Failure, State};
+use crate::retry::Safety;
+use crate::time::Timestamp;
+use crate::verdict::Effect;
+
+const MESSAGE: Uuid = Uuid::from_u128(1);
+/// Changes a history.
+type Forge = fn(&mut Vec<Entry>);
+
+/// More than any history here uses.
+const ISSUED: i64 = 1_000;
+
+/// Lives as the store records them: each transition that an event leads to is an entry.
+struct Life {
+    state: State,
+    tries_allowed: u32,
+    now: i64,
+    /// The last fence that was issued.
+    fence: u64,
+    /// The fence of the last attempt that ended.
+    attempt: Option<Fence>,
+    /// A new message was made from it.
+    replaced: bool,
+    entries: Vec<Entry>,
+}
+
+impl Life {
+    fn new(tries_allowed: u32) -> Self {
+        let allowed = NonZeroU32::new(tries_allowed).unwrap();
+        let state = State::queued(Timestamp::from_secs(1_000), allowed);
+        let (attempt, replaced, entries) = (None, false, Vec::new());
+        Self { state, tries_allowed, now: 1_000, fence: 0, attempt, replaced, entries }
+    }
+
+    fn draw(&mut self) -> Fence {
+        self.fence += 1;
+        Fence::new(self.fence).unwrap()
+    }
+
+    /// Takes the message by an event, under the fences that a store would give it; nothing happens where it does not apply.
+    fn happen(&mut self, event: Event) {
+        self.now += 1;
+        let now = Timestamp::from_secs(self.now);
+        let (held, claimed_at) = match self.state {
+            State::Sending { fence, claimed_at, .. } => (Some(fence), Some(claimed_at)),
+            _ => (None, None),
+        };
+        let event = self.fenced(event, held);
+        // As a store refuses it: the new message would be done beside it.
+        if self.replaced && matches!(event, Event::Requeued { .. } | Event::Replaced | Event::Discarded) {
+            return;
+        }
+        let Ok((first, second)) = self.state.advance(event, now) else { return };
+        match (self.state, first, event) {
+            // A claim and the mark of a beginning are no entries of their own.
+            (_, State::Sending { .. }, Event::Claimed { .. } | Event::Began { .. }) => (),
+            (State::Sending { .. }, State::Sending { .. }, Event::LateSuccess { fence }) => {
+                self.prove(fence, now);
+            }
+            (State::Sending { fence, .. }, ..) => {
+                self.attempt = Some(fence);
+                self.record(fence, 0, (self.state, event.name(), first), claimed_at, now);
+                if let Some(second) = second {
+                    self.record(fence, 1, (first, Event::Spent.name(), second), claimed_at, now);
+                }
+            }
+            _ => {
+                let fence = self.draw();
+                self.record(fence, 0, (self.state, event.name(), first), None, now);
+            }
+        }
+        self.replaced |= event == Event::Replaced;
+        self.state = second.unwrap_or(first);
+    }
+
+    fn fenced(&mut self, event: Event, held: Option<Fence>) -> Event {
+        let next = Fence::new(self.fence + 1).unwrap();
+        let held = held.unwrap_or(next);
+        let event = match event {
+            Event::Claimed { begun, .. } => Event::Claimed { fence: next, begun },
+            Event::Began { .. } => Event::Began { fence: held },
+            Event::Succeeded { .. } => Event::Succeeded { fence: held },
+            Event::Failed { failure, effect, safety, travels_until, .. } => {
+                Event::Failed { fence: held, failure, effect, safety, travels_until }
+            }
+            Event::GivenBack { due, .. } => Event::GivenBack { fence: held, due },
+            Event::WorkerDied { alone, safety, due, travels_until, .. } => {
+                Event::WorkerDied { fence: held, alone, safety, due, travels_until }
+            }
+            Event::LateSuccess { .. } => Event::LateSuccess { fence: self.attempt.unwrap_or(next) },
+            other => other,
+        };
+        if let (Event::Claimed { .. }, true) =
+            (event, self.state.step(event, Timestamp::from_secs(self.now)).is_ok())
+        {
+            self.draw();
+        }
+        event
+    }
+
+    fn prove(&mut self, fence: Fence, now: Timestamp) {
+        let of = i64::try_from(fence.get()).unwrap();
+        let end = self.entries.iter().find(|entry| entry.id.fence == of && entry.id.step == 0).unwrap();
+        let mut proof = end.clone();
+        proof.id.step = 2;
+        (proof.at, proof.claimed_at) = (now, None);
+        for (field, word) in [
+            (&mut proof.from, "sending"),
+            (&mut proof.to, "sending"),
+            (&mut proof.kind, "late_success"),
+            (&mut proof.effect, "done"),
+        ] {
+            word.clone_into(field);
+        }
+        if self.entries.iter().all(|entry| entry.id != proof.id) {
+            self.entries.push(proof);
+            self.entries.sort_by_key(|entry| entry.id);
+        }
+    }
+
+    fn record(
+        &mut self,
+        fence: Fence,
+        step: i16,
+        (from, kind, to): (State, &str, State),
+        claimed_at: Option<Timestamp>,
+        at: Timestamp,
+    ) {
+        let history = to.history().or(from.history()).unwrap();
+        let id = EntryId { message: MESSAGE, fence: i64::try_from(fence.get()).unwrap(), step };
+        self.entries.push(Entry {
+            id,
+            at,
+            claimed_at,
+            from: from.name().to_owned(),
+            to: to.name().to_owned(),
+            kind: kind.to_owned(),
+            tries: history.tries.into(),
+            deaths: history.deaths.into(),
+            doubt_since: history.doubt.map(|doubt| doubt.since),
+            travels_until: history.doubt.map(|doubt| doubt.travels_until),
+            effect: to.effect().as_str().to_owned(),
+            code: None,
+            status: None,
+            result_digest: None,
+            receipt: None,
+            excerpt: None,
+            node: None,
+            actor: None,
+            about: None,
+            subject: Some(subject(self.tries_allowed)),
+        });
+        self.entries.sort_by_key(|entry| entry.id);
+    }
+
+    fn is_sending(&self) -> bool {
+        matches!(self.state, State::Sending { .. })
+    }
+
+    /// What does not follow, and why.
+    fn misfits(&self) -> Vec<(i64, i16, Misfit)> {
+        misfits(&self.entries, self.is_sending())
+    }
+}
+
+fn subject(tries_allowed: u32) -> Subject {
+    Subject {
+        queue: "orders".to_owned(),
+        identity: "alice".to_owned(),
+        key: "k".to_owned(),
+        digest: vec![7; 32],
+        trace: None,
+        made_from: None,
+        created_at: Timestamp::EPOCH,
+        tries_allowed,
+    }
+}
+
+fn misfits(entries: &[Entry], is_sending: bool) -> Vec<(i64, i16, Misfit)> {
+    let mut walk = Walk::from_the_first();
+    let mut found = Vec::new();
+    for entry in entries {
+        if let Err(misfit) = walk.step(entry, ISSUED) {
+            found.push((entry.id.fence, entry.id.step, misfit));
+        }
+    }
+    if let Err((id, misfit)) = walk.end(is_sending) {
+        found.push((id.fence, id.step, misfit));
+    }
+    found
+}
+
+/// The life puts the right one in its place.
+fn any_fence() -> Fence {
+    Fence::new(1).unwrap()
+}
+
+fn claimed() -> Event {
+    Event::Claimed { fence: any_fence(), begun: Begun::NotTracked }
+}
+
+fn succeeded() -> Event {
+    Event::Succeeded { fence: any_fence() }
+}
+
+fn failed(failure: Failure, effect: Effect) -> Event {
+    let (safety, travels_until) = (Safety::Keyed, Timestamp::EPOCH);
+    Event::Failed { fence: any_fence(), failure, effect, safety, travels_until }
+}
+
+fn again() -> Event {
+    failed(Failure::Again { due: Timestamp::EPOCH }, Effect::NotDone)
+}
+
+fn died() -> Event {
+    let (safety, due, travels_until) = (Safety::Keyed, Timestamp::EPOCH, Timestamp::EPOCH);
+    Event::WorkerDied { fence: any_fence(), alone: true, safety, due, travels_until }
+}
+
+fn late() -> Event {
+    Event::LateSuccess { fence: any_fence() }
+}
+
+fn requeued() -> Event {
+    Event::Requeued { allowed: true, safety: Safety::Keyed }
+}
+
+fn life(events: &[Event]) -> Life {
+    let mut life = Life::new(3);
+    for event in events {
+        life.happen(*event);
+    }
+    life
+}
+
+fn dead() -> Life {
+    let life =
+        life(&[claimed(), again(), Event::CameDue, claimed(), failed(Failure::ForGood, Effect::NotDone)]);
+    assert_eq!((life.state.name(), life.entries.len()), ("dead", 3));
+    life
+}
+
+/// The entry of a life that ended well, to be copied.
+fn success(fence: i64, tries: i64) -> Entry {
+    let mut entry = life(&[claimed(), succeeded()]).entries.remove(0);
+    (entry.id.fence, entry.tries) = (fence, tries);
+    entry
+}
+
+proptest! {
+    /// Whatever the lifecycle makes of a message follows, seen from its first entry on or from any other.
+    #[test]
+    fn every_history_of_the_lifecycle_is_accepted(
+        events in proptest::collection::vec(events(), 0..80), tries in 1_u32..5,
+    ) {
+        let mut life = Life::new(tries);
+        for event in events {
+            life.happen(event);
+        }
+        prop_assert_eq!(life.misfits(), [], "{:?}", life.entries);
+        for start in 0..life.entries.len() {
+            let mut walk = Walk::from_the_middle();
+            for entry in &life.entries[start..] {
+                prop_assert_eq!(walk.step(entry, ISSUED), Ok(()), "from {}: {:?}", start, life.entries);
+            }
+        }
+    }
+
+    /// A success that is put in after any end, as if there had been one more attempt, is refused unless the message waited.
+    #[test]
+    fn a_success_that_nothing_leads_to_is_refused(
+        events in proptest::collection::vec(events(), 1..60), tries in 1_i64..9,
+    ) {
+        let mut life = Life::new(3);
+        for event in events {
+            life.happen(event);
+        }
+        prop_assume!(!life.is_sending() && !life.entries.is_empty());
+        let waited = matches!(life.state, State::Queued { .. } | State::Failed { .. });
+        let counted = life.state.history().map(|history| i64::from(history.tries) + 1);
+        let forged = success(ISSUED, tries);
+        let mut entries = life.entries.clone();
+        entries.push(forged);
+        let is_found = !misfits(&entries, false).is_empty();
+        prop_assert!(is_found || waited && counted == Some(tries), "{:?}", entries);
+    }
+}
+
+#[test]
+fn a_success_after_a_death_is_refused_whatever_its_fence_and_date() {
+    let dead = dead();
+    for (fence, misfit) in [
+        (5, Misfit::NoSuchStep),
+        (ISSUED, Misfit::NoSuchStep),
+        (ISSUED + 1, Misfit::FenceNotIssued),
+        (0, Misfit::FenceNotIssued),
+        (-7, Misfit::FenceNotIssued),
+        (i64::MIN, Misfit::FenceNotIssued),
+    ] {
+        for at in [0, 1_001, 9_000] {
+            let mut entries = dead.entries.clone();
+            entries.push(Entry { at: Timestamp::from_secs(at), ..success(fence, 3) });
+            entries.sort_by_key(|entry| entry.id);
+            let found = misfits(&entries, false);
+            assert_eq!(found.first(), Some(&(fence, 0, misfit)), "{at}");
+        }
+    }
+}
+
+#[test]
+fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
+    let whole = life(&[
+        claimed(),
+        again(),
+        Event::CameDue,
+        claimed(),
+        again(),
+        Event::CameDue,
+        claimed(),
+        succeeded(),
+    ]);
+    assert_eq!(whole.entries.len(), 5);
+    for place in [0, 2] {
+        let mut entries = whole.entries.clone();
+        entries.remove(place);
+        let next = entries[place].id;
+        assert_eq!(misfits(&entries, false), [(next.fence, 0, Misfit::NoSuchStep)], "without {place}");
+    }
+    // Between the first attempt and the moment when it came due.
+    let mut entries = whole.entries.clone();
+    for entry in &mut entries[1..] {
+        entry.id.fence += 10;
+    }
+    entries.insert(1, success(5, 7));
+    assert_eq!(misfits(&entries, false), [(5, 0, Misfit::NoSuchStep)]);
+    // By itself it could be true; what comes after it cannot.
+    entries[1].tries = 2;
+    assert_eq!(misfits(&entries, false), [(12, 0, Misfit::NoSuchStep)]);
+}
+
+#[test]
+fn each_kind_of_forgery_is_refused() {
+    let forgeries: [(&str, Forge, Misfit); 12] = [
+        (
+            "an effect that no step gives",
+            |entries| "done".clone_into(&mut entries[2].effect),
+            Misfit::NoSuchStep,
+        ),
+        ("another state", |entries| "parked".clone_into(&mut entries[2].to), Misfit::NoSuchStep),
+        ("another state before", |entries| "queued".clone_into(&mut entries[2].from), Misfit::NoSuchStep),
+        ("a kind that is none", |entries| "approved".clone_into(&mut entries[2].kind), Misfit::NoSuchStep),
+        ("more attempts", |entries| entries[2].tries = 7, Misfit::NoSuchStep),
+        ("fewer attempts", |entries| entries[2].tries = 1, Misfit::NoSuchStep),
+        ("deaths", |entries| entries[2].deaths = 1, Misfit::NoSuchStep),
+        ("half a doubt", |entries| entries[2].doubt_since = Some(Timestamp::EPOCH), Misfit::NoSuchStep),
+        ("no claim", |entries| entries[2].claimed_at = None, Misfit::NoSuchStep),
+        (
+            "the fence of the entry before",
+            |entries| entries[2].id = EntryId { step: 1, ..entries[1].id },
+            Misfit::NoSuchStep,
+        ),
+        ("a step that nothing has", |entries| entries[2].id.step = 3, Misfit::OutOfPlace),
+        ("no message", |entries| entries[2].subject = None, Misfit::NoMessage),
+    ];
+    for (name, forge, misfit) in forgeries {
+        let mut entries = dead().entries;
+        forge(&mut entries);
+        let id = entries[2].id;
+        assert_eq!(misfits(&entries, false), [(id.fence, id.step, misfit)], "{name}");
+    }
+}
+
+#[test]
+fn what_an_operator_does_must_be_allowed() {
+    let refused = |life: &Life, kind: &str, to: &str, tries: i64, effect: &str| {
+        let mut entries = life.entries.clone();
+        let last = entries.last().unwrap();
+        let mut entry = Entry { claimed_at: None, from: last.to.clone(), tries, ..last.clone() };
+        entry.id = EntryId { fence: ISSUED, step: 0, ..entry.id };
+        kind.clone_into(&mut entry.kind);
+        to.clone_into(&mut entry.to);
+        effect.clone_into(&mut entry.effect);
+        entries.push(entry);
+        !misfits(&entries, false).is_empty()
+    };
+    let dead = dead();
+    assert!(!refused(&dead, "requeued", "queued", 0, "not_done"));
+    assert!(refused(&dead, "requeued", "queued", 2, "not_done"), "the count begins anew");
+    assert!(refused(&dead, "decided", "sent", 2, "done"), "only about parked messages");
+    assert!(refused(&dead, "late_success", "sent", 2, "done"), "it stays dead");
+    assert!(!refused(&dead, "late_success", "dead", 2, "done"));
+    assert!(refused(&dead, "cancelled", "cancelled", 2, "not_done"));
+    let replaced = {
+        let mut life = self::dead();
+        life.happen(Event::Replaced);
+        life
+    };
+    assert!(refused(&replaced, "requeued", "queued", 0, "not_done"), "its successor would be done beside it");
+    let untried = life(&[Event::Cancelled]);
+    assert!(refused(&untried, "late_success", "cancelled", 0, "done"), "it was never sent");
+    let sent = life(&[claimed(), succeeded()]);
+    for (kind, to) in [("requeued", "queued"), ("cancelled", "cancelled"), ("came_due", "queued")] {
+        assert!(refused(&sent, kind, to, 0, "not_done"), "{kind}");
+    }
+}
+
+#[test]
+fn a_proof_stands_beside_its_attempt_and_is_heeded() {
+    let mut resent = life(&[claimed(), died(), Event::CameDue, claimed(), late()]);
+    assert_eq!(resent.entries.last().map(|entry| entry.kind.as_str()), Some("came_due"));
+    assert_eq!(resent.misfits(), [], "its holder still sends it");
+    resent.happen(again());
+    assert_eq!((resent.state, resent.misfits()), (State::Sent, vec![]));
+
+    let without: Vec<Entry> = resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
+    assert_eq!(misfits(&without, false).len(), 1, "a failure that ends as sent needs a proof");
+
+    // Put in beside an attempt of a message that ended otherwise.
+    let proof = resent.entries.iter().find(|entry| entry.id.step == 2).unwrap().clone();
+    let mut ended =
+        life(&[claimed(), died(), Event::CameDue, claimed(), failed(Failure::ForGood, Effect::NotDone)]);
+    ended.entries.push(proof);
+    ended.entries.sort_by_key(|entry| entry.id);
+    assert_eq!(ended.misfits(), [(1, 2, Misfit::ProofIgnored)]);
+    // Beside what is no attempt.
+    let mut requeued = {
+        let mut life = dead();
+        life.happen(requeued());
+        life
+    };
+    let (fence, proof) = (requeued.entries[3].id.fence, ended.entries[1].clone());
+    requeued.entries.push(Entry { id: EntryId { fence, step: 2, ..proof.id }, ..proof });
+    assert_eq!(requeued.misfits()[0], (fence, 2, Misfit::NoSuchStep));
+}
+
+#[test]
+fn an_action_on_something_else_says_nothing_of_attempts() {
+    let action = Entry {
+        claimed_at: None,
+        tries: 0,
+        effect: "none".to_owned(),
+        kind: "paused".to_owned(),
+        from: "running".to_owned(),
+        to: "paused".to_owned(),
+        about: Some("queue orders".to_owned()),
+        subject: None,
+        ..success(3, 0)
+    };
+    assert_eq!(misfits(std::slice::from_ref(&action), false), []);
+    let before = Entry { id: EntryId { fence: 2, ..action.id }, ..action.clone() };
+    assert_eq!(misfits(&[before, action.clone()], false), []);
+    for forged in [
+        Entry { subject: Some(subject(3)), ..action.clone() },
+        Entry { effect: "done".to_owned(), ..action.clone() },
+        Entry { tries: 1, ..action.clone() },
+    ] {
+        assert_eq!(misfits(&[forged], false), [(3, 0, Misfit::NotAnAction)]);
+    }
+    let never_issued = Entry { id: EntryId { fence: ISSUED + 1, ..action.id }, ..action };
+    assert_eq!(misfits(&[never_issued], false), [(ISSUED + 1, 0, Misfit::FenceNotIssued)]);
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_measured_and_breaks_no_rule() {
+    let mut entries = dead().entries;
+    entries[2].at = Timestamp::from_micros(entries[1].at.as_micros() - 7_200_000_000);
+    assert_eq!(misfits(&entries, false), []);
+    let mut walk = Walk::from_the_first();
+    let mut set_back = Vec::new();
+    for entry in &entries {
+        set_back.push(walk.set_back(entry));
+        walk.step(entry, ISSUED).unwrap();
+    }
+    assert_eq!(set_back, [None, None, Some(Duration::from_hours(2))]);
+}

@@ -1,0 +1,90 @@
+//! What each message's entries say together: whether each follows from the one before it, and whether the message is where they say.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{Finding, Kind, SetBack, Verifier};
+use crate::audit::course::{Misfit, Walk};
+use crate::audit::entry::{Entry, EntryId};
+use crate::time::Timestamp;
+
+/// A database's clock that is kept right by NTP goes back by less.
+const SET_BACK_MIN: Duration = Duration::from_secs(1);
+
+/// The entries of one message, as far as they were seen.
+#[derive(Debug)]
+pub(super) struct Histories {
+    message: Uuid,
+    walk: Walk,
+}
+
+/// What the rules need to know of the store beside its entries.
+#[derive(Clone, Debug, Default)]
+pub struct Issued {
+    /// The last fence that was issued.
+    pub fence: i64,
+    /// The messages that leases name, each with the greatest of their fences.
+    pub leases: HashMap<Uuid, i64>,
+}
+
+impl Issued {
+    /// Whether a worker holds a message of which this is the last entry: its claim is later than every entry.
+    pub fn is_sending(&self, message: Uuid, last: Option<EntryId>) -> bool {
+        let lease = self.leases.get(&message);
+        lease.is_some_and(|fence| last.is_none_or(|last| last.fence < *fence))
+    }
+}
+
+impl Verifier<'_> {
+    /// Judges every entry by the rules, sealed or not. They come in the order of message, fence and step; at last comes
+    /// [`Verifier::histories_end`].
+    pub fn histories(&mut self, entries: &[Entry], issued: &Issued) {
+        for entry in entries {
+            if self.walking.as_ref().is_none_or(|walking| walking.message != entry.id.message) {
+                self.histories_end(issued);
+                let walk = Walk::from_the_first();
+                self.walking = Some(Histories { message: entry.id.message, walk });
+            }
+            let Some(Histories { walk, .. }) = &mut self.walking else { continue };
+            let set_back = walk.set_back(entry).filter(|by| SET_BACK_MIN <= *by);
+            match (walk.step(entry, issued.fence), set_back) {
+                (Err(misfit), _) => self.tell_misfit(entry.id, Some(entry.at), misfit),
+                (Ok(()), Some(by)) => self.set_back(by).entries += 1,
+                (Ok(()), None) => (),
+            }
+        }
+    }
+
+    /// No further entries come.
+    pub fn histories_end(&mut self, issued: &Issued) {
+        let Some(Histories { message, walk }) = self.walking.take() else { return };
+        if let Err((entry, misfit)) = walk.end(issued.is_sending(message, walk.last())) {
+            self.tell_misfit(entry, None, misfit);
+        }
+    }
+
+    /// Tells of a message that is not where its entries say.
+    pub fn misplaced(&mut self, message: Uuid, kind: Kind, why: &'static str) {
+        if !self.told.contains(&message) {
+            let finding = Finding { kind, seal: None, message: Some(message), entry: None, at: None, why };
+            self.add(finding);
+        }
+    }
+
+    /// An entry of a message of which something is known to be wrong follows from nothing for that reason: it is not told again.
+    fn tell_misfit(&mut self, entry: EntryId, at: Option<Timestamp>, misfit: Misfit) {
+        if !self.told.contains(&entry.message) {
+            let (kind, why) = (Kind::DoesNotFollow, misfit.why());
+            self.add(Finding { kind, seal: None, message: Some(entry.message), entry: Some(entry), at, why });
+        }
+    }
+
+    /// Notes that a clock was set back, by so much.
+    pub(super) fn set_back(&mut self, by: Duration) -> &mut SetBack {
+        let set_back = self.report.set_back.get_or_insert_default();
+        set_back.max = set_back.max.max(by);
+        set_back
+    }
+}

@@ -1,0 +1,234 @@
+//! Whether a message is where its last entry says: which table holds which state, read backwards (see `placement`).
+
+use ichido_core::audit::entry::EntryId;
+use ichido_core::audit::verify::{Issued, Kind, Verifier};
+use ichido_core::lifecycle::Stage;
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::columns::Columns;
+use crate::error::StoreError;
+
+/// What an entry, or the row that holds a message, says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) state: String,
+    /// Only entries and dead letters say it.
+    pub(crate) effect: Option<String>,
+    pub(crate) tries: i64,
+    pub(crate) deaths: i64,
+    pub(crate) doubt: (Option<Timestamp>, Option<Timestamp>),
+}
+
+/// Where a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) message: Uuid,
+    /// Its last entry.
+    pub(crate) last: Option<(EntryId, Said)>,
+    /// How many rows hold it.
+    pub(crate) rows: i64,
+    /// The first of them, with its table.
+    pub(crate) row: Option<(String, Said)>,
+}
+
+/// The tables that may hold a message after an entry.
+const fn tables(stage: Stage) -> &'static [&'static str] {
+    match stage {
+        Stage::Queued => &["ready", "scheduled"],
+        Stage::Failed => &["scheduled"],
+        Stage::Parked | Stage::Dead => &["letters"],
+        // Its lease holds what is being sent; what has ended is in no table but history.
+        Stage::Sending | Stage::Sent | Stage::Cancelled => &[],
+    }
+}
+
+impl Place {
+    /// What is wrong with where it is, if anything.
+    pub(crate) fn fault(&self, is_sending: bool) -> Option<(Kind, &'static str)> {
+        let stage = match &self.last {
+            // A state that is none was found with its entry.
+            Some((_, said)) => Stage::parse(&said.state)?,
+            None => Stage::Queued,
+        };
+        if is_sending {
+            return match (stage, self.rows) {
+                (Stage::Queued | Stage::Failed | Stage::Sending, 0) => None,
+                (Stage::Queued | Stage::Failed | Stage::Sending, _) => {
+                    Some((Kind::StateChanged, "a worker holds it, and yet it could be claimed once more"))
+                }
+                _ => {
+                    Some((Kind::StateChanged, "a lease names it, although its last entry left it elsewhere"))
+                }
+            };
+        }
+        match (&self.row, self.rows) {
+            (None, _) => Self::missing(stage).map(|why| (Kind::StateRemoved, why)),
+            (Some((table, said)), 1) if tables(stage).contains(&table.as_str()) => {
+                let differs = !self.agrees(said);
+                differs.then_some((
+                    Kind::StateChanged,
+                    "the row that holds it says something else than its last entry",
+                ))
+            }
+            (Some(_), 1) => {
+                Some((Kind::StateChanged, "a row holds it in another state than its last entry left it in"))
+            }
+            (Some(_), _) => Some((Kind::StateChanged, "it is in more than one state at once")),
+        }
+    }
+
+    const fn missing(stage: Stage) -> Option<&'static str> {
+        match stage {
+            Stage::Sent | Stage::Cancelled => None,
+            Stage::Queued => Some("it waits to be sent, and the row that holds it is gone"),
+            Stage::Failed => Some("it waits for its next attempt, and its row of scheduled messages is gone"),
+            Stage::Parked => Some("it is parked, and its row of parked messages is gone"),
+            Stage::Dead => Some("it is dead, and its row of dead letters is gone"),
+            Stage::Sending => Some("it is being sent, and the lease that holds it is gone"),
+        }
+    }
+
+    fn agrees(&self, row: &Said) -> bool {
+        let Some((_, last)) = &self.last else {
+            return (row.state.as_str(), row.tries, row.deaths, row.doubt)
+                == (Stage::Queued.as_str(), 0, 0, (None, None));
+        };
+        let effect = row.effect.is_none() || row.effect == last.effect;
+        effect && Said { effect: None, ..row.clone() } == Said { effect: None, ..last.clone() }
+    }
+}
+
+/// Judges a page of messages; answers the last of them, after which the next page begins.
+pub(crate) fn judge_page<C: Columns>(
+    verifier: &mut Verifier<'_>,
+    page: &[C],
+    issued: &Issued,
+) -> Result<Option<Uuid>, StoreError> {
+    let mut last = None;
+    for row in page {
+        let place = place(row)?;
+        last = Some(place.message);
+        let is_sending = issued.is_sending(place.message, place.last.as_ref().map(|(id, _)| *id));
+        if let Some((kind, why)) = place.fault(is_sending) {
+            verifier.misplaced(place.message, kind, why);
+        }
+    }
+    Ok(last)
+}
+
+/// Tells of rows that hold a message which is not there.
+pub(crate) fn judge_orphans<C: Columns>(verifier: &mut Verifier<'_>, rows: &[C]) -> Result<(), StoreError> {
+    for row in rows {
+        let why = "a row holds it, and there is no such message";
+        verifier.misplaced(row.uuid("message_id")?, Kind::StateChanged, why);
+    }
+    Ok(())
+}
+
+fn place(row: &impl Columns) -> Result<Place, StoreError> {
+    let message = row.uuid("message_id")?;
+    let last = match row.number_or_none("fence")? {
+        Some(fence) => {
+            let step = row.small_or_none("step")?.unwrap_or_default();
+            Some((EntryId { message, fence, step }, said(row, "")?))
+        }
+        None => None,
+    };
+    let rows = row.number("places")?;
+    let held = || Ok::<_, StoreError>((row.text("place")?.to_owned(), said(row, "place_")?));
+    Ok(Place { message, last, rows, row: (0 < rows).then(held).transpose()? })
+}
+
+fn said(row: &impl Columns, prefix: &str) -> Result<Said, StoreError> {
+    let state = if prefix.is_empty() { "to_state".to_owned() } else { format!("{prefix}state") };
+    let moment = |name: &str| row.moment_or_none(&format!("{prefix}{name}"));
+    Ok(Said {
+        state: row.text(&state)?.to_owned(),
+        effect: row.text_or_none(&format!("{prefix}effect"))?,
+        tries: row.number_or_none(&format!("{prefix}tries"))?.unwrap_or_default(),
+        deaths: row.number_or_none(&format!("{prefix}deaths"))?.unwrap_or_default(),
+        doubt: (moment("doubt_since")?, moment("travels_until")?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(state: &str, effect: Option<&str>, tries: i64) -> Said {
+        let effect = effect.map(str::to_owned);
+        Said { state: state.to_owned(), effect, tries, deaths: 0, doubt: (None, None) }
+    }
+
+    fn place(last: Option<&str>, rows: &[(&str, &str)]) -> Place {
+        let message = Uuid::from_u128(1);
+        let tries = i64::from(last.is_some());
+        let row = rows.first().map(|(table, state)| {
+            let effect = (*table == "letters").then_some("not_done");
+            ((*table).to_owned(), said(state, effect, tries))
+        });
+        let id = EntryId { message, fence: 4, step: 0 };
+        let last = last.map(|state| (id, said(state, Some("not_done"), tries)));
+        Place { message, last, rows: i64::try_from(rows.len()).unwrap(), row }
+    }
+
+    #[test]
+    fn a_message_is_where_its_last_entry_left_it() {
+        for (last, rows) in [
+            (None, &[("ready", "queued")][..]),
+            (None, &[("scheduled", "queued")]),
+            (Some("queued"), &[("ready", "queued")]),
+            (Some("queued"), &[("scheduled", "queued")]),
+            (Some("failed"), &[("scheduled", "failed")]),
+            (Some("parked"), &[("letters", "parked")]),
+            (Some("dead"), &[("letters", "dead")]),
+            (Some("sent"), &[]),
+            (Some("cancelled"), &[]),
+        ] {
+            assert_eq!(place(last, rows).fault(false), None, "{last:?} {rows:?}");
+        }
+        for last in [None, Some("queued"), Some("failed"), Some("sending")] {
+            assert_eq!(place(last, &[]).fault(true), None, "{last:?} in a worker's hands");
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_gone_is_missed() {
+        for last in [None, Some("queued"), Some("failed"), Some("parked"), Some("dead"), Some("sending")] {
+            let fault = place(last, &[]).fault(false);
+            assert!(matches!(fault, Some((Kind::StateRemoved, _))), "{last:?}: {fault:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_says_something_else_is_found() {
+        for (last, rows, is_sending) in [
+            (Some("sent"), &[("ready", "queued")][..], false),
+            (Some("cancelled"), &[("scheduled", "queued")], false),
+            (Some("dead"), &[("ready", "queued")], false),
+            (Some("dead"), &[("letters", "parked")], false),
+            (Some("dead"), &[("letters", "dead"), ("ready", "queued")], false),
+            (Some("failed"), &[("scheduled", "queued")], false),
+            (Some("failed"), &[("ready", "queued")], false),
+            (Some("queued"), &[("letters", "dead")], false),
+            (None, &[("letters", "dead")], false),
+            (Some("queued"), &[("ready", "queued")], true),
+            (Some("dead"), &[("letters", "dead")], true),
+            (Some("sent"), &[], true),
+        ] {
+            let fault = place(last, rows).fault(is_sending);
+            assert!(matches!(fault, Some((Kind::StateChanged, _))), "{last:?} {rows:?}: {fault:?}");
+        }
+        let mut known = place(Some("dead"), &[("letters", "dead")]);
+        if let Some((_, said)) = &mut known.row {
+            said.effect = Some("done".to_owned());
+        }
+        assert!(known.fault(false).is_some(), "what is known of its effect");
+        let mut counted = place(None, &[("ready", "queued")]);
+        if let Some((_, said)) = &mut counted.row {
+            said.tries = 1;
+        }
+        assert!(counted.fault(false).is_some(), "how often it was tried");
+    }
+}
