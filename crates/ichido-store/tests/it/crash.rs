@@ -269,6 +269,13 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
         .map(|count| (count.state, count.count))
         .collect();
     assert_eq!(by_status, counted, "the counts agree with the messages");
+    is_whole(store).await;
+}
+
+/// However the process was killed, an audit accuses nobody (SPEC F5).
+async fn is_whole(store: &Store) {
+    let report = store.audit_verify(None, None).await.expect("it can be read");
+    assert_eq!(report.findings, []);
 }
 
 /// Takes what the dead held back and sends all of it; every message ends sent, once.
@@ -306,6 +313,7 @@ async fn finish(store: &Store) {
         let sent = store.message_transitions(row.id).await.expect("read");
         assert_eq!(sent.iter().filter(|step| step.to == Stage::Sent).count(), 1, "{}", row.id);
     }
+    is_whole(store).await;
 }
 
 /// The same sequence in every run, so that a failure can be had again; the moments differ anyway.

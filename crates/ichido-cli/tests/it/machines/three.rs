@@ -46,6 +46,9 @@ async fn nodes_fall_out(rounds: usize) {
     database.until_all_ended().await;
     assert!(0 < database.rescued().await, "no node fell out holding messages");
     database.holds_each_once(&acknowledged, &paper).await;
+    // Nodes that were killed, parted from the database or stopped for a while did nothing against the rules (SPEC F5).
+    let report = database.store.audit_verify(None, None).await.expect("it can be read");
+    assert_eq!(report.findings, [], "an audit accuses nobody");
 }
 
 /// Which of the nodes seals the trail.

@@ -121,6 +121,9 @@ async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
     if honours_key {
         ask_after_what_is_parked(database, &paper).await;
     }
+    // Whatever the storm did follows by the rules (SPEC F5).
+    let report = database.store.audit_verify(None, None).await.expect("it can be read");
+    assert_eq!(report.findings, [], "an audit accuses nobody");
     let effects = paper.effects().await;
     if EVERY_FAULT_FROM <= count {
         every_fault_was_made(&effects);

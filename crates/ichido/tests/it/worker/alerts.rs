@@ -127,6 +127,7 @@ impl Fixture {
     }
 
     async fn execute(&self, postgres: &'static str, sqlite: &'static str) {
+        self.is_touched.store(true, std::sync::atomic::Ordering::Relaxed);
         if self.store.is_sqlite() {
             let path = self.url.trim_start_matches("sqlite:");
             SqliteConnection::connect(path).await.unwrap().execute(sqlite).await.unwrap();
