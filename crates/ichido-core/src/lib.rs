@@ -98,6 +98,7 @@
 pub mod alert;
 pub mod audit;
 pub mod boundary;
+pub mod clock;
 pub mod digest;
 pub mod drain;
 pub mod fence;

@@ -1,10 +1,11 @@
 //! A request meets what is stored under its key.
 
+use crate::clock::{age, lease_has_lapsed};
 use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
 use crate::time::Timestamp;
 
-use super::policy::{EffectMode, OnUnknown, Policy};
+use super::policy::{EffectMode, OnUnknown, Policy, limits};
 
 /// What the store holds under a key, less the response itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,9 @@ pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, 
     match record.phase {
         Phase::Settled { kept: Kept::Whole, .. } => Admission::Replay,
         Phase::Settled { kept: Kept::WithoutBody, .. } => Admission::ReplayNotKept,
-        Phase::Claimed { lease_until } if now < lease_until => Admission::Wait { lease_until },
+        Phase::Claimed { lease_until } if !lease_has_lapsed(lease_until, now, limits::LEASE_MAX) => {
+            Admission::Wait { lease_until }
+        }
         Phase::Claimed { .. } | Phase::Unknown if runs_again => Admission::TakeOver { from: record.fence },
         Phase::Claimed { .. } => Admission::MarkUnknown { fence: record.fence },
         Phase::Unknown => Admission::Unknown,
@@ -154,12 +157,14 @@ pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, 
 }
 
 /// Whether running a lapsed or lost action again cannot do it twice: it was rolled back, or its upstream
-/// honours the key and still remembers it. What was claimed under a stricter mode than today's is judged by that one.
+/// honours the key and still remembers it, which nobody knows of a claim in the future. What was claimed under a stricter mode than today's is judged by that one.
 fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
     policy.on_unknown() == OnUnknown::RunAgain
         && match record.mode.stricter(policy.mode()) {
             EffectMode::Transactional => true,
-            EffectMode::Keyed => now.since(record.first_claimed_at) < policy.upstream_keeps_keys_for(),
+            EffectMode::Keyed => {
+                age(record.first_claimed_at, now).is_some_and(|age| age < policy.upstream_keeps_keys_for())
+            }
             EffectMode::Opaque => false,
         }
 }

@@ -136,6 +136,19 @@ fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
     }
 }
 
+/// The clock was ahead when it was claimed, and was set back: nobody knows how long ago that was.
+#[test]
+fn a_claim_of_a_clock_that_was_ahead_has_lapsed_and_runs_again_only_in_a_transaction() {
+    let month = 30 * 24 * 3_600;
+    let phase = Phase::Claimed { lease_until: at(month + 30) };
+    let ahead = Record { first_claimed_at: at(month), claimed_at: at(month), ..record(phase) };
+    let admitted = |mode| admit(Some(&ahead), SAME, &policy(mode), NOW);
+    assert_eq!(admitted(EffectMode::Transactional), Admission::TakeOver { from: fence(7) });
+    for mode in [EffectMode::Keyed, EffectMode::Opaque] {
+        assert_eq!(admitted(mode), Admission::MarkUnknown { fence: fence(7) }, "{mode:?}");
+    }
+}
+
 #[test]
 fn a_lapsed_claim_is_taken_over_only_where_running_again_is_harmless() {
     let lapsed = record(Phase::Claimed { lease_until: NOW });

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::age;
 use crate::time::Timestamp;
 use crate::verdict::{Effect, Seen};
 
@@ -35,8 +36,11 @@ impl Guarantee {
     pub fn safety(self, doubt_since: Option<Timestamp>, now: Timestamp) -> Safety {
         match (self, doubt_since) {
             (Self::Repeatable, _) => Safety::Repeatable,
-            // Past that time the receiver may have forgotten: the message counts as not covered (SPEC F2).
-            (Self::HonoursKeys { keeps_for }, Some(since)) if keeps_for <= now.since(since) => {
+            // Past that time the receiver may have forgotten: the message counts as not covered (SPEC F2). So does one whose
+            // first call lies in the future: the clock was set back since, and nobody knows how long ago it was.
+            (Self::HonoursKeys { keeps_for }, Some(since))
+                if age(since, now).is_none_or(|age| keeps_for <= age) =>
+            {
                 Safety::Neither
             }
             (Self::HonoursKeys { .. }, _) => Safety::Keyed,

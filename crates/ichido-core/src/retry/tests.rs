@@ -222,6 +222,8 @@ fn a_receiver_covers_a_repetition_only_while_it_remembers_the_key() {
     assert_eq!(keyed.safety(None, Timestamp::MAX), Safety::Keyed, "nothing is in doubt");
     assert_eq!(keyed.safety(since, Timestamp::from_secs(149)), Safety::Keyed);
     assert_eq!(keyed.safety(since, Timestamp::from_secs(150)), Safety::Neither);
+    let ahead = Some(Timestamp::from_secs(1_000));
+    assert_eq!(keyed.safety(ahead, Timestamp::from_secs(100)), Safety::Neither, "the clock was set back");
     assert_eq!(Guarantee::Repeatable.safety(since, Timestamp::MAX), Safety::Repeatable);
     assert_eq!(Guarantee::Nothing.safety(None, Timestamp::EPOCH), Safety::Neither);
 }

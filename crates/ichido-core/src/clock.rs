@@ -1,0 +1,83 @@
+//! What a stored moment means when the clock that wrote it may have been wrong.
+//!
+//! Guarantee: a wall clock that is set ahead and back again blocks nothing for longer than the longest lease, keeps no dead node
+//! alive, makes no old call look young, and lets retention forget at most a day's worth in an hour. Nothing here reads a clock.
+//!
+//! ```
+//! use std::time::Duration;
+//! use ichido_core::clock::lease_has_lapsed;
+//! use ichido_core::time::Timestamp;
+//!
+//! let (now, longest) = (Timestamp::from_secs(1_800_000_000), Duration::from_hours(24));
+//! let month = Duration::from_hours(30 * 24);
+//! assert!(!lease_has_lapsed(now.plus(Duration::from_secs(30)), now, longest));
+//! // Taken while the clock was a month ahead: no lease is that long.
+//! assert!(lease_has_lapsed(now.plus(month), now, longest));
+//! ```
+
+mod retention;
+
+pub use retention::{ClockStep, Reading, Retention};
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// How far two clocks may be apart and still agree: a database may take seconds to answer, and NTP corrects clocks by less.
+pub const AGREE_WITHIN: Duration = Duration::from_mins(1);
+
+/// Whether a lease is over: its time has passed, or it ends later than any lease taken by this clock can.
+pub fn lease_has_lapsed(lease_until: Timestamp, now: Timestamp, longest: Duration) -> bool {
+    lease_until <= now || now.plus(longest) < lease_until
+}
+
+/// Whether a heartbeat shows a live node: it is recent, and not in the future.
+pub fn is_alive(seen_at: Timestamp, now: Timestamp, within: Duration) -> bool {
+    seen_at <= now && now.since(seen_at) < within
+}
+
+/// How long ago a moment was; `None` when it is in the future, and its age is not known.
+pub fn age(moment: Timestamp, now: Timestamp) -> Option<Duration> {
+    (moment <= now.plus(AGREE_WITHIN)).then(|| now.since(moment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+    const LONGEST: Duration = Duration::from_hours(1);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(NOW.as_micros() + seconds * 1_000_000)
+    }
+
+    #[test]
+    fn a_lease_lapses_at_its_end_and_when_no_lease_is_that_long() {
+        for (until, has_lapsed) in [
+            (at(-1), true),
+            (NOW, true),
+            (at(1), false),
+            (NOW.plus(LONGEST), false),
+            (NOW.plus(LONGEST + SECOND), true),
+            (Timestamp::MAX, true),
+        ] {
+            assert_eq!(lease_has_lapsed(until, NOW, LONGEST), has_lapsed, "{until}");
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_in_the_future_is_not_alive() {
+        for (seen_at, alive) in [(at(-60), false), (at(-59), true), (NOW, true), (at(1), false)] {
+            assert_eq!(is_alive(seen_at, NOW, Duration::from_mins(1)), alive, "{seen_at}");
+        }
+    }
+
+    #[test]
+    fn the_age_of_a_moment_in_the_future_is_not_known() {
+        assert_eq!(age(at(-5), NOW), Some(SECOND * 5));
+        assert_eq!(age(at(60), NOW), Some(Duration::ZERO), "clocks differ a little");
+        assert_eq!(age(at(61), NOW), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! The clock of retention: how far old records may be forgotten.
+
+use std::time::Duration;
+
+use super::AGREE_WITHIN;
+use crate::time::Timestamp;
+
+/// How much faster than real time retention may advance: at most a day's worth is forgotten in an hour.
+const RATE_MAX: u32 = 24;
+
+/// No record is older than this program: 2026-01-01. A clock that a machine without a battery began at 1970 does not count.
+const EARLIEST: Timestamp = Timestamp::from_secs(1_767_225_600);
+
+/// The wall clock, which can be set, and a monotonic clock, which cannot, read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The wall clock of the database.
+    pub wall: Timestamp,
+    /// Time since some fixed moment.
+    pub monotonic: Duration,
+}
+
+/// The wall clock was set between two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockStep {
+    /// By how much.
+    pub by: Duration,
+    /// Whether it was set ahead; else back.
+    pub ahead: bool,
+}
+
+/// How far retention has come. It follows the wall clock, but advances at most 24 times as fast as the monotonic clock: a wall clock
+/// that is 100 days ahead for 15 seconds makes it forget what is due within the next six minutes, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    last: Reading,
+    reached: Timestamp,
+}
+
+impl Retention {
+    /// Begins where an earlier process left off; without one, at the wall clock.
+    pub fn begin(now: Reading, reached: Option<Timestamp>) -> Self {
+        Self { last: now, reached: reached.unwrap_or(now.wall).max(EARLIEST) }
+    }
+
+    /// Begins a round: returns the moment that counts as now for what is forgotten. When the clocks disagree about the time since
+    /// the last round, nothing may be forgotten in this one.
+    pub fn round(&mut self, now: Reading) -> Result<Timestamp, ClockStep> {
+        let last = std::mem::replace(&mut self.last, now);
+        let passed = now.monotonic.saturating_sub(last.monotonic);
+        let expected = last.wall.plus(passed);
+        let (by, ahead) = (now.wall.since(expected).max(expected.since(now.wall)), expected < now.wall);
+        if AGREE_WITHIN < by {
+            return Err(ClockStep { by, ahead });
+        }
+        let allowed = self.reached.plus(passed.saturating_mul(RATE_MAX));
+        // Never back: after a clock that began in the past was set right, it would take years to catch up.
+        self.reached = self.reached.max(now.wall.min(allowed));
+        Ok(self.reached.min(now.wall))
+    }
+
+    /// Where the next process begins.
+    pub const fn reached(&self) -> Timestamp {
+        self.reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+    const ROUND: Duration = Duration::from_secs(5);
+    const HOUR: Duration = Duration::from_hours(1);
+    const DAY: Duration = Duration::from_hours(24);
+
+    /// Both clocks after so long, the wall clock set ahead by `ahead`.
+    fn after(passed: Duration, ahead: Duration) -> Reading {
+        Reading { wall: START.plus(passed + ahead), monotonic: passed }
+    }
+
+    fn began() -> Retention {
+        Retention::begin(after(Duration::ZERO, Duration::ZERO), None)
+    }
+
+    #[test]
+    fn retention_follows_a_clock_that_is_not_set() {
+        let mut retention = began();
+        for passed in [ROUND, ROUND * 2, HOUR, DAY * 30] {
+            assert_eq!(retention.round(after(passed, Duration::ZERO)), Ok(START.plus(passed)));
+        }
+    }
+
+    #[test]
+    fn nothing_is_forgotten_in_a_round_in_which_the_clock_was_set() {
+        let mut retention = began();
+        let step = ClockStep { by: DAY * 100, ahead: true };
+        assert_eq!(retention.round(after(ROUND, DAY * 100)), Err(step));
+        let step = ClockStep { ahead: false, ..step };
+        assert_eq!(retention.round(after(ROUND * 2, Duration::ZERO)), Err(step));
+        assert_eq!(retention.round(after(ROUND * 3, Duration::ZERO)), Ok(START.plus(ROUND * 3)));
+    }
+
+    #[test]
+    fn a_clock_100_days_ahead_for_15_seconds_forgets_minutes() {
+        let mut retention = began();
+        let mut furthest = START;
+        for round in 1..=3 {
+            if let Ok(until) = retention.round(after(ROUND * round, DAY * 100)) {
+                furthest = furthest.max(until);
+            }
+        }
+        assert!(furthest <= START.plus(Duration::from_mins(6)), "{furthest}");
+        assert!(retention.round(after(ROUND * 4, Duration::ZERO)).is_err());
+        assert_eq!(retention.round(after(ROUND * 5, Duration::ZERO)), Ok(START.plus(ROUND * 5)));
+    }
+
+    #[test]
+    fn at_most_a_days_worth_is_forgotten_in_an_hour() {
+        let mut retention = began();
+        let mut passed = Duration::ZERO;
+        assert!(retention.round(after(passed, DAY * 100)).is_err());
+        while passed < HOUR {
+            passed += ROUND;
+            let until = retention.round(after(passed, DAY * 100)).unwrap();
+            assert!(until <= START.plus(passed * RATE_MAX), "{until}");
+        }
+        assert_eq!(retention.reached(), START.plus(DAY));
+    }
+
+    #[test]
+    fn a_restart_while_the_clock_is_ahead_begins_where_the_last_process_left_off() {
+        let reached = began().reached();
+        let mut next = Retention::begin(after(Duration::ZERO, DAY * 100), Some(reached));
+        assert_eq!(next.round(after(ROUND, DAY * 100)), Ok(START.plus(ROUND * RATE_MAX)));
+    }
+
+    #[test]
+    fn a_clock_that_began_at_1970_does_not_hold_retention_up() {
+        let zero = Reading { wall: Timestamp::EPOCH, monotonic: Duration::ZERO };
+        assert_eq!(Retention::begin(zero, None).reached(), EARLIEST);
+    }
+}
