@@ -29,7 +29,7 @@ pub struct App {
     pub(crate) worker_lives: watch::Sender<bool>,
 }
 
-/// Why it does not start.
+/// Why it does not start, or does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database.
@@ -50,6 +50,9 @@ pub enum StartError {
     /// The metrics.
     #[error("nothing can be measured: {0}")]
     Metrics(String),
+    /// The database's file, while it served.
+    #[error("stopped: {0}")]
+    Lost(StoreError),
 }
 
 impl App {
@@ -118,8 +121,14 @@ impl App {
             lives.send_replace(false);
             std::future::pending::<()>().await;
         };
+        let stop_or_loss = async {
+            tokio::select! {
+                () = stop => (),
+                _ = self.store.files_lost() => (),
+            }
+        };
         tokio::select! {
-            () = server::serve(listener, router, stop) => (),
+            () = server::serve(listener, router, stop_or_loss) => (),
             () = watching => (),
             () = metrics::tend() => (),
         }
@@ -128,8 +137,13 @@ impl App {
             tracing::warn!("not all requests ended in time; their leases resolve them");
         }
         worker.stop();
+        let kept = self.store.check_files().map_err(StartError::Lost);
+        if kept.is_err() {
+            // At once: nothing that it does could be written down.
+            worker.stop();
+        }
         worker.ended().await;
-        Ok(())
+        kept
     }
 
     /// Closes the database; a file then holds everything by itself.

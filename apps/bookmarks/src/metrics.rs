@@ -8,6 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use ichido::prometheus;
+use ichido_store::error::StoreError;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -45,9 +46,10 @@ pub(crate) async fn tend() {
 /// Whether it should get requests: its database answers, and its worker works.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     let unready = |what: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", what).after_secs(1);
-    match timeout(READY_WITHIN, app.store.now()).await {
-        Ok(Ok(_)) if *app.worker_lives.borrow() => Ok("ready\n"),
-        Ok(Ok(_)) => Err(unready("the worker has ended; the log says why")),
+    match timeout(READY_WITHIN, app.store.check_ready()).await {
+        Ok(Ok(())) if *app.worker_lives.borrow() => Ok("ready\n"),
+        Ok(Ok(())) => Err(unready("the worker has ended; the log says why")),
+        Ok(Err(StoreError::Full)) => Err(unready("the disk is full")),
         Ok(Err(_)) => Err(unready("the database does not answer as it should")),
         Err(_) => Err(unready("the database does not answer")),
     }

@@ -342,7 +342,9 @@ fn check(
                     ),
                 );
             }
-            BuildError::LeaseTooShort { queue, .. } | BuildError::LeaseBelowLeast { queue, .. } => {
+            BuildError::LeaseTooShort { queue, .. }
+            | BuildError::LeaseBelowLeast { queue, .. }
+            | BuildError::LeaseTooLong { queue, .. } => {
                 faults.add(place(queue, "lease"), error.to_string());
             }
             BuildError::TooMany { queue, what, .. } => faults.add(place(queue, what), error.to_string()),

@@ -8,7 +8,7 @@ use crate::faults::Faults;
 /// What a help says of exit codes, where a command has no words of its own for them. Each begins with [`HELP_BEGINS`].
 pub(crate) const HELP: &str = "\
 Exit code: 0 when all went well, 1 when it was refused or failed or something was found, 2 when what was asked makes no sense, 3 when the \
-server or the store was not reached or gave no outcome, or when it was stopped, and 4 when it stands against how things are.";
+server or the store was not reached or gave no outcome, or when it was stopped, 4 when it stands against how things are, and 5 when its database file was removed or replaced while it ran.";
 pub(crate) const HELP_BEGINS: &str = "Exit code: ";
 
 /// Why a command did not do what was asked.
@@ -31,6 +31,9 @@ pub(crate) enum Exit {
     Unreachable(String),
     /// Code 4: what was asked stands against what is there: a key that was used for another request.
     Conflict(String),
+    /// Code 5: its database file was removed, moved or replaced while it ran. A supervisor must not start it again: a person has to
+    /// put the file back first.
+    StoreLost(String),
 }
 
 impl Exit {
@@ -42,6 +45,7 @@ impl Exit {
             Self::Misconfigured { command, faults } => (2, format!("ichido {command}: {faults}")),
             Self::Cut(why) | Self::Unreachable(why) => (3, format!("ichido: {why}")),
             Self::Conflict(why) => (4, format!("ichido: {why}")),
+            Self::StoreLost(why) => (5, format!("ichido: {why}")),
         };
         // Whoever closed standard error does not want to know; the code still tells.
         _ = writeln!(std::io::stderr(), "{why}");

@@ -36,6 +36,7 @@ use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
 use crate::listen::permits::Permits;
 use crate::listen::{Ended, serve};
 use crate::out;
+use crate::serve::stop_or_loss;
 use crate::signals::Signals;
 use crate::store::open;
 use forward::Forward;
@@ -68,9 +69,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let role = adapter::build(adapter, &keeper, rules, limits, forward, patience.try_max)?;
             let listener = listen(address).await?;
             announce(&listener, &args)?;
-            let caretaker = tokio::spawn(caretaker::run(store, operations));
+            let caretaker = tokio::spawn(caretaker::run(store.clone(), operations));
+            let mut stop = stop_or_loss(&store, &mut stop);
             let ended = serve(listener, Arc::new(role), limits, &mut stop, keeper.drained()).await;
             caretaker.abort();
+            store.check_files().map_err(|lost| Exit::StoreLost(lost.to_string()))?;
             ended
         }
     };

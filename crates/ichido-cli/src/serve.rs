@@ -63,7 +63,7 @@ pub(crate) use access::Access;
 use access::Tokens;
 pub(crate) use inside::Inside;
 pub(crate) use problem::Problem;
-pub(crate) use serving::Serving;
+pub(crate) use serving::{Serving, stop_or_loss};
 use setup::{DEMO, Setup};
 
 /// What `ichido serve` is told.

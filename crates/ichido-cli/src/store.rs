@@ -80,7 +80,7 @@ pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, 
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         let told = format!("the store cannot be opened: {error}{cause}");
         match error {
-            StoreError::Busy | StoreError::Unavailable(_) => Exit::Unreachable(told),
+            StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(told),
             _ => Exit::Failed(told),
         }
     })?;

@@ -73,22 +73,16 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     check_keys("worker", &store, &config, &args.config).await?;
     let worker = Arc::new(start(&store, &config, targets).map_err(misconfigured)?);
     announce(&config, &store, &worker, metrics.as_ref())?;
-    let health = Health { store, worker_lives: lives(&worker) };
+    let health = Health { store: store.clone(), worker_lives: lives(&worker) };
     let serving = metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, access)));
-    signals.next().await;
-    let told = stopping(&config, &worker);
-    worker.stop();
-    // Whoever cannot be told does not keep it from stopping.
-    _ = out::line(told);
     let ended = tokio::select! {
-        () = worker.ended() => {
-            _ = out::line(format_args!("ichido: {} {} has stopped", config.worker.name, worker.id()));
-            Ok(())
-        }
-        () = signals.next() => {
+        () = signals.next() => stop(&config, &worker, &mut signals).await,
+        lost = store.files_lost() => {
+            // At once: nothing that it does could be written down.
+            worker.stop();
             worker.stop();
             worker.ended().await;
-            Err(Exit::Cut(cut(lease_max(&config))))
+            Err(Exit::StoreLost(lost.to_string()))
         }
     };
     if let Some(serving) = serving {
@@ -104,6 +98,25 @@ async fn access(metrics: Option<&Metrics>, store: &Store) -> Result<Option<Acces
     let access = Access::new(store.clone(), metrics.address());
     serve::is_open(&access, metrics.address(), "worker", "--metrics").await?;
     Ok(Some(access))
+}
+
+/// Stops in good order, unless a second signal comes.
+async fn stop(config: &Config, worker: &Running, signals: &mut Signals) -> Result<(), Exit> {
+    let told = stopping(config, worker);
+    worker.stop();
+    // Whoever cannot be told does not keep it from stopping.
+    _ = out::line(told);
+    tokio::select! {
+        () = worker.ended() => {
+            _ = out::line(format_args!("ichido: {} {} has stopped", config.worker.name, worker.id()));
+            Ok(())
+        }
+        () = signals.next() => {
+            worker.stop();
+            worker.ended().await;
+            Err(Exit::Cut(cut(lease_max(config))))
+        }
+    }
 }
 
 /// That it stops, and how long that may take.

@@ -131,7 +131,7 @@ async fn write_again<J: Sync, R: Send, W: Write<J, R>>(
                 true
             }
             // The database may still be at what was lost, or was not reached: neither unmakes what may have been done.
-            Err(StoreError::Busy | StoreError::Unavailable(_)) => manner.again,
+            Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full) => manner.again,
             _ => false,
         };
         if !is_open || left == 0 {
@@ -151,7 +151,7 @@ fn came<R>(
 ) -> (Came<R>, End) {
     let (end, for_all) = match &outcome {
         Err(StoreError::Unknown(_)) => (End::Broke, false),
-        Err(StoreError::Unavailable(_)) => (End::Away, true),
+        Err(StoreError::Unavailable(_) | StoreError::Full | StoreError::FileLost { .. }) => (End::Away, true),
         Err(StoreError::Busy) => (End::Heard, busy_for_all),
         _ => (End::Heard, false),
     };
@@ -159,9 +159,15 @@ fn came<R>(
         Ok(answers) => Came::Answered(answers.into_iter().map(Ok).collect()),
         // Alone; or no use in taking it apart, since the database is away, or busy, for everybody.
         Err(error) if jobs == 1 || for_all => {
-            let others = (1..jobs).map(|_| if end == End::Away { away() } else { StoreError::Busy });
-            let errors = std::iter::once(error).chain(others);
-            Came::Answered(errors.map(|error| Err(as_known(error, was_lost))).collect())
+            let other = || match &error {
+                StoreError::Full => StoreError::Full,
+                StoreError::FileLost { file } => StoreError::FileLost { file: file.clone() },
+                _ if end == End::Away => away(),
+                _ => StoreError::Busy,
+            };
+            let mut errors: Vec<StoreError> = (1..jobs).map(|_| other()).collect();
+            errors.insert(0, error);
+            Came::Answered(errors.into_iter().map(|error| Err(as_known(error, was_lost))).collect())
         }
         Err(_) => Came::Apart { was_lost },
     };
@@ -172,7 +178,7 @@ fn came<R>(
 pub(crate) fn as_known(error: StoreError, was_lost: bool) -> StoreError {
     match error {
         StoreError::Unavailable(error) if was_lost => StoreError::Unknown(error),
-        StoreError::Busy if was_lost => StoreError::Unknown(sqlx::Error::PoolTimedOut),
+        StoreError::Busy | StoreError::Full if was_lost => StoreError::Unknown(sqlx::Error::PoolTimedOut),
         error => error,
     }
 }

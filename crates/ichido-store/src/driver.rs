@@ -1,11 +1,11 @@
 //! The two databases behind the store, chosen by the address.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::postgres::Postgres;
+use crate::skew::Skew;
 use crate::sqlite::Sqlite;
 use crate::wake::Wakes;
 
@@ -31,11 +31,7 @@ pub(crate) enum Driver {
 
 impl Driver {
     /// Opens the database that an address names and brings its schema up to date.
-    pub(crate) async fn open(
-        url: &str,
-        connections_max: u32,
-        skew: Arc<AtomicI64>,
-    ) -> Result<Self, StoreError> {
+    pub(crate) async fn open(url: &str, connections_max: u32, skew: Arc<Skew>) -> Result<Self, StoreError> {
         let driver = match url.split_once(':') {
             Some(("sqlite", _)) => Self::Sqlite(Arc::new(Sqlite::connect(url, connections_max, skew).await?)),
             Some(("postgres" | "postgresql", _)) => {

@@ -10,12 +10,15 @@
 //! |---|---|---|
 //! | [`Busy`](StoreError::Busy) | no | the same again, after a short wait |
 //! | [`Unavailable`](StoreError::Unavailable) | no | the same again later; when opening, look at the cause first |
+//! | [`Full`](StoreError::Full) | no | free some space; the same again |
+//! | [`FileLost`](StoreError::FileLost) | nothing is kept | stop; put the file back, or restore a backup; start again |
 //! | [`Unknown`](StoreError::Unknown), never of a read | not known | the same again, under the same key or fence: nothing is done twice, but a claim may meet itself and be in flight until its lease is over |
 //! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address), [`WrongDatabase`](StoreError::WrongDatabase) | no | mend what was passed in |
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | mend the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | tell a person: neither goes away by itself |
 
 use std::error::Error as _;
+use std::path::PathBuf;
 
 /// Why a store could not do as asked.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +33,18 @@ pub enum StoreError {
         "the database could not be reached, or would not let us in; nothing was done (the cause says more)"
     )]
     Unavailable(#[source] sqlx::Error),
+    /// The disk, or the file system's quota, has no room for more.
+    #[error("the disk is full; nothing was done: free some space, and try again")]
+    Full,
+    /// An SQLite database is no longer where it was opened: the file, or the log beside it, was removed, moved or replaced. What is
+    /// written now is gone at the next start, so nothing more is accepted until then.
+    #[error(
+        "{} was removed, moved or replaced while it was in use, so nothing more is accepted; put it back or restore a backup before you start again: without it a new, empty store is made", .file.display()
+    )]
+    FileLost {
+        /// The database, or a file that SQLite keeps beside it.
+        file: PathBuf,
+    },
     /// The connection broke before the answer to a write came, or no answer came in time, and the database could not be asked what
     /// became of it. The write can be made again, under the same key or fence. A read never ends like this.
     #[error(

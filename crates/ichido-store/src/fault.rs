@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     NotConnected,
     /// The connection broke while the statement was under way: it may have been done.
     Lost,
+    /// There is no room for more: nothing was done.
+    Full,
     /// A row is held by somebody else, or two batches met crosswise: nothing was done.
     Contended,
     /// The statement itself was refused: nothing was done.
@@ -37,6 +39,8 @@ fn postgres(error: &dyn DatabaseError) -> Fault {
         // Starting up, shutting down for good, too many connections: refused at the door. Or it is a follower since a failover, and
         // lets nobody write.
         Some("57P03" | "53300" | "25006") => Fault::NotConnected,
+        // The disk is full.
+        Some("53100") => Fault::Full,
         // Shut down in the middle of it, or the connection failed.
         Some("57P01" | "57P02" | "57P05") => Fault::Lost,
         Some(code) if code.starts_with("08") => Fault::Lost,
@@ -62,7 +66,8 @@ fn sqlite(error: &SqliteError) -> Fault {
     let code = error.code().and_then(|code| code.parse::<i32>().ok()).map(|code| code & 0xff);
     match code {
         Some(BUSY | LOCKED | PROTOCOL) => Fault::Contended,
-        Some(READONLY | IOERR | CORRUPT | FULL | CANTOPEN | NOTADB) => Fault::NotConnected,
+        Some(FULL) => Fault::Full,
+        Some(READONLY | IOERR | CORRUPT | CANTOPEN | NOTADB) => Fault::NotConnected,
         _ => Fault::Refused,
     }
 }
@@ -74,6 +79,7 @@ impl From<Error> for StoreError {
         match fault {
             Fault::NotConnected => Self::Unavailable(error),
             Fault::Lost => Self::Unknown(error),
+            Fault::Full => Self::Full,
             Fault::Contended => Self::Busy,
             Fault::Refused => Self::Refused(error),
         }

@@ -144,6 +144,9 @@ pub mod limits {
     pub const TRIES_MAX: u32 = 1_000_000_000;
     /// The longest excerpt of an error that is kept, in bytes; the rest is cut off.
     pub const EXCERPT_BYTES_MAX: usize = 1024;
+    /// The longest lease of a claim; a longer one is taken as this. One that ends later was taken while the clock was ahead, and has
+    /// lapsed.
+    pub const LEASE_MAX: std::time::Duration = std::time::Duration::from_hours(24);
     /// The most messages that one claim takes.
     pub const CLAIM_MAX: u32 = 5_000;
     /// The most messages that one page of a listing has.

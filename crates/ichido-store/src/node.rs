@@ -42,6 +42,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -78,6 +79,9 @@ impl Duty<'_> {
         }
     }
 }
+
+/// The longest lease of a duty, or of a question to a model: one that ends later was taken while the clock was ahead, and has lapsed.
+pub(crate) const DUTY_LEASE_MAX: Duration = Duration::from_hours(1);
 
 /// What the duty of moving letters is called; that of one queue has its name after a colon.
 const LETTERS: &str = "letters";

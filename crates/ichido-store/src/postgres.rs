@@ -20,7 +20,7 @@ mod work;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::str::FromStr as _;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -33,6 +33,7 @@ use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::message::QueueName;
+use crate::skew::Skew;
 use crate::told::told_of_migration;
 use crate::wake::Wakes;
 
@@ -54,7 +55,7 @@ pub(crate) struct Postgres {
     /// For the parts of batches that failed whole.
     parts: Lines,
     options: PgConnectOptions,
-    skew: Arc<AtomicI64>,
+    skew: Arc<Skew>,
     /// Where the last claim of each queue ended.
     marks: Mutex<HashMap<QueueName, mark::Mark>>,
     held: Held,
@@ -67,7 +68,7 @@ impl Postgres {
     pub(crate) async fn connect(
         url: &str,
         connections_max: u32,
-        skew: Arc<AtomicI64>,
+        skew: Arc<Skew>,
     ) -> Result<Self, StoreError> {
         let options = options(url)?;
         let told = first_connection(&options).await?;
@@ -133,7 +134,7 @@ impl Postgres {
     }
 
     fn skew(&self) -> i64 {
-        self.skew.load(Ordering::Relaxed)
+        self.skew.wall()
     }
 }
 

@@ -129,6 +129,13 @@ pub struct Unserved {
     pub since: Timestamp,
 }
 
+/// Where the ends of lapsed leases lie, in microseconds, first and last: up to now, and beyond the end of any lease that is taken
+/// now. [`lease_has_lapsed`](ichido_core::clock::lease_has_lapsed) as two ranges, since an index is searched by one at a time.
+pub(crate) fn lapsed_ends(now: Timestamp, longest: Duration) -> [(i64, i64); 2] {
+    let beyond = now.plus(longest).as_micros().saturating_add(1);
+    [(i64::MIN, now.as_micros()), (beyond, i64::MAX)]
+}
+
 /// The most queues that are told of at once.
 pub(crate) const UNSERVED_MAX: i64 = 100;
 
@@ -186,4 +193,21 @@ fn death_note(begun: Begun, last: State) -> Note {
         Begun::NotTracked => "the worker died; it may have called the destination".to_owned(),
     };
     Note { code: Some(ErrorCode::WorkerDied), excerpt: Some(excerpt), ..Note::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use ichido_core::clock::lease_has_lapsed;
+
+    use super::*;
+
+    #[test]
+    fn the_ranges_of_lapsed_leases_are_the_cores_rule() {
+        let (now, longest) = (Timestamp::from_secs(1_800_000_000), Duration::from_hours(24));
+        let last = now.plus(longest).as_micros();
+        for end in [i64::MIN, 0, now.as_micros(), now.as_micros() + 1, last, last + 1, i64::MAX] {
+            let found = lapsed_ends(now, longest).iter().any(|(from, to)| (*from..=*to).contains(&end));
+            assert_eq!(found, lease_has_lapsed(Timestamp::from_micros(end), now, longest), "{end}");
+        }
+    }
 }

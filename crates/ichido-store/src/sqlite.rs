@@ -9,6 +9,7 @@ mod alerts;
 mod answers;
 mod audit;
 mod enqueue;
+mod files;
 mod group;
 mod json;
 mod ledger;
@@ -23,9 +24,9 @@ pub(crate) mod vitals;
 mod work;
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
@@ -41,6 +42,8 @@ use crate::columns::fence_from;
 use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
+use crate::skew::Skew;
+use files::{Files, Identity};
 use own::Own;
 
 /// How long a writer waits for another process, or for a caller's own transaction, to be done with the file.
@@ -62,9 +65,10 @@ const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(crate) struct Sqlite {
     writer: SqlitePool,
     readers: SqlitePool,
-    skew: Arc<AtomicI64>,
+    skew: Arc<Skew>,
     held: Held,
     own: Own,
+    files: Arc<Files>,
 }
 
 impl Sqlite {
@@ -72,9 +76,11 @@ impl Sqlite {
     pub(crate) async fn connect(
         url: &str,
         connections_max: u32,
-        skew: Arc<AtomicI64>,
+        skew: Arc<Skew>,
     ) -> Result<Self, StoreError> {
-        make_private(path_of(url)?)?;
+        let path = path_of(url)?;
+        make_private(path)?;
+        let before = Identity::of(path).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
         let options = options(url)?;
         let writer = open(
             SqlitePoolOptions::new()
@@ -90,8 +96,11 @@ impl Sqlite {
             options.pragma("query_only", "on"),
         )
         .await?;
+        // Whoever reads opens the log.
+        sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(&writer).await?;
+        let files = Arc::new(Files::note(path, before)?);
         let own = Own::new(Arc::clone(&skew));
-        Ok(Self { writer, readers, skew, held: Held::default(), own })
+        Ok(Self { writer, readers, skew, held: Held::default(), own, files })
     }
 
     /// Brings the schema up to date, in one transaction, so that many processes may try at once.
@@ -111,6 +120,7 @@ impl Sqlite {
 
     /// Begins a write transaction: takes the file's write lock, then the time.
     async fn write(&self) -> Result<Writing, StoreError> {
+        self.files.refuse_if_lost()?;
         let mut transaction = self.writer.begin_with(BEGIN).await.map_err(|error| match error {
             // The one writer has too much to do; the database is well.
             sqlx::Error::PoolTimedOut => StoreError::Busy,
@@ -121,11 +131,25 @@ impl Sqlite {
             .fetch_one(&mut *transaction)
             .await?;
         let now = Timestamp::from_micros(row.try_get("now")?);
-        Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction })
+        let files = Arc::clone(&self.files);
+        Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction, files })
+    }
+
+    /// Whether the files are still where they were opened.
+    pub(crate) fn check_files(&self) -> Result<(), StoreError> {
+        self.files.check()
+    }
+
+    /// Waits until they are known not to be.
+    pub(crate) async fn files_lost(&self) -> StoreError {
+        self.files.lost().await
     }
 
     /// The writer last: it is the one that may move the log into the file.
     pub(crate) async fn close(&self) {
+        if self.files.has_foreign_log() {
+            return;
+        }
         self.readers.close().await;
         self.writer.close().await;
     }
@@ -142,7 +166,16 @@ impl Sqlite {
     }
 
     fn skew(&self) -> i64 {
-        self.skew.load(Ordering::Relaxed)
+        self.skew.wall()
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        if self.files.has_foreign_log() {
+            // Left open: to close them would remove somebody else's log.
+            std::mem::forget((self.writer.clone(), self.readers.clone()));
+        }
     }
 }
 
@@ -154,6 +187,7 @@ struct Writing {
     /// The last fence that was drawn.
     last: i64,
     drawn: bool,
+    files: Arc<Files>,
 }
 
 impl Writing {
@@ -191,11 +225,19 @@ impl Writing {
                 .execute(self.connection())
                 .await?;
         }
-        self.transaction.commit().await.map_err(|error| match fault(&error) {
-            // The disk failed under the COMMIT: what was written may come back when the log is read again.
-            Fault::NotConnected | Fault::Lost => StoreError::Unknown(error),
-            Fault::Contended | Fault::Refused => error.into(),
-        })
+        let Self { transaction, files, .. } = self;
+        transaction.commit().await.map_err(not_committed)?;
+        files.check()
+    }
+}
+
+/// What a COMMIT that failed came to.
+fn not_committed(error: sqlx::Error) -> StoreError {
+    match fault(&error) {
+        // The disk failed under it: what was written may come back when the log is read again.
+        Fault::NotConnected | Fault::Lost => StoreError::Unknown(error),
+        // A full disk did not take all of it, and what makes it whole comes last.
+        Fault::Full | Fault::Contended | Fault::Refused => error.into(),
     }
 }
 
@@ -263,12 +305,26 @@ pub(crate) fn path_of(url: &str) -> Result<&Path, StoreError> {
 
 /// Makes the file, readable by its owner alone: it holds requests and responses. One that is there keeps its mode. SQLite gives
 /// its log the mode of the database.
+///
+/// A file that is there is not opened: closing it again would drop every lock on it that SQLite has in this process, and another
+/// process could then take itself for the last one and remove the log.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
+    options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop).map_err(|error| {
+    let made = match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => match std::fs::metadata(path) {
+            // A link to a file that is not there yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                options.create_new(false).create(true).open(path).map(drop)
+            }
+            Ok(found) if found.permissions().readonly() => Err(ErrorKind::PermissionDenied.into()),
+            found => found.map(drop),
+        },
+        made => made.map(drop),
+    };
+    made.map_err(|error| {
         let told = format!(
             "{} cannot be opened for writing: {error}; its folder must be there, and both be this user's to write",
             path.display()
@@ -289,4 +345,28 @@ fn migrator() -> Migrator {
     ]);
     migrator.dangerous_set_table_name("ichido_migrations");
     migrator
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::ConnectOptions as _;
+
+    use super::*;
+
+    /// SQLite says the same of a full disk and of a file that may not grow.
+    async fn full() -> sqlx::Error {
+        let file = crate::testing::sqlite::fresh_file();
+        make_private(&file.path()).unwrap();
+        let mut connection = options(&file.url).unwrap().connect().await.unwrap();
+        sqlx::query("CREATE TABLE t (x BLOB)").execute(&mut connection).await.unwrap();
+        sqlx::query("PRAGMA max_page_count = 2").execute(&mut connection).await.unwrap();
+        let insert = sqlx::query("INSERT INTO t VALUES (zeroblob(1000000))");
+        insert.execute(&mut connection).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_met_a_full_disk_is_known_not_to_be_done() {
+        let error = not_committed(full().await);
+        assert!(matches!(error, StoreError::Full), "{error:?}");
+    }
 }

@@ -7,11 +7,12 @@ mod audit;
 mod keys;
 mod letters;
 mod outbox;
+mod ready;
+mod retention;
 mod tokens;
 mod watch;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[cfg(feature = "testing")]
@@ -20,8 +21,9 @@ use sqlx::sqlite::SqlitePool;
 use crate::batches::Batches;
 use crate::driver::Driver;
 use crate::error::StoreError;
-use crate::micros;
 use crate::postgres::Postgres;
+use crate::room::Room;
+use crate::skew::Skew;
 use crate::tally::Tally;
 use crate::wake::Wakes;
 
@@ -32,10 +34,12 @@ use crate::wake::Wakes;
 #[derive(Clone)]
 pub struct Store {
     driver: Arc<Driver>,
-    skew: Arc<AtomicI64>,
+    skew: Arc<Skew>,
     batches: Arc<Batches>,
     wakes: Arc<Wakes>,
     tally: Arc<Tally>,
+    room: Arc<Room>,
+    retention: Arc<Mutex<Option<retention::Progress>>>,
 }
 
 impl Store {
@@ -68,10 +72,18 @@ impl Store {
     /// # }
     /// ```
     pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
-        let skew = Arc::new(AtomicI64::new(0));
+        let skew = Arc::<Skew>::default();
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
         let wakes = Arc::new(driver.wakes().await);
-        Ok(Self { batches: Arc::new(Batches::start(&driver)), driver, skew, wakes, tally: Arc::default() })
+        Ok(Self {
+            batches: Arc::new(Batches::start(&driver)),
+            driver,
+            skew,
+            wakes,
+            tally: Arc::default(),
+            room: Arc::default(),
+            retention: Arc::default(),
+        })
     }
 
     /// Ends the use of the database: what is under way is waited for, at most so long, and what comes after is refused. An SQLite file
@@ -86,12 +98,18 @@ impl Store {
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.
     pub fn skew_by(&self, ahead: Duration) {
-        self.skew.fetch_add(micros(ahead), Ordering::Relaxed);
+        self.skew.pass(ahead);
     }
 
     /// How far the store's clock was moved. Whoever measures a lease by a clock of its own adds it.
     pub fn skewed_by(&self) -> Duration {
-        Duration::from_micros(u64::try_from(self.skew.load(Ordering::Relaxed)).unwrap_or(0))
+        self.skew.passed()
+    }
+
+    /// Sets the store's wall clock by so many microseconds, as an operator sets a machine's: no time passes.
+    #[cfg(feature = "testing")]
+    pub fn step_clock(&self, micros: i64) {
+        self.skew.step(micros);
     }
 
     /// Whether the database is an SQLite file; else it is PostgreSQL.

@@ -360,6 +360,14 @@ fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() 
 }
 
 #[test]
+fn a_lease_of_more_than_a_day_is_refused() {
+    assert_problems(
+        "[queues.a]\ndestination = \"b\"\nlease = \"25h\"\n[destinations.b]\nkind = \"paper\"\n",
+        &[("ichido.toml:3:9 queues.a.lease", "is longer than 86400s; shorten it")],
+    );
+}
+
+#[test]
 fn a_problem_names_the_rule_the_header_and_the_secret_that_has_it() {
     let text = r#"
 [destinations.a]

@@ -194,8 +194,13 @@ fn of_store(put: Result<Enqueued, StoreError>) -> Came {
     };
     let detail = format!("the message cannot be put in: {error}");
     match error {
-        StoreError::Busy | StoreError::Unavailable(_) => Came::Unknown { effect: Effect::NotDone, detail },
-        StoreError::Unknown(_) => Came::Unknown { effect: Effect::Unknown, detail },
+        StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => {
+            Came::Unknown { effect: Effect::NotDone, detail }
+        }
+        // A file that was only moved still has it.
+        StoreError::Unknown(_) | StoreError::FileLost { .. } => {
+            Came::Unknown { effect: Effect::Unknown, detail }
+        }
         StoreError::TooLarge { .. }
         | StoreError::OutOfRange { .. }
         | StoreError::Empty { .. }

@@ -37,7 +37,7 @@ pub(crate) async fn livez() -> Response {
     with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
 }
 
-/// Whether it should get requests: its store answers, and its worker works.
+/// Whether it should get requests: its store answers and has room, and its worker works.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -57,8 +57,8 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>, uri: Uri) -> Result<Resp
 /// The same, for every page of this program: whether a store answers, and a worker works.
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
     let is_verbose = !parameters(uri, &["verbose"])?.is_empty();
-    let store = match timeout(READY_WITHIN, store.now()).await {
-        Ok(Ok(_)) => (true, "answers".to_owned()),
+    let store = match timeout(READY_WITHIN, store.check_ready()).await {
+        Ok(Ok(())) => (true, "answers".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
         Err(_) => (false, format!("did not answer within {} seconds", READY_WITHIN.as_secs())),
     };
@@ -90,4 +90,37 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     caller.views()?;
     Ok(with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(&api.metrics)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ichido_core::key::IdempotencyKey;
+    use ichido_store::message::{NewMessage, QueueName};
+    use ichido_store::testing::sqlite::fresh_file;
+    use sqlx::Row as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_disk_is_not_ready() {
+        let file = fresh_file();
+        let store = Store::open(&file.url, 1).await.unwrap();
+        let uri = Uri::from_static("/readyz?verbose");
+        assert_eq!(ready(&store, true, &uri).await.unwrap().status(), StatusCode::OK);
+
+        let writer = store.sqlite_writer().unwrap();
+        let pages: i64 = sqlx::query("PRAGMA page_count").fetch_one(writer).await.unwrap().get(0);
+        let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+        sqlx::query(limit).execute(writer).await.unwrap();
+        let (queue, key) = (QueueName::parse("orders").unwrap(), IdempotencyKey::parse("k").unwrap());
+        let large = NewMessage::new(queue, "alice", key, vec![7; 1 << 20]);
+        let refused = store.message_enqueue(large).await.unwrap_err();
+        let refused = Problem::of_store(&refused);
+        assert_eq!(refused.code, Code::StoreUnavailable);
+        assert!(refused.detail.contains("nothing was done"), "{}", refused.detail);
+
+        let unready = ready(&store, true, &uri).await.unwrap_err();
+        assert_eq!(unready.code, Code::NotReady);
+        assert!(unready.to_json().to_string().contains("the disk is full"), "{}", unready.to_json());
+    }
 }

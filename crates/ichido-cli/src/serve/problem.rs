@@ -21,6 +21,8 @@ use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RE
 use crate::listen::permits::Full;
 use crate::size;
 
+/// How long to wait before asking again when a person has to act first.
+const PERSON_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// How long to wait before asking again when the store cannot be reached.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -256,6 +258,21 @@ impl Problem {
         tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),
+            StoreError::Full => Self {
+                retry_after: Some(PERSON_RETRY_AFTER),
+                ..Self::new(
+                    Code::StoreUnavailable,
+                    "the server's disk is full; nothing was done; send the same request again later",
+                )
+            },
+            StoreError::FileLost { .. } => Self {
+                retry_after: Some(PERSON_RETRY_AFTER),
+                ..Self::new(
+                    Code::StoreUnavailable,
+                    "the server has lost its database file and stops; this was not accepted; send the same request again, under the same \
+                     key, once it runs again",
+                )
+            },
             StoreError::Unknown(_) => Self {
                 retry_after: Some(STORE_RETRY_AFTER),
                 ..Self::new(

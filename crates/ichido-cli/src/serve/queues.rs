@@ -7,6 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
+use ichido_core::clock::is_alive;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
@@ -161,7 +162,7 @@ pub(super) async fn nodes_standing(api: &Api) -> Result<Vec<Node>, StoreError> {
         .map(|node| Node {
             id: node.id,
             name: node.name,
-            alive: now.since(node.seen_at) < NODE_LIVES,
+            alive: is_alive(node.seen_at, now, NODE_LIVES),
             started_at: node.started_at.to_string(),
             seen_at: node.seen_at.to_string(),
         })

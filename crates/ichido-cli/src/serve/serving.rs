@@ -1,7 +1,8 @@
 //! A server's parts, from their start to their end: the worker, the API on the same store, and what both tell.
 //!
 //! Guarantee: nothing is answered before the worker works. After the first stop nothing new is accepted, what is in flight is answered,
-//! and then the worker ends without losing anything; after the second both end at once.
+//! and then the worker ends without losing anything; after the second both end at once. A database file that is lost is a stop too,
+//! after which the worker ends at once: nothing that it does could be written down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ use crate::worker::{self, metrics};
 /// A server that is ready to answer.
 pub(crate) struct Serving {
     server: Arc<Server>,
+    store: Store,
     limits: Limits,
     worker: Arc<Running>,
     operations: Arc<running::Running>,
@@ -83,17 +85,29 @@ impl Serving {
             worker_lives: worker::lives(&worker),
         };
         let server = Arc::new(Server::new(api, access, limits));
-        Ok(Self { server, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
+        let store = store.clone();
+        Ok(Self { server, store, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
     }
 
     /// Answers until it is told to stop, and then ends in good order unless it is told so once more.
     pub(crate) async fn until(self, listener: TcpListener, mut stop: impl AsyncFnMut()) -> Result<(), Exit> {
         let ready = std::future::ready(());
-        let ended = listen::serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await;
+        let ended = {
+            let mut stop = stop_or_loss(&self.store, &mut stop);
+            listen::serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await
+        };
         if !matches!(ended, Ended::Cut { .. }) {
             self.operations.ended().await;
         }
-        let stopped = self.stop_worker(ended, stop).await;
+        let stopped = match self.store.check_files() {
+            Ok(()) => self.stop_worker(ended, stop).await,
+            Err(lost) => {
+                self.worker.stop();
+                self.worker.stop();
+                self.worker.ended().await;
+                Err(Exit::StoreLost(lost.to_string()))
+            }
+        };
         self.folding.abort();
         stopped
     }
@@ -125,6 +139,22 @@ impl Serving {
                 Err(Exit::Cut(format!("{connections}the worker has ended in good order")))
             }
             (false, Ended::Drained) => Ok(()),
+        }
+    }
+}
+
+/// A stop, as who serves hears it: the first is a signal or the loss of the database file, those after it are signals.
+pub(crate) fn stop_or_loss(store: &Store, stop: &mut impl AsyncFnMut()) -> impl AsyncFnMut() {
+    let mut is_first = true;
+    async move || {
+        if is_first {
+            tokio::select! {
+                () = stop() => (),
+                _ = store.files_lost() => (),
+            }
+            is_first = false;
+        } else {
+            stop().await;
         }
     }
 }

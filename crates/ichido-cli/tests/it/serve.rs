@@ -12,6 +12,7 @@ mod fitting;
 mod hops;
 mod ledger;
 mod limits;
+mod lost;
 mod many;
 mod ops;
 pub(crate) mod program;

@@ -9,6 +9,7 @@ use crate::answer::{Question, QuestionId, question};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::micros;
+use crate::node::DUTY_LEASE_MAX;
 
 impl Postgres {
     pub(crate) async fn answer_find(&self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
@@ -30,7 +31,8 @@ impl Postgres {
             .bind(topic)
             .bind(holder)
             .bind(micros(lease))
-            .bind(self.skew());
+            .bind(self.skew())
+            .bind(micros(DUTY_LEASE_MAX));
         let row = self.calls.optional(query).await?;
         row.map(|row| row.positive("lost")).transpose()
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
+use ichido_core::ledger::limits::LEASE_MAX;
 use ichido_core::ledger::{EffectMode, RecordName};
 use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection, Row as _};
@@ -130,7 +131,8 @@ impl Postgres {
                         sqlx::query(include_str!("sql/key_mark_unknown.sql"))
                             .bind(name.as_slice())
                             .bind(number(fence))
-                            .bind(self.skew()),
+                            .bind(self.skew())
+                            .bind(micros(LEASE_MAX)),
                     )
                     .await?;
                 // Not marked: it was renewed or settled meanwhile, and the next round sees it.
@@ -160,7 +162,8 @@ impl Postgres {
                     .bind(attempt.claim.hops.as_deref())
                     .bind(attempt.claim.trace.as_deref())
                     .bind(mode_name(mode))
-                    .bind(self.skew()),
+                    .bind(self.skew())
+                    .bind(micros(LEASE_MAX)),
             )
             .await?;
         row.as_ref().map(Columns::fence).transpose().map_err(Into::into)
@@ -369,24 +372,23 @@ impl Postgres {
 
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
-        let row = self
-            .calls
-            .one(
-                sqlx::query(include_str!("sql/key_lapse.sql"))
-                    .bind(operations)
-                    .bind(i64::from(limit))
-                    .bind(self.skew()),
-            )
-            .await?;
-        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+        let mut marked = 0;
+        for ends_too_late in [false, true] {
+            let query = sqlx::query(include_str!("sql/key_lapse.sql"))
+                .bind(operations)
+                .bind(i64::from(limit).saturating_sub_unsigned(marked))
+                .bind(self.skew())
+                .bind(ends_too_late)
+                .bind(micros(LEASE_MAX));
+            marked += self.calls.one(query).await?.try_get::<i64, _>(0)?.unsigned_abs();
+        }
+        Ok(marked)
     }
 
-    /// Forgets expired records, at most `limit`; answers how many.
-    pub(crate) async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
-        let row = self
-            .calls
-            .one(sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(self.skew()))
-            .await?;
+    /// Forgets records that had expired at a moment, at most `limit`; answers how many.
+    pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let query = sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(Moment(now));
+        let row = self.calls.one(query).await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 

@@ -13,7 +13,9 @@ use super::work::count;
 use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
 use crate::held::lock;
+use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
+use crate::micros;
 use crate::placement::{Before, Moves, Moving, Placed, Stamp, operate, standing_of};
 use crate::promised;
 use crate::rescue::Lapsed;
@@ -197,12 +199,16 @@ impl Postgres {
         judge: &(dyn Fn(&Lapsed) -> Moves + Send + Sync),
     ) -> Result<Option<usize>, StoreError> {
         let mut transaction = connection.begin().await?;
-        let Some(lease) = sqlx::query(include_str!("sql/rescue_lock.sql"))
-            .bind(self.skew())
-            .bind(queues.map(|queues| queues.iter().map(QueueName::as_str).collect::<Vec<_>>()))
-            .fetch_optional(&mut *transaction)
-            .await?
-        else {
+        let queues = queues.map(|queues| queues.iter().map(QueueName::as_str).collect::<Vec<_>>());
+        let mut lapsed = None;
+        for ends_too_late in [false, true] {
+            if lapsed.is_none() {
+                let query = sqlx::query(include_str!("sql/rescue_lock.sql"));
+                let query = query.bind(self.skew()).bind(queues.as_deref()).bind(ends_too_late);
+                lapsed = query.bind(micros(LEASE_MAX)).fetch_optional(&mut *transaction).await?;
+            }
+        }
+        let Some(lease) = lapsed else {
             return Ok(None);
         };
         let fence = lease.fence()?;

@@ -14,9 +14,10 @@ use super::moment::Moment;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::held::lock;
+use crate::message::limits::LEASE_MAX;
 use crate::message::{LetterState, QueueName};
 use crate::micros;
-use crate::node::{LettersKept, Node, QueuePause, SharedPace};
+use crate::node::{DUTY_LEASE_MAX, LettersKept, Node, QueuePause, SharedPace};
 use crate::rescue::{UNSERVED_MAX, Unserved};
 use crate::rows::{last_id, letters_kept, node, pause, unserved};
 
@@ -103,12 +104,24 @@ impl Postgres {
             .await
     }
 
-    /// Forgets contents whose window is over.
-    pub(crate) async fn sweep_contents(&self, limit: u32) -> Result<u64, StoreError> {
-        let row = self
-            .calls
-            .one(sqlx::query(include_str!("sql/content_sweep.sql")).bind(i64::from(limit)).bind(self.skew()))
-            .await?;
+    /// How far retention has come, of all nodes.
+    pub(crate) async fn retention_reached(&self) -> Result<Option<Timestamp>, StoreError> {
+        let row = self.calls.optional(sqlx::query(include_str!("sql/retention_reached.sql"))).await?;
+        Ok(row.map(|row| row.moment("reached")).transpose()?)
+    }
+
+    /// Writes down how far retention has come.
+    pub(crate) async fn retention_reach(&self, reached: Timestamp) -> Result<(), StoreError> {
+        let query = sqlx::query(include_str!("sql/retention_reach.sql")).bind(Moment(reached));
+        self.calls.execute(query).await?;
+        Ok(())
+    }
+
+    /// Forgets contents whose window was over at a moment.
+    pub(crate) async fn sweep_contents(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let query =
+            sqlx::query(include_str!("sql/content_sweep.sql")).bind(i64::from(limit)).bind(Moment(now));
+        let row = self.calls.one(query).await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
     }
 
@@ -140,7 +153,8 @@ impl Postgres {
             .bind(queues.iter().map(QueueName::as_str).collect::<Vec<_>>())
             .bind(micros(ago))
             .bind(self.skew())
-            .bind(UNSERVED_MAX);
+            .bind(UNSERVED_MAX)
+            .bind(micros(LEASE_MAX));
         self.calls.all(query).await?.iter().map(unserved).collect()
     }
 
@@ -198,7 +212,8 @@ impl Postgres {
 
     /// Which bulks move letters.
     pub(crate) async fn letters_kept(&self) -> Result<Vec<LettersKept>, StoreError> {
-        let query = sqlx::query(include_str!("sql/letters_kept.sql")).bind(self.skew());
+        let query =
+            sqlx::query(include_str!("sql/letters_kept.sql")).bind(self.skew()).bind(micros(DUTY_LEASE_MAX));
         self.calls.all(query).await?.iter().map(letters_kept).collect()
     }
 
@@ -216,7 +231,8 @@ impl Postgres {
                     .bind(duty)
                     .bind(node)
                     .bind(micros(lease))
-                    .bind(self.skew()),
+                    .bind(self.skew())
+                    .bind(micros(DUTY_LEASE_MAX)),
             )
             .await?;
         Ok(row.is_some())

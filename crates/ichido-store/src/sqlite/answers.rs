@@ -8,6 +8,7 @@ use super::{Sqlite, json};
 use crate::answer::{Question, QuestionId, question};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::node::DUTY_LEASE_MAX;
 use crate::{hex, micros};
 
 impl Sqlite {
@@ -33,6 +34,7 @@ impl Sqlite {
             .bind(holder)
             .bind(now.saturating_add(micros(lease)))
             .bind(now)
+            .bind(now.saturating_add(micros(DUTY_LEASE_MAX)))
             .fetch_optional(writing.connection())
             .await?;
         let Some(row) = row else {

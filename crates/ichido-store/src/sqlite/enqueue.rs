@@ -20,6 +20,8 @@ impl Sqlite {
         let enqueued = enqueue_content(writing.connection(), &message, now).await?;
         if matches!(enqueued, Enqueued::New { .. }) {
             writing.commit().await?;
+        } else {
+            self.files.check()?;
         }
         Ok(enqueued)
     }
@@ -30,6 +32,7 @@ impl Sqlite {
         connection: &mut SqliteConnection,
         messages: &[Numbered],
     ) -> Result<Vec<Enqueued>, StoreError> {
+        self.files.check()?;
         let now = self.now(connection).await?;
         let messages: Vec<&Numbered> = messages.iter().collect();
         enqueue_at(connection, &messages, now).await
@@ -41,6 +44,7 @@ impl Sqlite {
         connection: &mut SqliteConnection,
         message: &Numbered,
     ) -> Result<Enqueued, StoreError> {
+        self.files.check()?;
         let now = self.now(connection).await?;
         enqueue_content(connection, message, now).await
     }

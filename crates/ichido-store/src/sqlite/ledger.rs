@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use ichido_core::clock::lease_has_lapsed;
 use ichido_core::fence::Fence;
+use ichido_core::ledger::limits::LEASE_MAX;
 use ichido_core::ledger::{Phase, RecordName};
 use ichido_core::time::Timestamp;
 use serde_json::json;
@@ -18,6 +20,7 @@ use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySett
 use crate::record::{
     Attempt, Found, Next, found, mode_name, name_of, not_settled, page_after, settled_name, state_name,
 };
+use crate::rescue::lapsed_ends;
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
 const ROUNDS_MAX: usize = 3;
@@ -90,7 +93,7 @@ impl Sqlite {
         let now = found.now;
         let fence = found.key.record.fence;
         if let Phase::Claimed { lease_until } = &mut found.key.record.phase
-            && *lease_until <= now
+            && lease_has_lapsed(*lease_until, now, LEASE_MAX)
             && let Some(left) = self.own.left(fence)
         {
             *lease_until = now.plus(left);
@@ -187,16 +190,22 @@ impl Sqlite {
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        let now = writing.now.as_micros();
-        let marked = sqlx::query(include_str!("sql/key_lapse.sql"))
-            .bind(now)
-            .bind(json::text(operations.iter().map(String::as_str)))
-            .bind(json::text(self.own.alive()))
-            .bind(i64::from(limit))
-            .execute(writing.connection())
-            .await?;
+        let (operations, alive) =
+            (json::text(operations.iter().map(String::as_str)), json::text(self.own.alive()));
+        let mut marked = 0;
+        for (from, to) in lapsed_ends(writing.now, LEASE_MAX) {
+            let done = sqlx::query(include_str!("sql/key_lapse.sql"))
+                .bind(from)
+                .bind(&operations)
+                .bind(&alive)
+                .bind(i64::from(limit).saturating_sub_unsigned(marked))
+                .bind(to)
+                .execute(writing.connection())
+                .await?;
+            marked += done.rows_affected();
+        }
         writing.commit().await?;
-        Ok(marked.rows_affected())
+        Ok(marked)
     }
 
     /// Settles one record within the caller's open transaction.
@@ -205,6 +214,7 @@ impl Sqlite {
         connection: &mut SqliteConnection,
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
+        self.files.check()?;
         let now = self.now(connection).await?;
         let stands = settle_alone(connection, now, &settle.name.hash(), settle).await?;
         Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
@@ -215,10 +225,9 @@ impl Sqlite {
         self.own.release(fence);
     }
 
-    /// Forgets expired records, at most `limit`; answers how many.
-    pub(crate) async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
+    /// Forgets records that had expired at a moment, at most `limit`; answers how many.
+    pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
-        let now = writing.now;
         let rows = sqlx::query(include_str!("sql/key_expired.sql"))
             .bind(now.as_micros())
             .bind(i64::from(limit))

@@ -6,32 +6,29 @@
 //! by the wall clock alone, and so is everything after a restart.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use tokio::time::Instant;
 
 use crate::columns::number;
 use crate::held::lock;
 use crate::micros;
+use crate::skew::Skew;
 
 pub(super) struct Own {
-    since: Instant,
-    /// Counts as time that has passed: tests raise it so that leases lapse.
-    skew: Arc<AtomicI64>,
-    /// When each claim lapses, in microseconds after `since`.
+    clock: Arc<Skew>,
+    /// When each claim lapses, in microseconds of the monotonic clock.
     until: Mutex<HashMap<Fence, i64>>,
 }
 
 impl Own {
-    pub(super) fn new(skew: Arc<AtomicI64>) -> Self {
-        Self { since: Instant::now(), skew, until: Mutex::default() }
+    pub(super) fn new(clock: Arc<Skew>) -> Self {
+        Self { clock, until: Mutex::default() }
     }
 
     fn now(&self) -> i64 {
-        micros(self.since.elapsed()).saturating_add(self.skew.load(Ordering::Relaxed))
+        micros(self.clock.monotonic())
     }
 
     /// A claim was made or renewed.

@@ -4,7 +4,7 @@ use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use serde_json::{Value, json};
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use uuid::Uuid;
 
 use super::json::{self, Row};
@@ -13,10 +13,11 @@ use super::{Sqlite, Writing};
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::hex;
+use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
 use crate::placement::{Before, EventRow, Moves, Moving, Placed, Stamp, operate, standing_of};
 use crate::promised;
-use crate::rescue::Lapsed;
+use crate::rescue::{Lapsed, lapsed_ends};
 use crate::rows::{
     final_state, held_state, history_of, lapsed_message, letter_before, letter_state, priority, queue_name,
     scheduled_state,
@@ -46,13 +47,7 @@ impl Sqlite {
     ) -> Result<Option<usize>, StoreError> {
         let mut writing = self.write().await?;
         let now = writing.now;
-        let Some(lease) = sqlx::query(include_str!("sql/rescue_find.sql"))
-            .bind(now.as_micros())
-            .bind(json::text(self.own.alive()))
-            .bind(queues.map(|queues| json::text(queues.iter().map(QueueName::as_str))))
-            .fetch_optional(writing.connection())
-            .await?
-        else {
+        let Some(lease) = self.lapsed(&mut writing, queues).await? else {
             return Ok(None);
         };
         let fence = lease.fence()?;
@@ -79,6 +74,24 @@ impl Sqlite {
         self.own.release(fence);
         self.held.forget(fence);
         Ok(Some(lapsed.left.len()))
+    }
+
+    /// One lapsed lease.
+    async fn lapsed(
+        &self,
+        writing: &mut Writing,
+        queues: Option<&[QueueName]>,
+    ) -> Result<Option<SqliteRow>, StoreError> {
+        let queues = queues.map(|queues| json::text(queues.iter().map(QueueName::as_str)));
+        let alive = json::text(self.own.alive());
+        for (from, to) in lapsed_ends(writing.now, LEASE_MAX) {
+            let query = sqlx::query(include_str!("sql/rescue_find.sql"));
+            let query = query.bind(from).bind(&alive).bind(queues.as_deref()).bind(to);
+            if let Some(lease) = query.fetch_optional(writing.connection()).await? {
+                return Ok(Some(lease));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -14,9 +14,10 @@ use super::step::count_add;
 use super::{Sqlite, Writing};
 use crate::columns::Columns;
 use crate::error::StoreError;
+use crate::message::limits::LEASE_MAX;
 use crate::message::{LetterState, QueueName};
 use crate::micros;
-use crate::node::{LettersKept, Node, QueuePause, SharedPace};
+use crate::node::{DUTY_LEASE_MAX, LettersKept, Node, QueuePause, SharedPace};
 use crate::rescue::{UNSERVED_MAX, Unserved};
 use crate::rows::{last_id, letters_kept, node, pause, queue_name, unserved};
 
@@ -109,12 +110,26 @@ impl Sqlite {
         forget_these(writing, key, &rows).await
     }
 
-    /// Forgets contents whose window is over.
-    pub(crate) async fn sweep_contents(&self, limit: u32) -> Result<u64, StoreError> {
+    /// How far retention has come, of all processes.
+    pub(crate) async fn retention_reached(&self) -> Result<Option<Timestamp>, StoreError> {
+        let query = sqlx::query(include_str!("sql/retention_reached.sql"));
+        let row = query.fetch_optional(self.pool()).await?;
+        Ok(row.map(|row| row.moment("reached")).transpose()?)
+    }
+
+    /// Writes down how far retention has come.
+    pub(crate) async fn retention_reach(&self, reached: Timestamp) -> Result<(), StoreError> {
         let mut writing = self.write().await?;
-        let now = writing.now.as_micros();
+        let query = sqlx::query(include_str!("sql/retention_reach.sql")).bind(reached.as_micros());
+        query.execute(writing.connection()).await?;
+        writing.commit().await
+    }
+
+    /// Forgets contents whose window was over at a moment.
+    pub(crate) async fn sweep_contents(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let mut writing = self.write().await?;
         let swept = sqlx::query(include_str!("sql/content_sweep.sql"))
-            .bind(now)
+            .bind(now.as_micros())
             .bind(i64::from(limit))
             .execute(writing.connection())
             .await?;
@@ -149,11 +164,13 @@ impl Sqlite {
         ago: Duration,
     ) -> Result<Vec<Unserved>, StoreError> {
         let mut reader = self.pool().acquire().await?;
-        let before = self.now(&mut reader).await?.as_micros().saturating_sub(micros(ago));
+        let now = self.now(&mut reader).await?;
+        let before = now.as_micros().saturating_sub(micros(ago));
         let query = sqlx::query(include_str!("sql/lapsed_elsewhere.sql"))
             .bind(json::text(queues.iter().map(QueueName::as_str)))
             .bind(before)
-            .bind(UNSERVED_MAX);
+            .bind(UNSERVED_MAX)
+            .bind(now.plus(LEASE_MAX).as_micros());
         query.fetch_all(&mut *reader).await?.iter().map(unserved).collect()
     }
 
@@ -231,7 +248,9 @@ impl Sqlite {
     /// Which bulks move letters.
     pub(crate) async fn letters_kept(&self) -> Result<Vec<LettersKept>, StoreError> {
         let now = self.clock().await?;
-        let query = sqlx::query(include_str!("sql/letters_kept.sql")).bind(now.as_micros());
+        let query = sqlx::query(include_str!("sql/letters_kept.sql"))
+            .bind(now.as_micros())
+            .bind(now.plus(DUTY_LEASE_MAX).as_micros());
         query.fetch_all(self.pool()).await?.iter().map(letters_kept).collect()
     }
 
@@ -249,6 +268,7 @@ impl Sqlite {
             .bind(node)
             .bind(now.plus(lease).as_micros())
             .bind(now.as_micros())
+            .bind(now.plus(DUTY_LEASE_MAX).as_micros())
             .fetch_optional(writing.connection())
             .await?;
         writing.commit().await?;

@@ -120,7 +120,8 @@ impl Store {
 
     /// Forgets at most `limit` incidents that were over before a moment; answers how many.
     pub async fn alert_forget(&self, resolved_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.alert_forget(resolved_before, limit).await)
+        let Some(now) = self.forget_until().await? else { return Ok(0) };
+        on!(&*self.driver, driver => driver.alert_forget(now.moved(resolved_before), limit).await)
     }
 
     fn wake_for(&self, is_done: bool, messages: &[Numbered]) {

@@ -7,9 +7,10 @@ use uuid::Uuid;
 use super::Store;
 use crate::answer::limits::{ANSWER_BYTES_MAX, FIND_MAX, TOPIC_BYTES_MAX};
 use crate::answer::{Answer, Asking, Question, QuestionId};
+use crate::check;
 use crate::driver::{on, read};
 use crate::error::StoreError;
-use crate::{bounded, check};
+use crate::node::DUTY_LEASE_MAX;
 
 impl Store {
     /// What is known of these questions, in no order; of those that were never asked, nothing. At most
@@ -33,8 +34,7 @@ impl Store {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
         // A question that is forgotten between the two looks is asked for once more.
         for _ in 0..2 {
-            let asked =
-                on!(&*self.driver, driver => driver.answer_ask(id, topic, holder, bounded(lease)).await)?;
+            let asked = on!(&*self.driver, driver => driver.answer_ask(id, topic, holder, lease.min(DUTY_LEASE_MAX)).await)?;
             if let Some(lost) = asked {
                 return Ok(Asking::Ours { lost });
             }
@@ -62,7 +62,7 @@ impl Store {
 
     /// The run `holder` lives: what it has is its own for this long from now.
     pub async fn answer_renew(&self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
-        on!(&*self.driver, driver => driver.answer_renew(holder, bounded(lease)).await)
+        on!(&*self.driver, driver => driver.answer_renew(holder, lease.min(DUTY_LEASE_MAX)).await)
     }
 
     /// Forgets the answers of a topic, and with them which calls were lost; at most so many, and not what a run is asking now. Answers

@@ -42,7 +42,8 @@ impl Store {
         finished_before: Timestamp,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.forget(Some(key), finished_before, limit).await)
+        let Some(now) = self.forget_until().await? else { return Ok(0) };
+        on!(&*self.driver, driver => driver.forget(Some(key), now.moved(finished_before), limit).await)
     }
 
     /// Looks at no more than `limit` seals after a number (0 for all), and gives back the room of those whose entries have all been

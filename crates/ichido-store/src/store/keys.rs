@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
+use ichido_core::ledger::limits::LEASE_MAX;
 use ichido_core::ledger::{self, Phase, Policy, RecordName, Resolution, resolve};
 use ichido_core::time::Timestamp;
 use sqlx::PgConnection;
@@ -10,7 +11,6 @@ use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Store;
-use crate::bounded;
 use crate::check;
 use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
@@ -33,7 +33,7 @@ impl Store {
             + claim.name.identity.len()
             + claim.hops.as_ref().map_or(0, String::len)
             + 400;
-        self.batches.claim(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await
+        self.noted(self.batches.claim(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await)
     }
 
     /// Reports what came of a claim; the example is at [`crate::ledger`].
@@ -44,7 +44,7 @@ impl Store {
         settle.check()?;
         let bytes = settle.bytes();
         let topic = Topic::key(&settle.name);
-        let settled = self.batches.settle(settle.bounded(), bytes).await?;
+        let settled = self.noted(self.batches.settle(settle.bounded(), bytes).await)?;
         if settled == KeySettled::Stands {
             self.wakes.wake(topic);
         }
@@ -95,8 +95,10 @@ impl Store {
 
     /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
     pub async fn key_renew(&self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
-        let claims: Vec<_> =
-            claims.iter().map(|(name, fence, lease)| (name.clone(), *fence, bounded(*lease))).collect();
+        let claims: Vec<_> = claims
+            .iter()
+            .map(|(name, fence, lease)| (name.clone(), *fence, (*lease).min(LEASE_MAX)))
+            .collect();
         on!(&*self.driver, driver => driver.key_renew(&claims).await)
     }
 
@@ -153,9 +155,11 @@ impl Store {
     }
 
     /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses (SPEC A5); answers how
-    /// many were forgotten. Fewer than `limit` may still mean that there is more.
+    /// many were forgotten. Fewer than `limit` may still mean that there is more. None is forgotten while the wall clock disagrees
+    /// with the time that has passed here, and at most a day's worth in an hour: a clock that is set ahead must not make keys new.
     pub async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.key_sweep(limit).await)
+        let Some(now) = self.forget_until().await? else { return Ok(0) };
+        on!(&*self.driver, driver => driver.key_sweep(now.until, limit).await)
     }
 
     /// Forgets at most `limit` keys of an identity with their answers, whatever their age, those of unknown outcome too, less those that are

@@ -15,10 +15,10 @@ use uuid::Uuid;
 use super::Store;
 use crate::alone::write_all;
 use crate::batch::Bounds;
-use crate::bounded;
 use crate::driver::on;
 use crate::error::StoreError;
 use crate::held::lock;
+use crate::message::limits::LEASE_MAX;
 use crate::message::{
     ClaimTerms, Enqueued, LetterState, NewMessage, Note, Numbered, QueueName, Settlement, Stepped, Work,
 };
@@ -37,10 +37,10 @@ impl Store {
         let (queue, is_claimable) = (message.queue.clone(), message.delay.is_zero());
         let enqueued = if message.same_content.is_some() {
             let numbered = (Uuid::now_v7(), message);
-            on!(&*self.driver, driver => driver.enqueue_same_content(numbered).await)?
+            self.noted(on!(&*self.driver, driver => driver.enqueue_same_content(numbered).await))?
         } else {
             let bytes = message.request.len() + 500;
-            self.batches.message((Uuid::now_v7(), message), bytes).await?
+            self.noted(self.batches.message((Uuid::now_v7(), message), bytes).await)?
         };
         self.tally.message_arrived(queue.as_str(), enqueued.is_repeated());
         if is_claimable && matches!(enqueued, Enqueued::New { .. }) {
@@ -74,6 +74,7 @@ impl Store {
             self.queue_wake(queue);
         }
         for ((_, new), answer) in plain.iter().zip(&written) {
+            self.room.note(self.skew.monotonic(), answer);
             if let Ok(enqueued) = answer {
                 self.tally.message_arrived(new.queue.as_str(), enqueued.is_repeated());
             }
@@ -238,7 +239,7 @@ impl Store {
         count: NonZeroU32,
         terms: ClaimTerms,
     ) -> Result<Vec<Work>, StoreError> {
-        let terms = ClaimTerms { lease: bounded(terms.lease), ..terms };
+        let terms = ClaimTerms { lease: terms.lease.min(LEASE_MAX), ..terms };
         on!(&*self.driver, driver => driver.claim(queue, count, terms, true).await)
     }
 
@@ -250,7 +251,7 @@ impl Store {
         count: NonZeroU32,
         terms: ClaimTerms,
     ) -> Result<Vec<Work>, StoreError> {
-        let terms = ClaimTerms { lease: bounded(terms.lease), ..terms };
+        let terms = ClaimTerms { lease: terms.lease.min(LEASE_MAX), ..terms };
         on!(&*self.driver, driver => driver.claim(queue, count, terms, false).await)
     }
 
@@ -270,7 +271,7 @@ impl Store {
         let settlement = Settlement { note: fitting(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
         let queue = settlement.queue.clone();
-        let stepped = self.batches.settlement(settlement, bytes).await?;
+        let stepped = self.noted(self.batches.settlement(settlement, bytes).await)?;
         if matches!(stepped, Stepped::Now(State::Queued { .. })) {
             self.queue_wake(&queue);
         }
@@ -304,7 +305,7 @@ impl Store {
     /// Prolongs claims of messages by so much from now; answers which of them still stand, in the order they were given. Messages
     /// of one [`Store::work_claim`] share a fence: name it once.
     pub async fn work_renew(&self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        on!(&*self.driver, driver => driver.renew(fences, bounded(lease)).await)
+        on!(&*self.driver, driver => driver.renew(fences, lease.min(LEASE_MAX)).await)
     }
 
     /// Rescues the messages of one lapsed claim; answers how many, or `None` when no claim has lapsed. Call it again until it does;

@@ -12,7 +12,7 @@ use crate::check;
 use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::message::{Count, Letter, LetterState, MessageFilter, MessageRow, QueueName, Transition};
-use crate::node::{Duty, LettersKept, Node, QueuePause, SharedPace};
+use crate::node::{DUTY_LEASE_MAX, Duty, LettersKept, Node, QueuePause, SharedPace};
 use crate::rescue::Unserved;
 
 /// The longest name of a kind of key.
@@ -99,10 +99,12 @@ impl Store {
     }
 
     /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
-    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again. Where seals are made under a key, it is
+    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again, so the clock is believed no further than by
+    /// [`Store::key_sweep`]. Where seals are made under a key, it is
     /// [`Store::message_forget_keyed`] that the audit believes.
     pub async fn message_forget(&self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.forget(None, finished_before, limit).await)
+        let Some(now) = self.forget_until().await? else { return Ok(0) };
+        on!(&*self.driver, driver => driver.forget(None, now.moved(finished_before), limit).await)
     }
 
     /// Forgets at most `limit` messages of an identity in a queue, with their history, whatever their age; answers how many. Only what is
@@ -122,7 +124,8 @@ impl Store {
     /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its
     /// window on, swept or not: this only gives the room back.
     pub async fn content_sweep(&self, limit: u32) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.sweep_contents(limit).await)
+        let Some(now) = self.forget_until().await? else { return Ok(0) };
+        on!(&*self.driver, driver => driver.sweep_contents(now.until, limit).await)
     }
 
     /// Folds at most `limit` changes of counts into the counts; answers how many. The counts stay what they are, and are read
@@ -151,7 +154,7 @@ impl Store {
     /// Says that a node lives.
     pub async fn node_beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
         check::no_nul("the node's name", name)?;
-        on!(&*self.driver, driver => driver.beat(node, name).await)
+        self.noted(on!(&*self.driver, driver => driver.beat(node, name).await))
     }
 
     /// All nodes ever heard of, the last heard of first. None is ever forgotten; [`Node::seen_at`] tells which still live.
@@ -159,14 +162,14 @@ impl Store {
         read(|| async { on!(&*self.driver, driver => driver.nodes().await) }).await
     }
 
-    /// Asks for a duty, or to keep it: `true` for one node at a time, until its lease lapses.
+    /// Asks for a duty, or to keep it: `true` for one node at a time, until its lease lapses, after an hour at the latest.
     pub async fn caretaker_claim(
         &self,
         duty: Duty<'_>,
         node: Uuid,
         lease: Duration,
     ) -> Result<bool, StoreError> {
-        on!(&*self.driver, driver => driver.take_care(&duty.name(), node, bounded(lease)).await)
+        on!(&*self.driver, driver => driver.take_care(&duty.name(), node, lease.min(DUTY_LEASE_MAX)).await)
     }
 
     /// Who has [`Duty::Letters`], of any queue, its lease not lapsed.

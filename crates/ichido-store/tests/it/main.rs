@@ -6,6 +6,7 @@ mod conformance;
 mod connect;
 mod crash;
 mod durability;
+mod files;
 mod fixture;
 mod keep;
 mod plans;

@@ -137,7 +137,7 @@ fn statements() -> [Expected; 44] {
         "queue_oldest" by ["SEARCH r USING PRIMARY KEY (queue=? AND priority>?)", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
         "letter_oldest" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=?)"];
         // What nobody knows the outcome of.
-        "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
+        "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
         // The outcome of a key.
         "key_settle" by ["ichido_ledger USING INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
@@ -150,7 +150,7 @@ fn statements() -> [Expected; 44] {
             "ichido_contents USING PRIMARY KEY (queue=? AND identity=? AND content=?)",
         ];
         // The rescue.
-        "rescue_find" by ["USING INDEX ichido_leases_lapse (lease_until<?)"];
+        "rescue_find" by ["USING INDEX ichido_leases_lapse (lease_until>? AND lease_until<?)"];
         "rescue_left" by [
             "ichido_leases USING INTEGER PRIMARY KEY (rowid=?)",
             MESSAGE_ID,

@@ -158,15 +158,18 @@ impl Open {
         }
     }
 
-    pub(crate) async fn commit(self) -> Committed {
+    pub(crate) async fn commit(self, store: &Store) -> Committed {
         let outcome = match self {
             Self::Postgres(open) => open.commit().await,
             Self::Sqlite(open) => open.commit().await,
         };
-        match outcome.map_err(StoreError::from) {
+        match outcome.map_err(StoreError::from).and_then(|()| store.check_files()) {
             Ok(()) => Committed::Done,
             Err(StoreError::Busy) => Committed::Met,
-            Err(error @ StoreError::Refused(_)) => Committed::Refused(error),
+            // A file that is not where it was opened keeps nothing.
+            Err(error @ (StoreError::Refused(_) | StoreError::Full | StoreError::FileLost { .. })) => {
+                Committed::Refused(error)
+            }
             Err(error) => Committed::InDoubt(error),
         }
     }

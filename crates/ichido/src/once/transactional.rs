@@ -105,7 +105,7 @@ async fn end(owner: &Owner, lent: Lent, outcome: KeyOutcome, run_again: bool) ->
             return failed(&error);
         }
     }
-    match open.commit().await {
+    match open.commit(owner.store()).await {
         Committed::Done => {
             owner.committed();
             End::Committed
@@ -123,7 +123,10 @@ async fn end(owner: &Owner, lent: Lent, outcome: KeyOutcome, run_again: bool) ->
 fn failed(error: &StoreError) -> End {
     match error {
         StoreError::Busy => End::Again,
-        StoreError::Unavailable(_) | StoreError::Unknown(_) => End::Failed(Problem::unavailable()),
+        StoreError::Unavailable(_)
+        | StoreError::Unknown(_)
+        | StoreError::Full
+        | StoreError::FileLost { .. } => End::Failed(Problem::unavailable()),
         _ => {
             tracing::error!(
                 error = error.in_full(),

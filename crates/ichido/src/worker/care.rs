@@ -91,8 +91,9 @@ impl Care {
                 break;
             }
         }
-        let before = finished_before(self.node.clock.now(), self.node.keep_finished);
-        in_parts("old incidents could not be forgotten", || store.alert_forget(before, PART)).await;
+        if let Some(before) = self.node.finished_before().await {
+            in_parts("old incidents could not be forgotten", || store.alert_forget(before, PART)).await;
+        }
     }
 
     /// Tells of what dead workers left in queues that nobody serves: nobody takes it back, since only who knows a queue's destination
@@ -128,14 +129,15 @@ impl Care {
             return;
         }
         let (node, store) = (&self.node, &self.node.store);
-        let before = finished_before(node.clock.now(), node.keep_finished);
-        in_parts("old messages could not be forgotten", || async {
-            match &node.audit_key {
-                Some(key) => store.message_forget_keyed(key, before, PART).await,
-                None => store.message_forget(before, PART).await,
-            }
-        })
-        .await;
+        if let Some(before) = node.finished_before().await {
+            in_parts("old messages could not be forgotten", || async {
+                match &node.audit_key {
+                    Some(key) => store.message_forget_keyed(key, before, PART).await,
+                    None => store.message_forget(before, PART).await,
+                }
+            })
+            .await;
+        }
         let pruned = store.audit_prune(node.audit_key.as_ref(), self.pruned, PRUNE_PART).await;
         if let Some(pruned) = said("seals could not be pruned", pruned) {
             self.pruned = pruned.after.unwrap_or(0);
@@ -175,6 +177,13 @@ impl Node {
 }
 
 impl Node {
+    /// Before when what is finished is forgotten. By the store's clock of this moment: our own may have heard it before it was set.
+    async fn finished_before(&self) -> Option<Timestamp> {
+        let now = said("the store's clock could not be read", self.store.now().await)?;
+        let kept = i64::try_from(self.keep_finished.as_micros()).unwrap_or(i64::MAX);
+        Some(Timestamp::from_micros(now.as_micros().saturating_sub(kept)))
+    }
+
     /// Leaves its duties to the next node, when it stops.
     pub(super) async fn leave(&self) {
         said(
@@ -194,9 +203,4 @@ where
             return;
         }
     }
-}
-
-fn finished_before(now: Timestamp, kept: Duration) -> Timestamp {
-    let kept = i64::try_from(kept.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(now.as_micros().saturating_sub(kept))
 }

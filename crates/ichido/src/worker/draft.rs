@@ -244,6 +244,9 @@ fn problems_of(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildErr
     if queue.lease < limits::LEASE_MIN {
         errors.push(BuildError::LeaseBelowLeast { queue: name(), lease: queue.lease });
     }
+    if limits::LEASE_MAX < queue.lease {
+        errors.push(BuildError::LeaseTooLong { queue: name(), lease: queue.lease });
+    }
     let bounds = [
         ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
         ("parallelism", queue.parallelism, limits::PARALLELISM_MAX),
@@ -376,6 +379,17 @@ pub enum BuildError {
     /// No database could keep up with it.
     #[error("queue `{queue}`: the lease, {lease:?}, is shorter than {:?}", limits::LEASE_MIN)]
     LeaseBelowLeast {
+        /// The queue.
+        queue: String,
+        /// Its lease.
+        lease: Duration,
+    },
+    /// It would count as taken by a clock that was ahead.
+    #[error(
+        "queue `{queue}`: the lease, {lease:?}, is longer than {:?}; shorten it: leases are renewed",
+        limits::LEASE_MAX
+    )]
+    LeaseTooLong {
         /// The queue.
         queue: String,
         /// Its lease.

@@ -29,6 +29,8 @@ pub mod limits {
     pub const LEASE_DEFAULT: Duration = Duration::from_mins(10);
     /// The shortest lease: it is renewed three times before it lapses, and a database may take its time.
     pub const LEASE_MIN: Duration = Duration::from_secs(1);
+    /// The longest lease: one that ends later was taken while the clock was ahead, and counts as lapsed.
+    pub const LEASE_MAX: Duration = ichido_store::message::limits::LEASE_MAX;
     /// How long calls under way may go on after a stop.
     pub const STOP_WITHIN_DEFAULT: Duration = Duration::from_secs(25);
     /// How long messages are kept after they were sent or cancelled.

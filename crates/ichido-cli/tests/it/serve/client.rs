@@ -21,7 +21,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let (read, write) = TcpStream::connect(address).await.expect("somebody listens").into_split();
+        Self::over(TcpStream::connect(address).await.expect("somebody listens"))
+    }
+
+    /// Over a connection that is there.
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        let (read, write) = stream.into_split();
         Self { reader: Reader::new(read), write }
     }
 

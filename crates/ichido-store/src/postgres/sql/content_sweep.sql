@@ -1,5 +1,5 @@
--- Forgets contents whose window is over, a bounded number at a time. One that is taken over just now is locked, or no longer over.
-WITH now AS (SELECT clock_timestamp() + $2 * interval '1 microsecond' AS at),
+-- Forgets contents whose window was over at a moment ($2), a bounded number at a time. One that is taken over just now is locked, or no longer over.
+WITH now AS (SELECT $2::timestamptz AS at),
 over AS (
     SELECT c.queue, c.identity, c.content
     FROM ichido.contents c

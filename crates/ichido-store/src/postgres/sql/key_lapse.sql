@@ -1,10 +1,13 @@
--- Marks claims of these operations whose owner is gone, a bounded number at a time. One that is renewed, settled or taken over
+-- Marks claims of these operations whose owner is gone, a bounded number at a time: their time is over, or, where $4 says so, they end
+-- later than any lease ($5) can, because the clock was ahead when they were made. One that is renewed, settled or taken over
 -- just now is locked, or no longer over. The fence stays, so that a late settle is still heard.
 WITH now AS (SELECT clock_timestamp() + $3 * interval '1 microsecond' AS at),
 over AS (
     SELECT l.name
     FROM ichido.ledger l
-    WHERE l.lease_until <= (SELECT at FROM now) AND l.operation = ANY ($1)
+    WHERE l.lease_until > (SELECT CASE WHEN $4 THEN at + $5 * interval '1 microsecond' ELSE '-infinity' END FROM now)
+      AND l.lease_until <= (SELECT CASE WHEN $4 THEN 'infinity' ELSE at END FROM now)
+      AND l.operation = ANY ($1)
     ORDER BY l.lease_until
     LIMIT $2
     FOR UPDATE SKIP LOCKED

@@ -1,5 +1,5 @@
--- Forgets what has expired, a bounded number at a time. What a living message still uses is looked at again later.
-WITH now AS (SELECT clock_timestamp() + $2 * interval '1 microsecond' AS at),
+-- Forgets what had expired at a moment ($2), a bounded number at a time. What a living message still uses is looked at again later.
+WITH now AS (SELECT $2::timestamptz AS at),
 due AS (
     SELECT l.name, l.message_id IS NOT NULL
                AND EXISTS (SELECT 1 FROM ichido.messages m WHERE m.id = l.message_id)

@@ -1,4 +1,5 @@
 -- The store's version, and how many nodes were heard of within the last $1 microseconds.
 SELECT
     (SELECT max(version) FROM ichido.migrations WHERE success) AS schema,
-    (SELECT count(*)::int4 FROM ichido.nodes WHERE clock_timestamp() - $1 * interval '1 microsecond' <= seen_at) AS nodes
+    (SELECT count(*)::int4 FROM ichido.nodes 
+     WHERE clock_timestamp() - $1 * interval '1 microsecond' <= seen_at AND seen_at <= clock_timestamp()) AS nodes

@@ -1,8 +1,9 @@
--- One lapsed lease, of the queues ?3 if any are named, but none that this process still holds by its own clock (?2). Nothing is locked: all of the rescue is one
+-- One lapsed lease, whose end lies from ?1 to ?4, of the queues ?3 if any are named, but none that this process still holds by its own
+-- clock (?2). Nothing is locked: all of the rescue is one
 -- transaction of the single writer, so no settle comes between.
 SELECT fence, queue, node, claimed_at, marks, suspect, guarantee, keeps_for, travels_for, json_array_length(message_ids) AS held
 FROM ichido_leases
-WHERE lease_until <= ?1 AND fence NOT IN (SELECT value FROM json_each(?2))
+WHERE lease_until BETWEEN ?1 AND ?4 AND fence NOT IN (SELECT value FROM json_each(?2))
   AND (?3 IS NULL OR queue IN (SELECT value FROM json_each(?3)))
 ORDER BY lease_until
 LIMIT 1

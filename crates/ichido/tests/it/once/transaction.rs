@@ -278,3 +278,21 @@ async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
     keyed("k1").send(&orders).await.assert_first(201, "order 1");
     assert!(matches!(fixture.phase("k1").await, Some(Phase::Settled { .. })));
 }
+
+/// The handler's transaction is on a file that the next start will not find.
+#[tokio::test]
+async fn a_handler_whose_database_file_is_removed_is_not_answered_for() {
+    let fixture = Fixture::sqlite().await;
+    let file = std::path::PathBuf::from(fixture.url.strip_prefix("sqlite:").unwrap());
+    let handler = fixture.handler(move |run| {
+        let file = file.clone();
+        async move {
+            run.order().await;
+            std::fs::remove_file(&file).unwrap();
+            run.created()
+        }
+    });
+    let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+    keyed("k1").send(&orders).await.assert_problem(503, "store_unavailable");
+    keyed("k2").send(&orders).await.assert_problem(503, "store_unavailable");
+}

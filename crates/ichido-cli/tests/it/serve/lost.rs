@@ -1,0 +1,92 @@
+//! A database file that is removed, moved or replaced under a running server.
+
+use std::path::Path;
+
+use tokio::net::TcpStream;
+
+use super::client::{Client, Request};
+use super::program::{LOOK_EVERY, On, Place, Server};
+
+/// What comes of a request: its status, or nothing from a server that has stopped listening.
+async fn status(server: &Server, request: &Request) -> Option<u16> {
+    let mut client = Client::over(TcpStream::connect(server.address).await.ok()?);
+    client.write(request.bytes()).await;
+    client.try_answer().await.map(|answer| answer.status())
+}
+
+/// Does harm to the file of a server that has accepted a message; gives back where it is kept.
+async fn after(harm: fn(&Path)) -> Place {
+    let place = Place::new(On::Sqlite).await;
+    let mut server = place.serve(&[]);
+    assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
+    assert_eq!(server.send(&Request::put("before", "{}")).await.status(), 201);
+    assert_eq!(status(&server, &Request::get("/readyz")).await, Some(200));
+
+    harm(place.folder.path());
+    for number in 0.. {
+        let put = Request::put(&format!("after-{number}"), "{}");
+        let Some(put) = status(&server, &put).await else { break };
+        assert_eq!(put, 503, "nothing is accepted");
+        if let Some(ready) = status(&server, &Request::get("/readyz")).await {
+            assert_eq!(ready, 503, "nor is it ready");
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let (code, log) = server.wait().await;
+    assert_eq!(code, Some(5), "{log}");
+    assert!(log.contains("database file removed, moved or replaced; nothing more is accepted"), "{log}");
+    let last = log.lines().last().unwrap_or_default();
+    assert!(last.contains("was removed, moved or replaced while it was in use"), "{log}");
+    assert!(last.contains("put it back or restore a backup before you start again"), "{log}");
+    place
+}
+
+/// The message that was accepted is there. One whose commit found the loss may be there too: its client was not told that it was
+/// accepted, and sends it again under its key.
+async fn assert_kept(place: &Place) {
+    let next = place.serve(&[]);
+    let again = next.send(&Request::put("before", "{}")).await;
+    assert_eq!(again.one("idempotency-replayed"), Some("true"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_database_is_removed_accepts_nothing_more_and_ends() {
+    let removed = |folder: &Path| {
+        for file in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
+            // A server that has found the loss already removes the other two as it closes.
+            drop(std::fs::remove_file(folder.join(file)));
+        }
+    };
+    let place = after(removed).await;
+    assert!(!place.folder.path().join("ichido.db").exists(), "no new one was made");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_was_moved_is_whole_when_it_is_put_back() {
+    let place =
+        after(|folder| std::fs::rename(folder.join("ichido.db"), folder.join("moved.db")).unwrap()).await;
+    let folder = place.folder.path();
+    assert!(!folder.join("ichido.db").exists(), "no new one was made");
+    std::fs::rename(folder.join("moved.db"), folder.join("ichido.db")).unwrap();
+    assert_kept(&place).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_whose_log_was_removed_keeps_what_was_accepted() {
+    let place = after(|folder| std::fs::remove_file(folder.join("ichido.db-wal")).unwrap()).await;
+    assert_kept(&place).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_is_put_in_a_databases_place_is_served_by_the_next_start() {
+    let copied = |folder: &Path| {
+        let backup = std::process::Command::new(env!("CARGO_BIN_EXE_ichido"))
+            .args(["backup", "copy.db", "--store", "sqlite:ichido.db"])
+            .current_dir(folder)
+            .output();
+        let backup = backup.unwrap();
+        assert!(backup.status.success(), "{backup:?}");
+        std::fs::rename(folder.join("copy.db"), folder.join("ichido.db")).unwrap();
+    };
+    assert_kept(&after(copied).await).await;
+}

@@ -1,0 +1,59 @@
+//! Whether the disk is full, as far as the writes of this process tell.
+//!
+//! Guarantee: after a write that found no room, the disk counts as full until another one was done, and for [`FULL_FOR`] at the
+//! least: small writes may still find room where larger ones find none.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::error::StoreError;
+use crate::held::lock;
+
+/// How long a disk counts as full after a write that found no room.
+const FULL_FOR: Duration = Duration::from_secs(30);
+
+/// When a write last found no room, by the monotonic clock.
+#[derive(Default)]
+pub(crate) struct Room(Mutex<Option<Duration>>);
+
+impl Room {
+    /// Takes note of what came of a write.
+    pub(crate) fn note<T>(&self, now: Duration, written: &Result<T, StoreError>) {
+        match written {
+            Err(StoreError::Full) => *lock(&self.0) = Some(now),
+            Err(_) => {}
+            Ok(_) => {
+                let mut full_at = lock(&self.0);
+                if full_at.is_some_and(|full_at| FULL_FOR <= now.saturating_sub(full_at)) {
+                    *full_at = None;
+                }
+            }
+        }
+    }
+
+    /// Refuses while the disk counts as full.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if lock(&self.0).is_some() { Err(StoreError::Full) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_full_until_a_later_write_is_done() {
+        let (room, second) = (Room::default(), Duration::from_secs(1));
+        let (done, full) = (Ok(()), Err::<(), _>(StoreError::Full));
+        room.note(second, &done);
+        assert!(room.check().is_ok());
+        room.note(second, &full);
+        assert!(room.check().is_err());
+        room.note(second * 2, &done);
+        assert!(room.check().is_err(), "a small write says little");
+        room.note(second + FULL_FOR, &Err::<(), _>(StoreError::Busy));
+        assert!(room.check().is_err(), "nothing was written");
+        room.note(second + FULL_FOR, &done);
+        assert!(room.check().is_ok());
+    }
+}

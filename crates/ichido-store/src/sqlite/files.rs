@@ -1,0 +1,115 @@
+//! The files of a database, and whether they are still where they were opened.
+//!
+//! Guarantee: nothing is acknowledged that went into a file which the next start will not find. SQLite goes on writing to files that
+//! were removed, moved or replaced, and says nothing; so after each commit, and before its answer, the names are looked up again
+//! and compared with what was opened. It costs one `stat` for each of the three files, and opens none of them: closing a file of our
+//! own would drop every lock that SQLite has on it in this process.
+//!
+//! A number is not used again for another file while SQLite has this one open, which at least one reader always has.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::watch;
+
+use crate::error::StoreError;
+
+/// What SQLite puts beside a database in WAL mode: its log, and the log's index, which all processes share. Where either is
+/// replaced, two processes write over each other.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+pub(super) struct Files {
+    /// The database first, under the name that the next start opens it by.
+    opened: Vec<(PathBuf, Identity)>,
+    lost: watch::Sender<Option<PathBuf>>,
+}
+
+/// Which file it is, under any name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// The file that a name leads to now.
+    #[cfg(unix)]
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = std::fs::metadata(path)?;
+        Ok(Self { device: found.dev(), inode: found.ino() })
+    }
+
+    /// Whether anything is there: elsewhere a file that is open can be neither removed nor replaced.
+    #[cfg(not(unix))]
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        std::fs::metadata(path).map(|_| Self { device: 0, inode: 0 })
+    }
+}
+
+impl Files {
+    /// Notes the files of a database that is open, and was `before` it was opened. They are all there: something was read.
+    pub(super) fn note(path: &Path, before: Identity) -> Result<Self, StoreError> {
+        let (lost, _) = watch::channel(None);
+        let noted = |error| StoreError::Unavailable(sqlx::Error::Io(error));
+        let path = std::path::absolute(path).map_err(noted)?;
+        // SQLite follows links, and puts its own files beside the one that they lead to.
+        let whole = path.canonicalize().map_err(noted)?;
+        let mut files = Self { opened: vec![(path, before)], lost };
+        for end in BESIDE {
+            let mut name = OsString::from(&whole);
+            name.push(end);
+            let name = PathBuf::from(name);
+            let identity = Identity::of(&name).map_err(noted)?;
+            files.opened.push((name, identity));
+        }
+        files.check()?;
+        Ok(files)
+    }
+
+    /// Whether all of them are where they were; once one was not, never again.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.refuse_if_lost()?;
+        let is_lost = |(path, opened): &&(PathBuf, Identity)| match Identity::of(path) {
+            Ok(found) => found != *opened,
+            // Nothing else proves that it is gone.
+            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        };
+        let Some((file, _)) = self.opened.iter().find(is_lost) else { return Ok(()) };
+        if self.lost.send_replace(Some(file.clone())).is_none() {
+            let file = file.display();
+            tracing::error!(%file, "database file removed, moved or replaced; nothing more is accepted");
+        }
+        Err(StoreError::FileLost { file: file.clone() })
+    }
+
+    /// Refuses everything after a loss, without looking.
+    pub(super) fn refuse_if_lost(&self) -> Result<(), StoreError> {
+        match &*self.lost.borrow() {
+            Some(file) => Err(StoreError::FileLost { file: file.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until one of them is known to be lost.
+    pub(super) async fn lost(&self) -> StoreError {
+        let mut lost = self.lost.subscribe();
+        let found = match lost.wait_for(Option::is_some).await {
+            Ok(file) => file.clone(),
+            Err(_) => None,
+        };
+        match found {
+            Some(file) => StoreError::FileLost { file },
+            // The store is gone, and nobody waits for its files.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether closing the database would remove a file of somebody else's: SQLite removes its log by name, and under that name
+    /// may be the log of a copy that was put in our place.
+    pub(super) fn has_foreign_log(&self) -> bool {
+        let beside = self.opened.iter().skip(1);
+        beside.into_iter().any(|(path, opened)| Identity::of(path).is_ok_and(|found| found != *opened))
+    }
+}

@@ -1,0 +1,203 @@
+//! A wall clock that is set ahead and back again: leases lapse, dead nodes are dead, and no key is forgotten early.
+
+use std::time::Duration;
+
+use ichido_core::clock::is_alive;
+use ichido_core::ledger::EffectMode;
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::time::Timestamp;
+use ichido_store::Store;
+use ichido_store::ledger::KeyClaimed;
+use ichido_store::message::{Enqueued, QueueName};
+use ichido_store::node::Duty;
+use uuid::Uuid;
+
+use super::ledger::{TTL, request};
+use crate::both_databases;
+use crate::fixture::{DAY, Fixture, KEYED, many, message, queue, terms};
+
+const MONTH: Duration = Duration::from_hours(30 * 24);
+/// How long messages are kept.
+const KEPT: Duration = Duration::from_hours(90 * 24);
+/// As long as the clock was ahead when keys were forgotten.
+const LONG_AHEAD: Duration = Duration::from_hours(100 * 24);
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap()
+}
+
+/// A node whose clock is ahead.
+async fn ahead_by(fixture: &Fixture, time: Duration) -> Store {
+    let node = fixture.another_node().await;
+    node.step_clock(micros(time));
+    node
+}
+
+/// All that a round of retention does; answers how much it forgot.
+async fn retain(store: &Store) -> u64 {
+    let now = store.now().await.unwrap();
+    let before = Timestamp::from_micros(now.as_micros() - micros(KEPT));
+    let keys = store.key_sweep(100).await.unwrap();
+    let contents = store.content_sweep(100).await.unwrap();
+    keys + contents + store.message_forget(before, 100).await.unwrap()
+}
+
+/// A key that is settled, and a message that is sent.
+async fn done(fixture: &Fixture) {
+    fixture.settled("k1", EffectMode::Opaque, b"done").await;
+    fixture.enqueue("sent").await;
+    fixture.send(&fixture.claim_one().await).await;
+}
+
+/// Neither takes effect again.
+async fn assert_done(fixture: &Fixture) {
+    let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+    assert!(matches!(claimed, KeyClaimed::Replay(_)), "{claimed:?}");
+    let enqueued = fixture.put(message("sent")).await;
+    assert!(matches!(enqueued, Enqueued::Same { .. }), "{enqueued:?}");
+}
+
+both_databases! {
+    #[test]
+    async fn a_lease_taken_while_the_clock_was_ahead_is_rescued_once_it_is_set_back(fixture: Fixture) {
+        let id = fixture.enqueue("k1").await;
+        let ahead = ahead_by(&fixture, MONTH).await;
+        let work = ahead.work_claim(&queue(), many(1), terms()).await.unwrap();
+        assert_eq!(work.len(), 1);
+        drop(ahead);
+        let elsewhere = fixture.store.work_lapsed_elsewhere(&[], Duration::ZERO).await.unwrap();
+        assert_eq!(elsewhere.len(), 1, "whoever does not serve it tells");
+        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
+        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None);
+        fixture.pass(DAY);
+        fixture.promote().await;
+        assert_eq!(fixture.claim_one().await.id, id);
+    }
+
+    #[test]
+    async fn the_longest_lease_is_not_taken_for_one_of_a_clock_that_was_ahead(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let terms = ichido_store::message::ClaimTerms { lease: MONTH, ..terms() };
+        let other = fixture.another_node().await;
+        assert_eq!(other.work_claim(&queue(), many(1), terms).await.unwrap().len(), 1);
+        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None, "it was cut to the longest");
+        fixture.pass(DAY + Duration::from_secs(1));
+        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
+    }
+
+    /// The receiver keeps keys for a day, and nobody knows whether that is over.
+    #[test]
+    async fn a_call_of_a_clock_that_was_ahead_is_not_repeated_on_the_strength_of_its_key(fixture: Fixture) {
+        fixture.enqueue("k1").await;
+        let ahead = ahead_by(&fixture, MONTH).await;
+        assert_eq!(ahead.work_claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
+        drop(ahead);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        fixture.pass(DAY);
+        fixture.promote().await;
+        let now = fixture.store.now().await.unwrap();
+        assert_eq!(fixture.claim_one().await.history.safety(KEYED, now), Safety::Neither);
+    }
+
+    #[test]
+    async fn a_key_claimed_while_the_clock_was_ahead_has_lapsed(fixture: Fixture) {
+        let ahead = ahead_by(&fixture, MONTH).await;
+        for (key, mode) in
+            [("rolled-back", EffectMode::Transactional), ("asked", EffectMode::Opaque), ("listed", EffectMode::Opaque)]
+        {
+            let claimed = ahead.key_claim(request(key, mode)).await.unwrap();
+            assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
+        }
+        drop(ahead);
+        let claimed = fixture.arrive(request("rolled-back", EffectMode::Transactional)).await;
+        assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
+        let claimed = fixture.arrive(request("asked", EffectMode::Opaque)).await;
+        assert!(matches!(claimed, KeyClaimed::Unknown { .. }), "{claimed:?}");
+        assert_eq!(fixture.store.key_lapse(&["orders.create".to_owned()], 100).await.unwrap(), 1);
+        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 2);
+    }
+
+    #[test]
+    async fn a_duty_taken_while_the_clock_was_ahead_is_anybodys(fixture: Fixture) {
+        let (lease, all) = (Duration::from_secs(30), Duty::Letters(None));
+        let ahead = ahead_by(&fixture, MONTH).await;
+        for duty in [Duty::Ledger, all] {
+            assert!(ahead.caretaker_claim(duty, Uuid::from_u128(1), lease).await.unwrap());
+        }
+        drop(ahead);
+        assert!(fixture.store.letters_kept().await.unwrap().is_empty());
+        for duty in [Duty::Ledger, all] {
+            assert!(fixture.store.caretaker_claim(duty, Uuid::from_u128(2), lease).await.unwrap());
+            assert!(!fixture.store.caretaker_claim(duty, Uuid::from_u128(3), lease).await.unwrap());
+        }
+    }
+
+    #[test]
+    async fn a_node_that_beat_while_the_clock_was_ahead_is_not_alive(fixture: Fixture) {
+        let ahead = ahead_by(&fixture, MONTH).await;
+        ahead.node_beat(Uuid::from_u128(1), "ahead").await.unwrap();
+        fixture.store.node_beat(Uuid::from_u128(2), "here").await.unwrap();
+        let nodes = fixture.store.node_list().await.unwrap();
+        let now = fixture.store.now().await.unwrap();
+        let alive = |name: &str| {
+            let node = nodes.iter().find(|node| node.name == name).unwrap();
+            is_alive(node.seen_at, now, Duration::from_mins(1))
+        };
+        assert_eq!((alive("ahead"), alive("here")), (false, true));
+    }
+
+    #[test]
+    async fn a_clock_that_is_ahead_for_a_moment_makes_retention_forget_nothing(fixture: Fixture) {
+        done(&fixture).await;
+        assert_eq!(retain(&fixture.store).await, 0);
+        fixture.store.step_clock(micros(LONG_AHEAD));
+        for _ in 0..3 {
+            assert_eq!(retain(&fixture.store).await, 0);
+            fixture.pass(Duration::from_secs(5));
+        }
+        fixture.store.step_clock(-micros(LONG_AHEAD));
+        for _ in 0..3 {
+            assert_eq!(retain(&fixture.store).await, 0);
+        }
+        assert_done(&fixture).await;
+    }
+
+    #[test]
+    async fn a_node_that_starts_while_the_clock_is_ahead_forgets_nothing_at_once(fixture: Fixture) {
+        done(&fixture).await;
+        assert_eq!(retain(&fixture.store).await, 0);
+        for _ in 0..3 {
+            let ahead = ahead_by(&fixture, LONG_AHEAD).await;
+            for _ in 0..3 {
+                assert_eq!(retain(&ahead).await, 0);
+                ahead.skew_by(Duration::from_secs(5));
+            }
+        }
+        assert_done(&fixture).await;
+    }
+
+    #[test]
+    async fn retention_forgets_at_most_a_days_worth_in_an_hour(fixture: Fixture) {
+        done(&fixture).await;
+        assert_eq!(retain(&fixture.store).await, 0);
+        fixture.store.step_clock(micros(LONG_AHEAD));
+        retain(&fixture.store).await;
+        // The key is kept for three days: within two hours it cannot go, within four it does.
+        fixture.pass(Duration::from_hours(2));
+        assert_eq!(retain(&fixture.store).await, 0);
+        fixture.pass(Duration::from_hours(2));
+        assert_eq!(retain(&fixture.store).await, 1);
+    }
+
+    #[test]
+    async fn what_is_really_old_is_forgotten(fixture: Fixture) {
+        done(&fixture).await;
+        assert_eq!(retain(&fixture.store).await, 0);
+        fixture.pass(TTL);
+        assert_eq!(retain(&fixture.store).await, 1, "the key");
+        fixture.pass(KEPT);
+        assert_eq!(retain(&fixture.store).await, 1, "the message");
+        let queue = QueueName::parse("orders").unwrap();
+        assert_eq!(fixture.store.queue_oldest(&queue).await.unwrap(), None);
+    }
+}

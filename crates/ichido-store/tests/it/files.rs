@@ -1,0 +1,193 @@
+//! An SQLite database whose file is removed, moved or replaced while a store has it open: nothing is acknowledged any more.
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::EffectMode;
+use ichido_core::retry::Guarantee;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Work};
+use ichido_store::testing::sqlite::{File, fresh_file};
+use sqlx::SqlitePool;
+use uuid::Uuid;
+
+use crate::conformance::ledger::{keep, name, request, response};
+use crate::fixture::{message, succeeded};
+
+/// What somebody does to the folder of a database.
+type Harm = (&'static str, fn(&Path));
+
+const HARM: [Harm; 6] = [
+    ("all of it is removed", |folder| {
+        for file in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
+            std::fs::remove_file(folder.join(file)).unwrap();
+        }
+    }),
+    ("the file is removed", |folder| std::fs::remove_file(folder.join("ichido.db")).unwrap()),
+    ("the file is moved", |folder| {
+        std::fs::rename(folder.join("ichido.db"), folder.join("moved.db")).unwrap();
+    }),
+    ("the log is removed", |folder| std::fs::remove_file(folder.join("ichido.db-wal")).unwrap()),
+    ("the log's index is removed", |folder| std::fs::remove_file(folder.join("ichido.db-shm")).unwrap()),
+    ("a copy is put in its place", |folder| {
+        std::fs::copy(folder.join("ichido.db"), folder.join("copy.db")).unwrap();
+        std::fs::rename(folder.join("copy.db"), folder.join("ichido.db")).unwrap();
+    }),
+];
+
+async fn opened() -> (File, Store) {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.unwrap();
+    (file, store)
+}
+
+fn lost<T: std::fmt::Debug>(what: &str, path: &str, outcome: Result<T, StoreError>) {
+    match outcome {
+        Err(StoreError::FileLost { .. }) => {}
+        other => panic!("{what}: {path}: {other:?}"),
+    }
+}
+
+async fn claimed(store: &Store) -> Work {
+    store.message_enqueue(message("held")).await.unwrap();
+    let terms = ClaimTerms {
+        node: Uuid::nil(),
+        lease: Duration::from_mins(1),
+        marks: true,
+        guarantee: Guarantee::Nothing,
+        travels_for: Duration::ZERO,
+    };
+    store.work_claim(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
+}
+
+/// The paths that acknowledge something, or let a call begin.
+const PATHS: [&str; 8] = ["put", "batch", "content", "claim", "settle", "mark", "report", "in a transaction"];
+
+#[tokio::test]
+async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
+    for (what, harm) in HARM {
+        for path in PATHS {
+            let (file, store) = opened().await;
+            let pool = SqlitePool::connect(&file.url).await.unwrap();
+            let work = claimed(&store).await;
+            let run = store.key_claim(request("held", EffectMode::Opaque)).await.unwrap();
+            let ichido_store::ledger::KeyClaimed::Run { fence, .. } = run else { panic!("{run:?}") };
+            let mut open = pool.begin().await.unwrap();
+            store.check_ready().await.unwrap();
+
+            harm(file.folder());
+            match path {
+                "put" => lost(what, path, store.message_enqueue(message("new")).await),
+                "batch" => {
+                    for answer in store.messages_enqueue(vec![message("one"), message("two")]).await {
+                        lost(what, path, answer);
+                    }
+                }
+                "content" => {
+                    let queue = QueueName::parse("mail").unwrap();
+                    let key = IdempotencyKey::parse("new").unwrap();
+                    let new = NewMessage::new(queue, "alice", key, b"x".to_vec());
+                    let same = ichido_store::message::SameContent {
+                        content: ichido_core::digest::Digest::of_bytes(b"x"),
+                        window: Duration::from_mins(1),
+                    };
+                    let new = NewMessage { same_content: Some(same), ..new };
+                    lost(what, path, store.message_enqueue(new).await);
+                }
+                "claim" => lost(what, path, store.key_claim(request("new", EffectMode::Opaque)).await),
+                "settle" => {
+                    let outcome = keep(response(b"done"));
+                    let settle = ichido_store::ledger::KeySettle { name: name("held"), fence, outcome };
+                    lost(what, path, store.key_settle(settle).await);
+                }
+                "mark" => lost(what, path, store.work_begin(&[(work.id, work.fence)]).await),
+                "report" => {
+                    let report = Settlement::of(&work, succeeded(&work), Note::default());
+                    lost(what, path, store.work_settle(report).await);
+                }
+                _ => lost(what, path, store.message_enqueue_in_sqlite(&mut open, message("new")).await),
+            }
+            lost(what, path, store.check_ready().await);
+            lost(what, path, store.message_enqueue(message("later")).await);
+            assert!(matches!(store.files_lost().await, StoreError::FileLost { .. }));
+        }
+    }
+}
+
+/// Who asks whether the server is ready is told, though nothing was written since.
+#[tokio::test]
+async fn a_look_finds_the_loss_before_anything_is_written() {
+    for (what, harm) in HARM {
+        let (file, store) = opened().await;
+        harm(file.folder());
+        lost(what, "a look", store.check_ready().await);
+        lost(what, "put", store.message_enqueue(message("new")).await);
+    }
+}
+
+/// SQLite still has the log open, and moves it into the file.
+#[tokio::test]
+async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close() {
+    let (file, store) = opened().await;
+    store.message_enqueue(message("before")).await.unwrap();
+    std::fs::remove_file(file.folder().join("ichido.db-wal")).unwrap();
+    lost("the log is removed", "put", store.message_enqueue(message("after")).await);
+    store.close(Duration::from_mins(1)).await;
+    drop(store);
+    let next = Store::open(&file.url, 2).await.unwrap();
+    assert!(matches!(next.message_enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
+}
+
+/// SQLite removes its log by name when it closes: under that name is now the log of somebody else's database.
+#[tokio::test]
+async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
+    let (file, store) = opened().await;
+    let (other, restored) = opened().await;
+    restored.message_enqueue(message("restored")).await.unwrap();
+    for name in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
+        let copy = file.folder().join("copy");
+        std::fs::copy(other.folder().join(name), &copy).unwrap();
+        std::fs::rename(copy, file.folder().join(name)).unwrap();
+    }
+    lost("all of it is replaced", "put", store.message_enqueue(message("new")).await);
+    store.close(Duration::from_mins(1)).await;
+    drop(store);
+    assert!(file.folder().join("ichido.db-wal").exists());
+    let next = Store::open(&file.url, 2).await.unwrap();
+    assert!(matches!(next.message_enqueue(message("restored")).await.unwrap(), Enqueued::Same { .. }));
+}
+
+/// The name that the next start opens is the link's.
+#[tokio::test]
+async fn a_link_to_the_file_is_followed_and_one_that_leads_elsewhere_is_found() {
+    let (real, other) = (fresh_file(), fresh_file());
+    let link = real.folder().join("link.db");
+    std::os::unix::fs::symlink(real.path(), &link).unwrap();
+    let store = Store::open(&format!("sqlite:{}", link.display()), 2).await.unwrap();
+    store.message_enqueue(message("before")).await.unwrap();
+    drop(Store::open(&other.url, 2).await.unwrap());
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(other.path(), &link).unwrap();
+    lost("the link leads elsewhere", "put", store.message_enqueue(message("after")).await);
+}
+
+/// A lock on a file goes with the first of this process's descriptors of it that is closed. Without it another process takes itself for
+/// the last one, and removes the log.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn opening_a_store_again_leaves_the_locks_of_the_first_one() {
+    use std::os::unix::fs::MetadataExt as _;
+    let (file, store) = opened().await;
+    let inode = std::fs::metadata(file.path()).unwrap().ino();
+    let is_locked = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|line| line.contains(&format!(":{inode} ")))
+    };
+    assert!(is_locked(), "a database in WAL mode is locked while it is open");
+    let again = Store::open(&file.url, 2).await.unwrap();
+    assert!(is_locked());
+    drop((store, again));
+}
