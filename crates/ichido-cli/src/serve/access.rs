@@ -166,7 +166,13 @@ impl Access {
 
 fn by_token(tokens: &HashMap<Uuid, Token>, headers: &HeaderMap, now: Timestamp) -> Result<Caller, Problem> {
     let missing = "send one as Authorization: Bearer ichido_…; `ichido token create` makes one";
-    let field = headers.get(AUTHORIZATION).ok_or_else(|| Problem::new(Code::TokenMissing, missing))?;
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let field = lines.next().ok_or_else(|| Problem::new(Code::TokenMissing, missing))?;
+    if lines.next().is_some() {
+        // A proxy in front may have checked the other one.
+        let detail = "the Authorization header was sent more than once; send it once";
+        return Err(Problem::new(Code::TokenInvalid, detail));
+    }
     // What is wrong with a token is not told: whoever has a good one can look at its list.
     let invalid = || {
         let detail =

@@ -86,6 +86,18 @@ on_both! {
         assert_eq!(queue["queues"][0]["paused_by"], "night watch", "the token's name is in the audit");
     }
 
+    /// A proxy in front may have looked at the other one.
+    async fn two_tokens_in_one_request_let_nobody_in(place) {
+        let token = place.token(&["root", "--role", "admin"]);
+        let server = place.serve(&[]);
+        let ask = Request::get("/v1/queues").token(&token);
+        assert_eq!(server.send(&ask).await.status(), 200);
+        for second in [format!("Bearer {token}"), "Bearer other".to_owned(), "Basic YTpi".to_owned()] {
+            let both = ask.clone().field("authorization", &second);
+            assert_eq!(refusal(&server, &both).await, refused(401, "token_invalid"), "{second}");
+        }
+    }
+
     async fn a_token_that_was_revoked_lets_nobody_in(place) {
         let token = place.token(&["root", "--role", "admin"]);
         let server = place.serve(&[]);
