@@ -55,8 +55,9 @@
 //! ```
 //!
 //! The adapter finds what it owes in [`Enabled`] of the [`owner`] file: [`Enabled::profile`], [`Enabled::in_flight_wait`],
-//! [`Enabled::ttl`], [`BodyHash::body_rules`] for the digest, the headers that a replay keeps; and in its own file
-//! [`Members::identity`] and [`Members::operations`], each of which becomes a policy by [`Operation::draft`].
+//! [`Enabled::ttl`], [`Fingerprint::inputs`] for what is compared, [`BodyHash::body_rules`] for the digest, the headers that a
+//! replay keeps; and in its own file [`Members::identity`], whose [`Identity::rule`] says where the caller's name is, and
+//! [`Members::operations`], each of which becomes a policy by [`Operation::draft`].
 //! [`Idempotency::echo_key`] and [`Observability`] hold at every hop.
 //!
 //! A proxy does not start where [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] says where a value

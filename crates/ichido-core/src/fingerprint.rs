@@ -1,8 +1,12 @@
 //! The fingerprint: is this the same request as the one that used the key first? (SPEC C3)
 //!
 //! Guarantee: two requests have the same fingerprint exactly when operation, identity, method, path,
-//! query, media type and body digest are all equal; moving a byte from one part to its neighbour changes it.
+//! query, media type, body digest and all further inputs are equal; moving a byte from one part to its neighbour changes it.
 //! Admission compares fingerprints; the audit and the sender show the [`Digest`]. They are two types.
+
+mod inputs;
+
+pub use inputs::Inputs;
 
 use crate::digest::{Digest, Hasher, hex, is_json, unhex};
 
@@ -30,6 +34,8 @@ pub struct RequestParts<'a> {
     pub media_type: &'a str,
     /// The digest of the body.
     pub digest: Digest,
+    /// What else a boundary file compares, such as a claim or a header.
+    pub inputs: Option<Inputs>,
 }
 
 impl Fingerprint {
@@ -43,6 +49,10 @@ impl Fingerprint {
         hasher.part(parts.query.as_bytes());
         hasher.part(normal_media_type(parts.media_type).as_bytes());
         hasher.part(parts.digest.as_bytes());
+        // Without further inputs the hash is that of earlier releases, so stored fingerprints still match.
+        if let Some(inputs) = &parts.inputs {
+            hasher.part(inputs.as_bytes());
+        }
         Self(hasher.finish())
     }
 

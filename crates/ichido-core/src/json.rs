@@ -142,7 +142,7 @@ impl<'a> Document<'a> {
 
     /// The canonical bytes of the document in `form`.
     pub fn canonical(&self, form: &Form) -> Result<Vec<u8>, JsonError> {
-        writer::canonical(self, form)
+        self.root().canonical(form)
     }
 
     /// The value of the whole document.

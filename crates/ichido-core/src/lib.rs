@@ -35,6 +35,7 @@
 //!     query: "",
 //!     media_type,
 //!     digest: Digest::of_body(media_type, br#"{"qty":1}"#, &BodyRules::default())?,
+//!     inputs: None,
 //! });
 //!
 //! // Nothing is stored, so it runs: claim it by one insert that fails when a record is there.

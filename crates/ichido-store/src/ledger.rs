@@ -38,6 +38,7 @@
 //!         query: "",
 //!         media_type: "text/plain",
 //!         digest: request_digest,
+//!         inputs: None,
 //!     });
 //!     let policy = Arc::clone(&policy);
 //!     KeyClaim { name: name.clone(), fingerprint, request_digest, policy, hops: None, trace: None }

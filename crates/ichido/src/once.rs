@@ -83,7 +83,7 @@ pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, Outcome, Profile};
 pub use keeper::Keeper;
 pub use problem::{Code, Problem};
 pub use service::{OnceLayer, OnceService};
-pub use settings::{Effect, NoIdentity, Pool, limits};
+pub use settings::{Caller, Effect, NoIdentity, Pool, limits};
 pub use transaction::{Tx, TxError, TxGuard};
 pub use unknown::Reconciled;
 

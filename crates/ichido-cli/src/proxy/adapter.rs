@@ -100,7 +100,7 @@ pub(crate) fn build(
 }
 
 fn layer(name: &str, methods: &[Method], protection: Protection, keeper: &Keeper) -> Result<OnceLayer, Exit> {
-    let Protection { draft, identity, form, request_bytes_max, .. } = protection;
+    let Protection { draft, identity, further, form, request_bytes_max, .. } = protection;
     let mut once = Once::operation(name)
         .class(draft.class)
         .profile(draft.profile)
@@ -109,7 +109,7 @@ fn layer(name: &str, methods: &[Method], protection: Protection, keeper: &Keeper
             // Transactional is refused before; opaque promises nothing.
             Some(EffectMode::Opaque | EffectMode::Transactional) | None => once::Effect::Opaque,
         })
-        .identity(move |head| identity.of(head))
+        .caller(move |head| identity.of(head, &further))
         .methods(methods.iter().cloned())
         .form(form);
     // What nobody chose keeps the layer's default.

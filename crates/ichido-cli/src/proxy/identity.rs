@@ -1,7 +1,8 @@
 //! Who asks: a stable name of the caller, from a source that can be trusted (SPEC C3).
 //!
 //! Guarantee: a request gets one identity, proved as its source says, or is refused. Nothing is guessed from an address, and
-//! no secret becomes a name: a renewed token is the same caller.
+//! no secret becomes a name: a renewed token is the same caller. Every further input of the fingerprint that a file names is read
+//! from the same token, or from the request's headers.
 
 mod api_keys;
 mod jwt;
@@ -10,7 +11,10 @@ use std::sync::Once;
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
-use ichido::once::NoIdentity;
+use ichido::once::{Caller, NoIdentity};
+use ichido_core::boundary::FingerprintInput;
+use ichido_core::fingerprint::Inputs;
+use ichido_core::json::{Document, Form};
 
 pub(crate) use api_keys::ApiKeys;
 pub(crate) use jwt::{Algorithm, Jwt};
@@ -29,7 +33,7 @@ pub(crate) enum Identity {
         /// Whether it was said that it does not arrive: once, because anybody can send requests without it.
         told: Once,
     },
-    /// A claim of a verified token in `Authorization: Bearer`.
+    /// Claims of a verified token in `Authorization: Bearer`.
     Jwt(Box<Jwt>),
     /// An API key in a header, known by its hash.
     ApiKey { header: HeaderName, keys: ApiKeys },
@@ -38,26 +42,58 @@ pub(crate) enum Identity {
 }
 
 impl Identity {
-    /// The name of whoever sent this request.
-    pub(crate) fn of(&self, head: &Parts) -> Result<String, NoIdentity> {
+    /// The caller of this request, with the values of `further` inputs of its fingerprint.
+    pub(crate) fn of(&self, head: &Parts, further: &[FingerprintInput]) -> Result<Caller, NoIdentity> {
+        let without_claims = |identity| Ok(Caller { identity, inputs: inputs(head, None, further)? });
         match self {
-            Self::Single(name) => Ok(name.clone()),
+            Self::Single(name) => without_claims(name.clone()),
             Self::Header { header, told } => {
                 let name = only(head, header).and_then(|value| value.to_str().ok());
-                name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
+                let name = name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
                     told.call_once(|| tracing::warn!(%header, "{NOT_ARRIVED}"));
                     NoIdentity::Forbidden
-                })
+                })?;
+                without_claims(name)
             }
             Self::Jwt(jwt) => {
                 let token = only(head, &AUTHORIZATION).and_then(bearer);
-                token.and_then(|token| jwt.identity(token)).ok_or_else(|| unauthenticated("Bearer"))
+                let claims = token.and_then(|token| jwt.verify(token));
+                let claims = claims.as_ref().and_then(jwt::Claims::document);
+                let named = claims.as_ref().and_then(|claims| jwt::name_of(claims, jwt.named_by()));
+                let identity = named.ok_or_else(|| unauthenticated("Bearer"))?;
+                Ok(Caller { identity, inputs: inputs(head, claims.as_ref(), further)? })
             }
             Self::ApiKey { header, keys } => {
                 let key = only(head, header).map(HeaderValue::as_bytes);
-                key.and_then(|key| keys.identity(key)).ok_or_else(|| unauthenticated("ApiKey"))
+                let name = key.and_then(|key| keys.identity(key)).ok_or_else(|| unauthenticated("ApiKey"))?;
+                without_claims(name)
             }
         }
+    }
+
+    /// Those of the inputs that neither the identity nor every fingerprint has already; or the one that cannot be read.
+    pub(crate) fn further(&self, inputs: &[FingerprintInput]) -> Result<Vec<FingerprintInput>, String> {
+        let mut further = Vec::new();
+        for input in inputs.iter().filter(|input| input.name().is_some()) {
+            let is_in_identity = match (input, self) {
+                (FingerprintInput::Claim(claim), Self::Jwt(jwt)) => jwt.named_by().contains(claim),
+                (FingerprintInput::Claim(claim), _) => {
+                    return Err(format!(
+                        "the fingerprint has `claims.{claim}`, and the caller is not known by a token; take the identity from a \
+                         JWT, or write `identity` in fingerprint.include"
+                    ));
+                }
+                (
+                    FingerprintInput::Header(name),
+                    Self::Header { header, .. } | Self::ApiKey { header, .. },
+                ) => header == name.as_str(),
+                _ => false,
+            };
+            if !is_in_identity {
+                further.push(input.clone());
+            }
+        }
+        Ok(further)
     }
 
     /// The header that it reads, which nobody may take away by naming it in `Connection`.
@@ -73,6 +109,31 @@ impl Identity {
     pub(crate) fn is_single(&self) -> bool {
         matches!(self, Self::Single(_))
     }
+}
+
+/// The values of these inputs in a request; a claim or a header that is not there has none.
+fn inputs(
+    head: &Parts,
+    claims: Option<&Document<'_>>,
+    further: &[FingerprintInput],
+) -> Result<Option<Inputs>, NoIdentity> {
+    let mut found: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
+    for input in further {
+        let values = match input {
+            FingerprintInput::Claim(path) => {
+                let claim = claims.and_then(|claims| path.find(claims.root()));
+                // Two spellings of one value are one value. One that is too long to be compared is refused.
+                let form = claim.map(|claim| claim.canonical(&Form::default())).transpose();
+                form.map_err(|_| unauthenticated("Bearer"))?.into_iter().collect()
+            }
+            FingerprintInput::Header(name) => {
+                head.headers.get_all(name).iter().map(|line| line.as_bytes().to_vec()).collect()
+            }
+            _ => Vec::new(),
+        };
+        found.extend(input.name().map(|name| (name, values)));
+    }
+    Ok(Inputs::of(found))
 }
 
 /// A field that came once; two lines could be two callers.

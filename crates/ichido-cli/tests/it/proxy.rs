@@ -16,4 +16,5 @@ mod retries;
 mod service;
 mod settings;
 mod stopping;
+mod tenants;
 mod wire;

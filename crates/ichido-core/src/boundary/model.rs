@@ -5,9 +5,12 @@
 
 mod adapter;
 mod body;
+mod claim;
 mod headers;
 mod http;
 mod idempotency;
+mod identity;
+mod input;
 mod observability;
 mod owner;
 mod reaction;
@@ -16,9 +19,12 @@ mod retry;
 
 pub use adapter::{Effect, Identity, IdentitySource, Operation, OperationClass};
 pub use body::BodyRulesError;
+pub use claim::{CLAIM_DEPTH_MAX, ClaimPath};
 pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
 pub use idempotency::{Idempotency, Mode, ValidateOnly};
+pub use identity::{IDENTITY_CLAIMS_MAX, IdentityError, IdentityNames, IdentityRule};
+pub use input::{FingerprintInput, InputError, is_portable};
 pub use observability::{Observability, RequestId, Traceparent};
 pub use owner::{
     BodyHash, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock, Input, Length,

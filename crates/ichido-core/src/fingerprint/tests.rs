@@ -10,7 +10,37 @@ const PARTS: RequestParts<'static> = RequestParts {
     query: "dry=0",
     media_type: "application/json",
     digest: Digest::from_bytes([7; 32]),
+    inputs: None,
 };
+
+/// One further input with these values.
+fn tenant(values: &[&str]) -> Option<Inputs> {
+    Inputs::of([("claims/tenant_id", values)])
+}
+
+/// Two tenants whose requests differ in nothing else must not share an answer.
+#[test]
+fn every_further_input_counts_and_none_runs_into_the_next() {
+    let none: [(&str, &[&str]); 0] = [];
+    assert_eq!(Inputs::of(none), None, "stored fingerprints still match");
+    let of = |inputs: &[(&str, &[&str])]| Inputs::of(inputs.iter().copied());
+    let others = [
+        of(&[("a", &["b"])]),
+        of(&[("a", &["c"])]),
+        of(&[("a", &[])]),
+        of(&[("a", &[""])]),
+        of(&[("a", &["", ""])]),
+        of(&[("a", &["b", "c"])]),
+        of(&[("a", &["bc"])]),
+        of(&[("a", &["b"]), ("c", &[])]),
+        of(&[("a", &[]), ("b", &["c"])]),
+        of(&[("ab", &[])]),
+    ];
+    for (index, one) in others.iter().enumerate() {
+        assert!(!others[index + 1..].contains(one), "{index}");
+    }
+    assert_eq!(tenant(&["a"]), tenant(&["a"]));
+}
 
 #[test]
 fn every_part_counts() {
@@ -24,6 +54,8 @@ fn every_part_counts() {
         RequestParts { query: "", ..PARTS },
         RequestParts { media_type: "text/plain", ..PARTS },
         RequestParts { digest: Digest::from_bytes([8; 32]), ..PARTS },
+        RequestParts { inputs: tenant(&[]), ..PARTS },
+        RequestParts { inputs: tenant(&["a"]), ..PARTS },
     ];
     for other in &others {
         assert_ne!(Fingerprint::of(other), first, "{other:?}");

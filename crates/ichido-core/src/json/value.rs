@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::{fmt, iter};
 
 use super::tape::{Node, Tape};
-use super::{Document, names};
+use super::{Document, Form, JsonError, names, writer};
 
 /// One value of a document, by its place on the tape.
 #[derive(Clone, Copy)]
@@ -88,6 +88,11 @@ impl<'d, 'a> Value<'d, 'a> {
         // A name is followed by its value, and that by the next name.
         self.nodes_inside(Kind::Object, |tape, name| tape.after(name + 1))
             .map(move |name| (self.document.text_at(name).decode(), self.member(name)))
+    }
+
+    /// The canonical bytes of this value alone, in `form`.
+    pub fn canonical(self, form: &Form) -> Result<Vec<u8>, JsonError> {
+        writer::canonical(self.document, self.node, form)
     }
 
     /// Where in the text the value begins, in bytes.

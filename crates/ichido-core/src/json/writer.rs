@@ -9,8 +9,8 @@ use super::tape::{Node, Shape, Span};
 use super::{Document, Fault, Form, GROWTH_MAX, JsonError, NUMBER_DIGITS_MAX, Numbers, Unicode};
 use super::{names, number, string};
 
-/// The canonical bytes of `document` in `form`.
-pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>, JsonError> {
+/// The canonical bytes of the value at `node` of `document`, in `form`.
+pub(super) fn canonical(document: &Document<'_>, node: u32, form: &Form) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer {
         document,
         form,
@@ -18,7 +18,7 @@ pub(super) fn canonical(document: &Document<'_>, form: &Form) -> Result<Vec<u8>,
         out: Vec::with_capacity(document.text.len()),
         out_bytes_max: document.bytes_max.saturating_mul(GROWTH_MAX).saturating_add(NUMBER_DIGITS_MAX),
     };
-    writer.value(0)?;
+    writer.value(node)?;
     // Once more at the end, so that refusal depends on the form alone, not on which numbers were spelled anew.
     writer.check_growth(document.text.len())?;
     Ok(writer.out)

@@ -10,7 +10,7 @@ use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use ichido_core::digest::{BodyRules, Digest, is_json};
-use ichido_core::fingerprint::{Fingerprint, RequestParts};
+use ichido_core::fingerprint::{Fingerprint, Inputs, RequestParts};
 use ichido_core::json::{Document, JsonError, Kind};
 use ichido_core::key::{self, IdempotencyKey};
 use ichido_core::ledger::RecordName;
@@ -20,7 +20,7 @@ use super::body::Body;
 use super::draft::is_name;
 use super::fields;
 use super::problem::{Code, Problem};
-use super::settings::{NoIdentity, Settings, limits};
+use super::settings::{Caller, NoIdentity, Settings, limits};
 
 /// The member of a JSON body that repeats the key, where it has one (SPEC D11).
 const BODY_KEY: &str = "idempotency_key";
@@ -56,6 +56,7 @@ impl Arrival {
 /// What the head of a request says, before its body is read.
 pub(crate) struct Head {
     pub(crate) name: RecordName,
+    pub(crate) inputs: Option<Inputs>,
     pub(crate) echo: Option<(HeaderName, HeaderValue)>,
 }
 
@@ -68,12 +69,12 @@ pub(crate) fn head(parts: &Parts, operation: &str, settings: &Settings) -> Resul
         let detail = "the operation of this request has no name that can be stored; nothing was run";
         return Err(Problem::failed(Code::HandlerFailed, detail));
     }
-    let identity = (settings.identity)(parts).map_err(no_identity)?;
+    let Caller { identity, inputs } = (settings.caller)(parts).map_err(no_identity)?;
     if !is_name(&identity, limits::IDENTITY_BYTES_MAX) {
         return Err(no_identity(NoIdentity::Forbidden));
     }
     let echo = settings.echo_key.then(|| fields::echo(&parts.headers)).flatten();
-    Ok(Some(Head { name: RecordName { operation: operation.to_owned(), identity, key }, echo }))
+    Ok(Some(Head { name: RecordName { operation: operation.to_owned(), identity, key }, inputs, echo }))
 }
 
 fn no_identity(why: NoIdentity) -> Problem {
@@ -95,6 +96,7 @@ fn no_identity(why: NoIdentity) -> Problem {
 /// Reads the rest of the request, bounded.
 pub(crate) async fn arrive<B>(
     name: RecordName,
+    inputs: Option<Inputs>,
     parts: Parts,
     body: B,
     settings: &Settings,
@@ -118,6 +120,7 @@ where
         query: uri.query().unwrap_or_default(),
         media_type: &media.text,
         digest: request_digest,
+        inputs,
     });
     Ok(Arrival { name, fingerprint, request_digest, parts, body, trailers })
 }

@@ -16,7 +16,7 @@ use ichido_core::ledger::{
 use super::BoxError;
 use super::keeper::Keeper;
 use super::service::OnceLayer;
-use super::settings::{Effect, IdentityOf, NoIdentity, Operation, Pool, Settings, limits};
+use super::settings::{Caller, CallerOf, Effect, NoIdentity, Operation, Pool, Settings, limits};
 use super::unknown::{Reconcile, Reconciled};
 
 /// What somebody wishes for an operation; [`Once::build`] makes a layer of it.
@@ -29,7 +29,7 @@ pub struct Once {
     policy: PolicyDraft,
     has_class: bool,
     effect: Effect,
-    identity: Option<IdentityOf>,
+    caller: Option<CallerOf>,
     reconcile: Option<Reconcile>,
     methods: Vec<Method>,
     form: Form,
@@ -57,7 +57,7 @@ impl Once {
             policy: PolicyDraft::of(Class::Mutate),
             has_class: false,
             effect: Effect::Opaque,
-            identity: None,
+            caller: None,
             reconcile: None,
             methods: vec![Method::POST, Method::PATCH],
             form: Form::default(),
@@ -82,7 +82,12 @@ impl Once {
 
     /// Who asks, by the request's head: a stable name of the caller, never an address or the bytes of a token.
     pub fn identity(self, of: impl Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync + 'static) -> Self {
-        Self { identity: Some(Arc::new(of)), ..self }
+        self.caller(move |parts| Ok(Caller { identity: of(parts)?, inputs: None }))
+    }
+
+    /// Who asks, and what else of the request's head is compared, such as a tenant's claim or header.
+    pub fn caller(self, of: impl Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync + 'static) -> Self {
+        Self { caller: Some(Arc::new(of)), ..self }
     }
 
     /// Who asks, by a header that something trusted in front of this service sets on every request. Without it: 403.
@@ -212,11 +217,11 @@ impl Once {
             Effect::Opaque => (EffectMode::Opaque, None),
         };
         let policy = Policy::build(PolicyDraft { mode: Some(mode), ..self.policy });
-        match (policy, self.identity) {
-            (Ok(policy), Some(identity)) if errors.is_empty() => Ok(OnceLayer::new(Settings {
+        match (policy, self.caller) {
+            (Ok(policy), Some(caller)) if errors.is_empty() => Ok(OnceLayer::new(Settings {
                 keeper: keeper.clone(),
                 operation: self.operation,
-                identity,
+                caller,
                 policy: Arc::new(policy),
                 pool,
                 reconcile: self.reconcile,
@@ -245,7 +250,7 @@ impl Once {
         if !self.has_class {
             errors.push(BuildError::NoClass);
         }
-        if self.identity.is_none() {
+        if self.caller.is_none() {
             errors.push(BuildError::NoIdentity);
         }
         if self.methods.is_empty() {

@@ -145,7 +145,8 @@ impl Problem {
     }
 
     pub(crate) fn conflict(numbers: ProfileNumbers) -> Self {
-        let detail = "this idempotency key was used for a different request (another body, path or query); \
+        let detail = "this idempotency key was used for a different request (another body, path, query, or \
+                      compared claim or header); \
                       send a new action under a new key";
         Self::new(status(numbers.mismatch_status), Code::KeyConflict, detail)
     }

@@ -119,7 +119,7 @@ where
     let (parts, body) = request.into_parts();
     let operation = settings.operation.of(&parts);
     let which = Try::read(parts.headers.get(tries::FIELD).map(HeaderValue::as_bytes));
-    let (Head { name, echo }, span) = match head(&parts, &operation, &settings) {
+    let (Head { name, inputs, echo }, span) = match head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
             (head, span)
@@ -136,7 +136,7 @@ where
         }
     };
     let served = async {
-        match arrive(name, parts, body, &settings).await {
+        match arrive(name, inputs, parts, body, &settings).await {
             Ok(arrival) => admit(&settings, Arc::new(arrival), inner).await,
             Err(problem) => refused(problem),
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderValue, Method};
 use ichido_core::digest::BodyRules;
+use ichido_core::fingerprint::Inputs;
 use ichido_core::ledger::{Policy, ProfileNumbers};
 use ichido_store::Store;
 use sqlx::{PgPool, SqlitePool};
@@ -94,7 +95,16 @@ pub enum NoIdentity {
     Forbidden,
 }
 
-pub(crate) type IdentityOf = Arc<dyn Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync>;
+/// Who sent a request, and what else tells it from others under the same key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// A stable name of the caller, never an address or the bytes of a token.
+    pub identity: String,
+    /// What is compared beyond what every fingerprint has; a request that differs in it is a different request.
+    pub inputs: Option<Inputs>,
+}
+
+pub(crate) type CallerOf = Arc<dyn Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync>;
 pub(crate) type OperationOf = Arc<dyn Fn(&Parts) -> Cow<'static, str> + Send + Sync>;
 
 /// What an operation is called.
@@ -116,7 +126,7 @@ impl Operation {
 pub(crate) struct Settings {
     pub(crate) keeper: Keeper,
     pub(crate) operation: Operation,
-    pub(crate) identity: IdentityOf,
+    pub(crate) caller: CallerOf,
     pub(crate) policy: Arc<Policy>,
     /// Set in transactional mode, and only there.
     pub(crate) pool: Option<Pool>,

@@ -1,7 +1,11 @@
-//! Tokens: a claim of a JWT whose signature, times and audience hold.
+//! Tokens: claims of a JWT whose signature, times and audience hold.
 
+use std::borrow::Cow;
+
+use ichido_core::boundary::ClaimPath;
+use ichido_core::json::{Document, Form, Kind, Value};
 use jsonwebtoken::{DecodingKey, TokenData, Validation, decode};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// How far clocks may differ.
 const LEEWAY_SECS: u64 = 30;
@@ -44,8 +48,11 @@ impl Algorithm {
 pub(crate) struct Jwt {
     key: DecodingKey,
     validation: Validation,
-    claim: String,
+    claims: Vec<ClaimPath>,
 }
+
+/// The claims of a token that holds.
+pub(crate) struct Claims(Box<RawValue>);
 
 impl Jwt {
     /// Takes the key as its file has it. The line end that an editor adds to a secret is no part of it.
@@ -53,7 +60,7 @@ impl Jwt {
         algorithm: Algorithm,
         key: &[u8],
         audience: &str,
-        claim: &str,
+        claims: Vec<ClaimPath>,
     ) -> Result<Self, JwtError> {
         let (algorithm, key) = match algorithm {
             Algorithm::Hs256 => {
@@ -77,20 +84,104 @@ impl Jwt {
         validation.validate_nbf = true;
         validation.set_audience(&[audience]);
         validation.set_required_spec_claims(&["exp", "aud"]);
-        Ok(Self { key, validation, claim: claim.to_owned() })
+        Ok(Self { key, validation, claims })
     }
 
-    /// The claim of a token that holds; `None` for any other, without a reason that would help to forge one.
-    pub(crate) fn identity(&self, token: &str) -> Option<String> {
+    /// The claims of a token that holds; `None` for any other, without a reason that would help to forge one.
+    pub(crate) fn verify(&self, token: &str) -> Option<Claims> {
         if TOKEN_BYTES_MAX < token.len() {
             return None;
         }
-        let verified: Result<TokenData<Value>, _> = decode(token, &self.key, &self.validation);
-        match verified.ok()?.claims.get(&self.claim)? {
-            Value::String(name) if !name.is_empty() => Some(name.clone()),
-            // Some issuers number their users.
-            Value::Number(number) if number.is_u64() => Some(number.to_string()),
-            _ => None,
+        let verified: Result<TokenData<Box<RawValue>>, _> = decode(token, &self.key, &self.validation);
+        Some(Claims(verified.ok()?.claims))
+    }
+
+    /// The claims that name the caller.
+    pub(crate) fn named_by(&self) -> &[ClaimPath] {
+        &self.claims
+    }
+}
+
+impl Claims {
+    /// The claims as a value. A token that names a claim twice has none, because its readers could differ on which one counts.
+    pub(crate) fn document(&self) -> Option<Document<'_>> {
+        Document::parse(self.0.get().as_bytes(), TOKEN_BYTES_MAX).ok()
+    }
+}
+
+/// The caller's name in these claims; `None` where one is missing, empty, or neither a text nor a whole number.
+///
+/// One claim is the name as it is. Several are written as a JSON array, so two different lists never make one name.
+pub(crate) fn name_of(claims: &Document<'_>, paths: &[ClaimPath]) -> Option<String> {
+    let found = paths.iter().map(|path| path.find(claims.root()).filter(|claim| is_name(*claim)));
+    let found: Vec<Value<'_, '_>> = found.collect::<Option<_>>()?;
+    match &found[..] {
+        [one] => one.as_str().map(Cow::into_owned).or_else(|| one.as_number_text().map(str::to_owned)),
+        several => {
+            let parts = several.iter().map(|claim| claim.canonical(&Form::default()).ok());
+            let parts: Vec<Vec<u8>> = parts.collect::<Option<_>>()?;
+            String::from_utf8(parts.join(&b","[..])).ok().map(|parts| format!("[{parts}]"))
         }
+    }
+}
+
+/// A text, or a whole number, because some issuers number their users.
+fn is_name(claim: Value<'_, '_>) -> bool {
+    match claim.kind() {
+        Kind::String => claim.as_str().is_some_and(|text| !text.is_empty()),
+        Kind::Number => {
+            claim.as_number_text().is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        }
+        Kind::Null | Kind::Bool | Kind::Array | Kind::Object => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(claims: &str, paths: &[&str]) -> Option<String> {
+        let document = Document::parse(claims.as_bytes(), TOKEN_BYTES_MAX).expect("it is JSON");
+        let paths: Vec<_> = paths.iter().map(|path| ClaimPath::parse(path).expect("a path")).collect();
+        name_of(&document, &paths)
+    }
+
+    #[test]
+    fn one_claim_is_the_name_as_it_is() {
+        let claims = r#"{"sub": "alice", "id": 7, "actor": {"actor_id": "a-7"}, "big": 123456789012345678901234567890}"#;
+        for (path, expected) in [
+            ("sub", "alice"),
+            ("id", "7"),
+            ("actor.actor_id", "a-7"),
+            ("big", "123456789012345678901234567890"),
+        ] {
+            assert_eq!(name(claims, &[path]).as_deref(), Some(expected), "{path}");
+        }
+        let claims = r#"{"sub": "", "id": -7, "at": 1.5, "is": true, "none": null, "list": ["a"], "actor": {"id": "a"}}"#;
+        for path in ["sub", "id", "at", "is", "none", "list", "actor", "actor.name", "list.0", "missing"] {
+            assert_eq!(name(claims, &[path]), None, "{path}");
+        }
+    }
+
+    /// `a` and `b,c` must not be the caller that `a,b` and `c` are.
+    #[test]
+    fn several_claims_never_make_the_name_of_others() {
+        let both = |tenant: &str, sub: &str| {
+            name(&serde_json::json!({"tenant": tenant, "sub": sub}).to_string(), &["tenant", "sub"])
+        };
+        assert_eq!(both("t1", "alice").as_deref(), Some(r#"["t1","alice"]"#));
+        let names = [
+            both("a", "b,c"),
+            both("a,b", "c"),
+            both("a\",\"b", "c"),
+            both("a", "b\",\"c"),
+            name(r#"{"tenant": 7, "sub": "c"}"#, &["tenant", "sub"]),
+            both("7", "c"),
+        ];
+        for (index, one) in names.iter().enumerate() {
+            assert!(one.is_some() && !names[index + 1..].contains(one), "{one:?}");
+        }
+        assert_eq!(name(r#"{"sub": "alice"}"#, &["tenant", "sub"]), None, "one is missing");
+        assert_eq!(both("", "alice"), None, "one is empty");
     }
 }

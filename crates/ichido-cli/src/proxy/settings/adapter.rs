@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::HeaderName;
-use ichido_core::boundary::{Boundary, Effect, Enabled, Operation, OperationClass, owner};
+use ichido_core::boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
 use ichido_core::json::Form;
 use ichido_core::ledger::{Class, EffectMode, KeyNeed, Policy, PolicyDraft, Profile};
 
@@ -34,10 +34,16 @@ impl AdapterSettings {
         guarded.map(|operation| operation.name.clone()).collect()
     }
 
-    /// The header fields that say who asks.
+    /// The header fields that say who asks, and those that requests are compared by.
     pub(super) fn relied_on(&self) -> impl Iterator<Item = HeaderName> {
         let protections = self.operations.iter().filter_map(|operation| operation.protection.as_ref());
-        protections.filter_map(|protection| protection.identity.header())
+        protections.flat_map(|protection| {
+            let compared = protection.further.iter().filter_map(|input| match input {
+                FingerprintInput::Header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
+                _ => None,
+            });
+            protection.identity.header().into_iter().chain(compared)
+        })
     }
 }
 
@@ -54,6 +60,8 @@ pub(crate) struct OperationSettings {
 pub(crate) struct Protection {
     pub(crate) draft: PolicyDraft,
     pub(crate) identity: Arc<Identity>,
+    /// What is compared beyond the identity and what every fingerprint has.
+    pub(crate) further: Vec<FingerprintInput>,
     pub(crate) form: Form,
     pub(crate) request_bytes_max: Option<usize>,
     pub(crate) service_key: ServiceKey,
@@ -207,9 +215,14 @@ impl Draft<'_> {
         };
         let identity =
             identities.find(&place, written.and_then(|operation| operation.identity.as_ref()), faults)?;
+        let inputs = match promises {
+            Some((file, promises)) => faults.check(file.file(), promises.fingerprint.inputs())?,
+            None => Vec::new(),
+        };
+        let further = faults.check(&place, identity.further(&inputs))?;
         let service_key = chosen_key.unwrap_or_else(|| default_key(policy.mode, &identity));
         let protection =
-            Protection { draft: policy, identity, form, request_bytes_max: bytes_max, service_key };
+            Protection { draft: policy, identity, further, form, request_bytes_max: bytes_max, service_key };
         Some(OperationSettings { name, methods, pattern, protection: Some(protection) })
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Once};
 
 use http::header::HeaderName;
-use ichido_core::boundary::{Identity as Written, IdentitySource};
+use ichido_core::boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRule, IdentitySource};
 
 use super::Files;
 use crate::faults::Faults;
@@ -16,14 +16,11 @@ const BYTES_MAX: u64 = 4 << 20;
 /// The longest name that can be stored.
 const NAME_BYTES_MAX: usize = 256;
 
-/// A source by its kind and its name.
-type Spec = (IdentitySource, String);
-
 /// The identities in use. Each source is read once, and its faults are told once.
 pub(super) struct Identities<'a> {
     flags: &'a Adapter,
     written: Option<&'a Written>,
-    made: Vec<(Spec, Option<Arc<Identity>>)>,
+    made: Vec<(IdentityRule, Option<Arc<Identity>>)>,
     has_told: bool,
 }
 
@@ -40,46 +37,44 @@ impl<'a> Identities<'a> {
         own: Option<&Written>,
         faults: &mut Faults,
     ) -> Option<Arc<Identity>> {
-        let spec = self.spec(place, own, faults)?;
-        if let Some((_, made)) = self.made.iter().find(|(known, _)| *known == spec) {
+        let rule = self.rule(place, own, faults)?;
+        if let Some((_, made)) = self.made.iter().find(|(known, _)| *known == rule) {
             return made.clone();
         }
-        let made = make(&spec, self.flags, faults).map(Arc::new);
-        self.made.push((spec, made.clone()));
+        let made = make(&rule, self.flags, faults).map(Arc::new);
+        self.made.push((rule, made.clone()));
         made
     }
 
-    fn spec(&mut self, place: &str, own: Option<&Written>, faults: &mut Faults) -> Option<Spec> {
+    fn rule(&mut self, place: &str, own: Option<&Written>, faults: &mut Faults) -> Option<IdentityRule> {
         if let Some(text) = &self.flags.identity {
-            let spec = parse(text);
-            if spec.is_none() && !self.has_told {
+            let rule = parse(text);
+            if let Err(what) = &rule
+                && !self.has_told
+            {
                 self.has_told = true;
-                let what = format!(
-                    "\"{text}\" is no source; write header:NAME, jwt:CLAIM, api-key:HEADER, or single:NAME for one caller"
-                );
                 faults.add("--identity", what);
             }
-            return spec;
+            return rule.ok();
         }
-        let written = own.or(self.written);
-        let spec = written.and_then(|written| Some((written.source?, written.name.clone()?)));
-        if spec.is_none() {
+        let Some(written) = own.or(self.written) else {
             let what = "nothing says who asks; add --identity, such as header:x-user-id, or single:NAME where there is one caller";
             faults.add(place, what);
-        }
-        spec
+            return None;
+        };
+        faults.check(place, written.rule())
     }
 
     /// Flags that nothing reads are a misunderstanding.
     pub(super) fn check_flags(&self, faults: &mut Faults) {
-        let uses = |source| self.made.iter().any(|((used, _), _)| *used == source);
+        let uses = |is_it: fn(&IdentityRule) -> bool| self.made.iter().any(|(used, _)| is_it(used));
         let flags = self.flags;
         let of_jwt = [
             ("--jwt-algorithm", flags.jwt_algorithm.is_some()),
             ("--jwt-key", flags.jwt_key.is_some()),
             ("--jwt-audience", flags.jwt_audience.is_some()),
         ];
-        if !uses(IdentitySource::JwtClaim) {
+        if !uses(|rule| matches!(rule, IdentityRule::Claims(_))) {
             for (flag, _) in of_jwt.into_iter().filter(|(_, is_given)| *is_given) {
                 faults.add(
                     flag,
@@ -87,34 +82,42 @@ impl<'a> Identities<'a> {
                 );
             }
         }
-        if flags.api_keys.is_some() && !uses(IdentitySource::ApiKey) {
+        if flags.api_keys.is_some() && !uses(|rule| matches!(rule, IdentityRule::ApiKey(_))) {
             let what = "no operation takes its identity from an API key; leave it out, or say --identity api-key:HEADER";
             faults.add("--api-keys", what);
         }
     }
 }
 
-fn parse(text: &str) -> Option<Spec> {
-    let (source, name) = text.split_once(':')?;
-    let source = match source {
-        "header" => IdentitySource::Header,
-        "jwt" => IdentitySource::JwtClaim,
-        "api-key" => IdentitySource::ApiKey,
-        "single" => IdentitySource::Single,
-        _ => return None,
+/// `header:NAME`, `jwt:CLAIM` or `jwt:CLAIM,CLAIM`, `api-key:HEADER`, `single:NAME`.
+fn parse(text: &str) -> Result<IdentityRule, String> {
+    let wrong = || {
+        format!(
+            "\"{text}\" is no source; write header:NAME, jwt:CLAIM (several with commas between them), api-key:HEADER, or \
+             single:NAME for one caller"
+        )
     };
-    (!name.is_empty()).then(|| (source, name.to_owned()))
+    let (source, name) = text.split_once(':').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
+    let (source, names) = match source {
+        "header" => (IdentitySource::Header, vec![name.to_owned()]),
+        "jwt" => (IdentitySource::JwtClaim, name.split(',').map(str::to_owned).collect()),
+        "api-key" => (IdentitySource::ApiKey, vec![name.to_owned()]),
+        "single" => (IdentitySource::Single, vec![name.to_owned()]),
+        _ => return Err(wrong()),
+    };
+    let identity = Written { source: Some(source), name: Some(IdentityNames(names)) };
+    identity.rule().map_err(|error| error.to_string())
 }
 
-fn make((source, name): &Spec, flags: &Adapter, faults: &mut Faults) -> Option<Identity> {
-    let mut header = || {
+fn make(rule: &IdentityRule, flags: &Adapter, faults: &mut Faults) -> Option<Identity> {
+    let mut header = |name: &String| {
         let header = HeaderName::from_bytes(name.as_bytes());
         faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
     };
-    match source {
-        IdentitySource::Header => Some(Identity::Header { header: header()?, told: Once::new() }),
-        IdentitySource::ApiKey => {
-            let header = header()?;
+    match rule {
+        IdentityRule::Header(name) => Some(Identity::Header { header: header(name)?, told: Once::new() }),
+        IdentityRule::ApiKey(name) => {
+            let header = header(name)?;
             let Some(path) = &flags.api_keys else {
                 faults.add("--api-keys", "API keys are known by their hashes; give the file that lists them");
                 return None;
@@ -124,16 +127,16 @@ fn make((source, name): &Spec, flags: &Adapter, faults: &mut Faults) -> Option<I
             let keys = ApiKeys::parse(&String::from_utf8_lossy(&bytes));
             Some(Identity::ApiKey { header, keys: faults.check(&place, keys)? })
         }
-        IdentitySource::Single if NAME_BYTES_MAX < name.len() => {
+        IdentityRule::Single(name) if NAME_BYTES_MAX < name.len() => {
             faults.add("--identity", format!("the name is longer than {NAME_BYTES_MAX} bytes"));
             None
         }
-        IdentitySource::Single => Some(Identity::Single(name.clone())),
-        IdentitySource::JwtClaim => jwt(name, flags, faults).map(|jwt| Identity::Jwt(Box::new(jwt))),
+        IdentityRule::Single(name) => Some(Identity::Single(name.clone())),
+        IdentityRule::Claims(claims) => jwt(claims, flags, faults).map(|jwt| Identity::Jwt(Box::new(jwt))),
     }
 }
 
-fn jwt(claim: &str, flags: &Adapter, faults: &mut Faults) -> Option<Jwt> {
+fn jwt(claims: &[ClaimPath], flags: &Adapter, faults: &mut Faults) -> Option<Jwt> {
     let mut given = |flag: &str, is_given: bool, what: &str| {
         if !is_given {
             faults.add(flag, format!("a JWT is verified; say {what}"));
@@ -147,7 +150,7 @@ fn jwt(claim: &str, flags: &Adapter, faults: &mut Faults) -> Option<Jwt> {
     let algorithm = faults.check("--jwt-algorithm", Algorithm::parse(algorithm));
     let place = format!("--jwt-key {}", path.display());
     let key = faults.check(&place, read(path));
-    faults.check(&place, Jwt::new(algorithm?, &key?, audience, claim))
+    faults.check(&place, Jwt::new(algorithm?, &key?, audience, claims.to_vec()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

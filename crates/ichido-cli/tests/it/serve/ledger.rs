@@ -31,6 +31,7 @@ async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
         query: "",
         media_type: "text/plain",
         digest: request_digest,
+        inputs: None,
     });
     let claim = KeyClaim { name: name.clone(), fingerprint, request_digest, policy, hops: None, trace: None };
     let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {

@@ -30,7 +30,8 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
 fn another_identity(was: &Identity, is: Option<&Identity>) -> String {
     let said = |identity: &Identity| {
         let source = identity.source.map_or("nothing", IdentitySource::as_str);
-        format!("{source} {}", identity.name.as_deref().unwrap_or_default()).trim_end().to_owned()
+        let names = identity.name.as_ref().map(|names| names.0.join(" and ")).unwrap_or_default();
+        format!("{source} {names}").trim_end().to_owned()
     };
     let is = is.map_or("not said".to_owned(), said);
     format!("who asks: was {}, is {is}; keys of before count as new", said(was))

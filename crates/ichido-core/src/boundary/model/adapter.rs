@@ -1,6 +1,6 @@
 //! What an adapter does: its operations, and who asks for them.
 
-use super::{Enabled, Length, Ttl};
+use super::{Enabled, IdentityNames, Length, Ttl};
 use crate::boundary::member::{object, words};
 use crate::ledger::{Class, EffectMode, PolicyDraft};
 
@@ -51,8 +51,9 @@ object! {
     Identity {
         /// Where the caller's stable name comes from.
         source: Option<IdentitySource>,
-        /// The header's name, the claim's name, the API key's header, or the single caller's name.
-        name: Option<String>,
+        /// The header's name, the claim's name, the API key's header, or the single caller's name. Several claims name the
+        /// caller together (`["tenant_id", "sub"]`); a dot leads into a claim that is an object (`actor.actor_id`).
+        name: Option<IdentityNames>,
     }
 }
 

@@ -31,7 +31,9 @@ object! {
 object! {
     /// What makes two requests under one key the same request.
     Fingerprint {
-        /// Its inputs, such as `claims.tenant_id`, `route.operation`, `x-idempotency-key`, `body_hash`.
+        /// Its inputs: `identity`, `route.operation`, `idempotency-key`, `method`, `path`, `query`, `body_hash`, and of your
+        /// own choice `claims.NAME` (`claims.tenant_id`, `claims.actor.actor_id`) and `headers.NAME` (`headers.x-tenant`). The
+        /// adapter compares every one of them.
         include: Option<Vec<String>>,
         /// How the body is hashed.
         body_hash: BodyHash,

@@ -1,6 +1,6 @@
 //! The adapter says who asks and what each operation does (SPEC C3, C10, F2).
 
-mod identity;
+pub(super) mod identity;
 mod operation;
 mod path;
 
@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
         why: "A key is its owner's alone. Without a stable name of the caller, one customer's key answers with another's \
               data; guessed from an address, a token's bytes or its `jti`, a retry after a refresh is a new customer.",
         mend: "Say `\"identity\": {\"source\": \"jwt_claim\", \"name\": \"sub\"}`; sources are header, jwt_claim, api_key and \
-               single.",
+               single. Where a subject is unique within its tenant only, name both claims: `[\"tenant_id\", \"sub\"]`.",
         example: "adapter.json" at "/identity",
         check: identity::is_said,
     },

@@ -4,7 +4,7 @@ pub(super) mod input;
 
 use super::refusal::not_refused;
 use super::{Found, Rule, declare};
-use crate::boundary::{Enabled, Way};
+use crate::boundary::{Enabled, FingerprintInput, Way};
 use crate::json::Numbers;
 
 pub(super) const RULES: &[Rule] = &[
@@ -64,6 +64,17 @@ pub(super) const RULES: &[Rule] = &[
         example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash",
         check: large_bodies_are_refused,
     },
+    declare! {
+        "ICH-B036", Error, "C3",
+        "The adapter reads every input of the fingerprint",
+        why: "An input that the adapter cannot read is not compared: two tenants whose requests differ in nothing else would \
+              get each other's answers, and the second one's work is never done.",
+        mend: "Write `claims.NAME` (of a verified token, so the adapter's `identity` must be a `jwt_claim`), `headers.NAME` (of \
+               letters, digits and hyphens, and named in every `allow` from the BFF on), `identity`, `route.operation`, \
+               `idempotency-key`, `method`, `path`, `query` or `body_hash`.",
+        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
+        check: inputs_are_read,
+    },
 ];
 
 fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
@@ -73,20 +84,19 @@ fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
 fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
-        let has = |test: fn(&str) -> bool| include(promises).any(test);
+        let inputs: Vec<_> = include(promises).filter_map(|one| FingerprintInput::parse(one).ok()).collect();
         let claims = input::identity_claims(way);
-        let asks = has(input::is_caller) || include(promises).any(|one| input::is_identity_header(way, one));
+        let asks = inputs.iter().any(|one| input::is_caller(one) || input::is_identity_header(way, one));
         let wanted: [(&str, bool); 4] = [
             // Where the adapter names its claim, that one is asked for.
             ("who asks (`claims.sub`, or `identity`)", asks || !claims.is_empty()),
-            ("`route.operation`", has(input::is_operation)),
-            ("`idempotency-key`", has(input::is_key)),
-            ("`body_hash`", has(|input| input == "body_hash")),
+            ("`route.operation`", inputs.contains(&FingerprintInput::Operation)),
+            ("`idempotency-key`", inputs.contains(&FingerprintInput::Key)),
+            ("`body_hash`", inputs.contains(&FingerprintInput::BodyHash)),
         ];
         let mut missing: Vec<String> =
             wanted.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| (*name).to_owned()).collect();
-        let unnamed =
-            claims.iter().filter(|(_, claim)| !include(promises).any(|one| input::names(one, claim)));
+        let unnamed = claims.iter().filter(|(_, claim)| !inputs.iter().any(|one| input::names(one, claim)));
         missing.extend(
             unnamed.map(|(adapter, claim)| {
                 format!("`claims.{claim}`, by which {} says who asks", adapter.name())
@@ -111,6 +121,23 @@ fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
             };
             found.push(Found::at(file, format!("{base}/fingerprint/include/{index}"), what));
         }
+    }
+    found
+}
+
+fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for (file, promises, base) in way.owners() {
+        // What changes, or names nothing, has its own rule.
+        let stable =
+            include(promises).enumerate().filter(|(_, one)| !input::is_nameless(one) && !input::changes(one));
+        found.extend(stable.filter_map(|(index, one)| {
+            let what = match FingerprintInput::parse(one) {
+                Ok(input) => input::unread(way, &input)?,
+                Err(error) => error.to_string(),
+            };
+            Some(Found::at(file, format!("{base}/fingerprint/include/{index}"), what))
+        }));
     }
     found
 }

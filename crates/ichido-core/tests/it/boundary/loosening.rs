@@ -262,8 +262,8 @@ fn a_change_can_loosen_more_than_one_guarantee() {
         r#"{ "mode": "validate_only", "echo_key": true }"#,
         &["ICH-B002", "ICH-B003", "ICH-B072"],
     );
-    // Who asks is another, and not in the fingerprint.
-    loosens(ADAPTER, "/identity/name", r#""email""#, &["ICH-B030", "ICH-B080"]);
+    // Who asks is another; `identity` in the fingerprint follows it.
+    loosens(ADAPTER, "/identity/name", r#""email""#, &["ICH-B080"]);
     // The call is repeated, and nobody says for how long the service knows the key.
     loosens(ADAPTER, "/operations/orders.create/effect", r#""keyed""#, &["ICH-B081"]);
     let fewer = Set::starting().without(ADAPTER, "/operations/profiles.update");

@@ -2,28 +2,24 @@
 
 use super::{Found, adapters, operations};
 use crate::boundary::member::escape;
-use crate::boundary::model::is_token;
 use crate::boundary::rules::fingerprint::input::changes_by_name;
-use crate::boundary::{Boundary, Crossing, Identity, IdentitySource, Name, Operation, Party, Traffic, Way};
+use crate::boundary::{Boundary, Crossing, Identity, IdentityRule, Name, Operation, Party, Traffic, Way};
 use crate::key::NAMES;
 
 /// What is wrong with an identity; `None` where it is whole and stays the same from token to token.
 fn unfit(identity: &Identity) -> Option<String> {
-    match (identity.source, identity.name.as_deref()) {
-        (None, _) => Some("`source` is missing".to_owned()),
-        (_, None | Some("")) => Some("`name` is missing".to_owned()),
-        (Some(IdentitySource::JwtClaim), Some(name)) => {
-            changes_by_name(name).then(|| format!("`{name}` is another with every token"))
+    match identity.rule() {
+        Err(error) => Some(error.to_string()),
+        Ok(IdentityRule::Claims(claims)) => {
+            let changing = claims.iter().find(|claim| changes_by_name(claim.last()))?;
+            Some(format!("`{}` is another with every token", changing.last()))
         }
-        (Some(IdentitySource::Header | IdentitySource::ApiKey), Some(name)) => match () {
-            () if !is_token(name) => Some(format!("`{name}` is no header's name")),
-            // An API key may well come in `authorization`.
-            () if !name.eq_ignore_ascii_case("authorization") && differs(name) => {
-                Some(format!("`{name}` is another with every request"))
-            }
-            () => None,
-        },
-        (Some(IdentitySource::Single), Some(_)) => None,
+        // An API key may well come in `authorization`.
+        Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => {
+            (!name.eq_ignore_ascii_case("authorization") && differs(&name))
+                .then(|| format!("`{name}` is another with every request"))
+        }
+        Ok(IdentityRule::Single(_)) => None,
     }
 }
 
@@ -64,10 +60,10 @@ pub(super) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in adapters(way) {
         for (pointer, identity) in identities(file) {
-            let (Some(IdentitySource::Header), Some(header)) = (identity.source, &identity.name) else {
+            let Ok(IdentityRule::Header(header)) = identity.rule() else {
                 continue;
             };
-            if browser.passes(Party::Bff, Crossing::Arriving, Traffic::Requests, header) {
+            if browser.passes(Party::Bff, Crossing::Arriving, Traffic::Requests, &header) {
                 let (above, below) = (browser.name(), file.name());
                 let what = format!("{above} lets a browser send `{header}`, by which {below} says who asks");
                 found.push(Found::at(file, format!("{pointer}/name"), what));
@@ -77,21 +73,30 @@ pub(super) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
+/// The lists between the BFF and the adapter that a header does not pass.
+pub(in crate::boundary::rules) fn stopping<'a>(
+    way: &Way<'a>,
+    header: &str,
+) -> impl Iterator<Item = (&'a Boundary, &'a str)> {
+    let below = way
+        .lists(Traffic::Requests)
+        .filter(|(file, ..)| matches!(file.name(), Name::BffToGateway | Name::GatewayToAdapter));
+    below.filter(move |(_, _, lists)| !lists.passes(header)).map(|(file, direction, _)| (file, direction))
+}
+
 pub(super) fn arrives<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
-    let sources = adapters(way).flat_map(identities).filter_map(|(_, identity)| match identity.source? {
-        IdentitySource::Header | IdentitySource::ApiKey => identity.name.clone(),
-        IdentitySource::JwtClaim => Some("authorization".to_owned()),
-        IdentitySource::Single => None,
-    });
+    let sources =
+        adapters(way).flat_map(identities).filter_map(|(_, identity)| match identity.rule().ok()? {
+            IdentityRule::Header(name) | IdentityRule::ApiKey(name) => Some(name),
+            IdentityRule::Claims(_) => Some("authorization".to_owned()),
+            IdentityRule::Single(_) => None,
+        });
     let mut headers: Vec<String> = sources.collect();
     headers.sort();
     headers.dedup();
     for header in headers {
-        let below = way
-            .lists(Traffic::Requests)
-            .filter(|(file, ..)| matches!(file.name(), Name::BffToGateway | Name::GatewayToAdapter));
-        for (file, direction, _) in below.filter(|(_, _, lists)| !lists.passes(&header)) {
+        for (file, direction) in stopping(way, &header) {
             let pointer = format!("/headers/{}", escape(direction));
             found.push(Found::at(
                 file,

@@ -1,7 +1,10 @@
 //! The inputs of a fingerprint: what they name, and whether that stays the same from one try to the next.
 
-use crate::boundary::{Boundary, Identity, IdentitySource, Name, Named, Way};
-use crate::key::NAMES;
+use crate::boundary::rules::adapter::identity::stopping;
+use crate::boundary::{
+    Boundary, ClaimPath, Crossing, FingerprintInput, Identity, IdentityRule, Name, Named, OperationClass,
+    Party, Traffic, Way,
+};
 
 /// Inputs that differ from one try to the next, with `_` for `-`.
 const CHANGING: [&str; 46] = [
@@ -89,49 +92,87 @@ pub(in crate::boundary::rules) fn changes_by_name(name: &str) -> bool {
     CHANGING.iter().any(|one| one.eq_ignore_ascii_case(&name))
 }
 
-pub(super) fn is_key(input: &str) -> bool {
-    let last = last(input);
-    NAMES.iter().any(|name| name.eq_ignore_ascii_case(last)) || last == "idempotency_key"
-}
-
 /// Whether it says who asks, by a name that stays the same.
-pub(super) fn is_caller(input: &str) -> bool {
-    let is_named = !is_nameless(input) && !changes(input);
-    let first = parts(input).next().unwrap_or_default();
-    is_named && matches!(first, "claims" | "claim" | "identity" | "principal")
-}
-
-pub(super) fn is_operation(input: &str) -> bool {
-    matches!(input, "operation" | "route.operation" | "route.pattern" | "route")
+pub(super) fn is_caller(input: &FingerprintInput) -> bool {
+    match input {
+        FingerprintInput::Identity => true,
+        FingerprintInput::Claim(path) => !changes_by_name(path.last()),
+        _ => false,
+    }
 }
 
 /// Whether it has this claim: by its name, or as whatever says who asks.
-pub(super) fn names(input: &str, claim: &str) -> bool {
-    let mut parts = parts(input);
-    match (parts.next(), parts.next()) {
-        (Some("identity" | "principal"), _) => true,
-        (Some("claims" | "claim"), Some(_)) => input
-            .split_once(['.', ':', '['])
-            .is_some_and(|(_, rest)| rest.trim_matches(|one| matches!(one, '[' | ']' | '\'' | '"')) == claim),
+pub(super) fn names(input: &FingerprintInput, claim: &ClaimPath) -> bool {
+    match input {
+        FingerprintInput::Identity => true,
+        FingerprintInput::Claim(path) => path == claim,
         _ => false,
     }
 }
 
 /// The claims by which the adapter's files know who asks.
-pub(super) fn identity_claims<'a>(way: &Way<'a>) -> Vec<(&'a Boundary, &'a str)> {
-    let of_claims = identities(way).filter(|(_, one)| one.source == Some(IdentitySource::JwtClaim));
-    let mut claims: Vec<_> = of_claims.filter_map(|(file, one)| Some((file, one.name.as_deref()?))).collect();
-    claims.retain(|(_, claim)| !claim.is_empty());
-    claims.sort_by_key(|(_, claim)| *claim);
-    claims.dedup_by_key(|(_, claim)| *claim);
+pub(super) fn identity_claims<'a>(way: &Way<'a>) -> Vec<(&'a Boundary, ClaimPath)> {
+    let of_claims = identities(way).filter_map(|(file, one)| match one.rule() {
+        Ok(IdentityRule::Claims(claims)) => Some(claims.into_iter().map(move |claim| (file, claim))),
+        _ => None,
+    });
+    let mut claims: Vec<_> = of_claims.flatten().collect();
+    claims.sort_by(|(_, one), (_, other)| one.cmp(other));
+    claims.dedup_by(|(_, one), (_, other)| one == other);
     claims
 }
 
 /// Whether it is the header by which the adapter knows who asks.
-pub(super) fn is_identity_header(way: &Way<'_>, input: &str) -> bool {
-    let mut of_headers = identities(way)
-        .filter(|(_, one)| matches!(one.source, Some(IdentitySource::Header | IdentitySource::ApiKey)));
-    of_headers.any(|(_, one)| one.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(last(input))))
+pub(super) fn is_identity_header(way: &Way<'_>, input: &FingerprintInput) -> bool {
+    let FingerprintInput::Header(header) = input else { return false };
+    identities(way).any(|(_, one)| match one.rule() {
+        Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => name.eq_ignore_ascii_case(header),
+        _ => false,
+    })
+}
+
+/// Why the adapter would not read an input that has a meaning.
+pub(super) fn unread(way: &Way<'_>, input: &FingerprintInput) -> Option<String> {
+    match input {
+        FingerprintInput::Claim(_) => {
+            let (file, pointer) = tokenless(way)?;
+            let file = file.name();
+            Some(format!("{file} takes no token for {pointer}, so there are no claims; write `identity`"))
+        }
+        FingerprintInput::Header(header) => {
+            let listed = stopping(way, header).map(|(file, direction)| (file, direction.to_owned())).next();
+            let own = || {
+                let stops = |file: &&Boundary| {
+                    !file.passes(Party::Adapter, Crossing::Arriving, Traffic::Requests, header)
+                };
+                way.file(Name::Adapter).filter(stops).map(|file| (file, "headers".to_owned()))
+            };
+            let (file, direction) = listed.or_else(own)?;
+            Some(format!("`{header}` does not pass {direction} of {}", file.name()))
+        }
+        _ => None,
+    }
+}
+
+/// An operation that is guarded and whose caller is not known by a token, and where its identity stands.
+fn tokenless<'a>(way: &Way<'a>) -> Option<(&'a Boundary, String)> {
+    let has_token = |identity: &Identity| matches!(identity.rule(), Ok(IdentityRule::Claims(_)) | Err(_));
+    let file = way.file(Name::Adapter)?;
+    let mut guarded = file
+        .operations
+        .iter()
+        .flat_map(Named::iter)
+        .filter(|(_, operation)| operation.class != Some(OperationClass::Read));
+    let of_operation = guarded.find_map(|(name, operation)| {
+        let identity = operation.identity.as_ref().or(file.identity.as_ref())?;
+        (!has_token(identity)).then(|| (file, format!("`{name}`")))
+    });
+    let of_file = || {
+        let is_alone = file.operations.is_none();
+        let identity = file.identity.as_ref().filter(|identity| is_alone && !has_token(identity));
+        identity.map(|_| (file, "its identity".to_owned()))
+    };
+    of_operation.or_else(of_file)
 }
 
 fn identities<'a>(way: &Way<'a>) -> impl Iterator<Item = (&'a Boundary, &'a Identity)> {

@@ -37,7 +37,7 @@ fn what_belongs_to_one_token_or_one_try_is_found() {
     for input in changing {
         assert_eq!(adding(input), ["ICH-B031"], "{input}");
     }
-    for input in ["claims.tenant_id", "method", "path", "query", "headers.accept-language", "identity"] {
+    for input in ["claims.tenant_id", "method", "path", "query", "headers.accept", "identity"] {
         assert_eq!(adding(input), [""; 0], "{input}");
     }
 }
@@ -61,12 +61,85 @@ fn the_claim_that_says_who_asks_is_in_the_fingerprint() {
     let claim = r#"{ "source": "jwt_claim", "name": "https://example.com/tenant.id" }"#;
     let long =
         r#"["claims.https://example.com/tenant.id", "route.operation", "idempotency-key", "body_hash"]"#;
-    let set = Set::starting().with(ADAPTER, "/identity", claim);
-    assert_eq!(set.broken(), ["ICH-B030"]);
     let pointer = format!("{ENABLED}/fingerprint/include");
-    assert_eq!(set.with(GATEWAY, &pointer, long).broken(), [""; 0]);
+    let by_subject = r#"["claims.sub", "route.operation", "idempotency-key", "body_hash"]"#;
+    let set = Set::starting().with(GATEWAY, &pointer, by_subject);
+    let elsewhere = set.clone().with(ADAPTER, "/identity", claim);
+    assert_eq!(elsewhere.broken(), ["ICH-B030"]);
+    assert_eq!(elsewhere.with(GATEWAY, &pointer, long).broken(), [""; 0]);
     let of_one = r#"{ "source": "jwt_claim", "name": "org" }"#;
-    finds(ADAPTER, "/operations/orders.create/identity", of_one, &["ICH-B030"]);
+    assert_eq!(set.with(ADAPTER, "/operations/orders.create/identity", of_one).broken(), ["ICH-B030"]);
+}
+
+#[test]
+fn all_claims_that_say_who_asks_are_in_the_fingerprint() {
+    let both = r#"{ "source": "jwt_claim", "name": ["tenant_id", "actor.actor_id"] }"#;
+    let set = Set::starting().with(ADAPTER, "/identity", both);
+    assert_eq!(set.broken(), [""; 0], "`identity` is all of them");
+    let including = |claims: &str| {
+        let include = format!(r#"[{claims}, "route.operation", "idempotency-key", "body_hash"]"#);
+        set.clone().with(GATEWAY, &format!("{ENABLED}/fingerprint/include"), &include).broken()
+    };
+    assert_eq!(including(r#""claims.tenant_id", "claims.actor.actor_id""#), [""; 0]);
+    assert_eq!(including(r#""claims.tenant_id", "claims['actor']['actor_id']""#), [""; 0]);
+    for missing in [
+        r#""claims.tenant_id""#,
+        r#""claims.actor.actor_id""#,
+        r#""claims.tenant_id", "claims['actor.actor_id']""#,
+    ] {
+        assert_eq!(including(missing), ["ICH-B030"], "{missing}");
+    }
+    for name in [r#"["tenant_id", "jti"]"#, r#"["tenant_id", ""]"#, "[]", r#"["a.."]"#, r#""actor.jti""#] {
+        let identity = format!(r#"{{ "source": "jwt_claim", "name": {name} }}"#);
+        finds(ADAPTER, "/identity", &identity, &["ICH-B080"]);
+    }
+    for source in ["header", "api_key", "single"] {
+        let identity = format!(r#"{{ "source": "{source}", "name": ["x-tenant", "x-user"] }}"#);
+        finds(ADAPTER, "/identity", &identity, &["ICH-B080"]);
+    }
+}
+
+/// What the adapter does not read is not compared: two tenants would share one answer.
+#[test]
+fn an_input_that_the_adapter_does_not_read_is_found() {
+    for input in [
+        "tenant_id",
+        "jwt.tenant_id",
+        "body.amount",
+        "query.page",
+        "identity.tenant",
+        "headers.host",
+        "headers.x_tenant",
+        "headers['x.tenant']",
+    ] {
+        assert_eq!(adding(input), ["ICH-B036"], "{input}");
+    }
+    // The lists of the starting set do not let it through.
+    assert_eq!(adding("headers.x-tenant"), ["ICH-B036"]);
+    let include = r#"["identity", "route.operation", "idempotency-key", "body_hash", "headers.x-tenant"]"#;
+    let pointer = format!("{ENABLED}/fingerprint/include");
+    let open = Set::starting().with(GATEWAY, &pointer, include).without(GATEWAY, "/headers");
+    assert_eq!(open.broken(), ["ICH-B036"], "the gateway's inbound list");
+    let open = open.without("bff_to_gateway.json", "/headers");
+    assert_eq!(open.broken(), [""; 0]);
+    let own = r#"{ "adapter_inbound": { "drop": ["x-tenant"] } }"#;
+    assert_eq!(open.with(ADAPTER, "/headers", own).broken(), ["ICH-B036"], "its own list");
+}
+
+#[test]
+fn there_are_no_claims_without_a_token() {
+    let include = r#"["identity", "route.operation", "idempotency-key", "body_hash", "claims.tenant_id"]"#;
+    let set = Set::starting().with(GATEWAY, &format!("{ENABLED}/fingerprint/include"), include);
+    assert_eq!(set.broken(), [""; 0]);
+    let single = r#"{ "source": "single", "name": "shop" }"#;
+    assert_eq!(set.clone().with(ADAPTER, "/identity", single).broken(), ["ICH-B036"]);
+    let of_one = set.clone().with(ADAPTER, "/operations/orders.create/identity", single);
+    assert_eq!(of_one.broken(), ["ICH-B036"]);
+    let read = set
+        .with(ADAPTER, "/operations/orders.create/identity", single)
+        .with(ADAPTER, "/operations/orders.create/class", r#""read""#)
+        .with(ADAPTER, "/operations/orders.create/methods", r#"["GET"]"#);
+    assert!(!read.broken().contains(&"ICH-B036"), "{:?}", read.broken());
 }
 
 #[test]
@@ -78,7 +151,7 @@ fn a_header_that_says_who_asks_counts_as_the_caller() {
     let include = r#"["authorization-id", "route.operation", "idempotency-key", "body_hash"]"#;
     let pointer = format!("{ENABLED}/fingerprint/include");
     assert_eq!(header.with(GATEWAY, &pointer, include).broken(), [""; 0]);
-    assert_eq!(asking("authorization-id"), ["ICH-B030"]);
+    assert_eq!(asking("authorization-id"), ["ICH-B030", "ICH-B036"], "it is not who asks, and does not pass");
 }
 
 #[test]

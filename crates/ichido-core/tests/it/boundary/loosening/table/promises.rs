@@ -17,13 +17,13 @@ pub(super) const PROMISES: &[(&str, Row)] = &[
     ),
     ("/on_missing_key/status", put("ICH-B003", GATEWAY, "422", "was 400, is 422")),
     ("/on_missing_key/error_code", free(NAME_ONLY)),
-    ("/fingerprint", gone("ICH-B030", GATEWAY, "`claims.sub`: was in the fingerprint, is not")),
+    ("/fingerprint", gone("ICH-B030", GATEWAY, "`identity`: was in the fingerprint, is not")),
     (
         "/fingerprint/include",
         put(
             "ICH-B030",
             GATEWAY,
-            r#"["claims.sub", "route.operation", "idempotency-key", "method", "path", "body_hash"]"#,
+            r#"["identity", "route.operation", "idempotency-key", "method", "path", "body_hash"]"#,
             "`query`: was in the fingerprint, is not",
         ),
     ),
