@@ -16,6 +16,7 @@ mod headers;
 mod hop;
 mod identity;
 mod limits;
+mod method;
 mod passage;
 mod problem;
 mod route;

@@ -1,8 +1,9 @@
 //! The role `adapter`: the last component before the side effect, which completes idempotency (SPEC C2).
 //!
 //! Guarantee: a request that belongs to an operation goes through the ledger ([`ichido::once`]), and reaches the service
-//! once in effect, as far as the operation's mode can promise. A request that would change state and belongs to no operation
-//! is refused, because it would go unprotected; everything else streams through.
+//! once in effect, as far as the operation's mode can promise. A request that may change state and belongs to no operation
+//! is refused, because it would go unprotected, and so is one that names another method than its own; everything else
+//! streams through.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,6 +25,7 @@ use tower_service::Service as _;
 use super::body::Upload;
 use super::forward::{Forward, effect_of, fields, seen};
 use super::headers::{KEY, X_KEY};
+use super::method;
 use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::route::Pattern;
@@ -162,15 +164,22 @@ impl Answers for AdapterRole {
 impl AdapterRole {
     async fn pass(&self, request: Request<Incoming>, slip: &Slip) -> Result<Response<AnswerBody>, Problem> {
         let route = self.route(request.method(), request.uri().path());
+        let is_declared = route.is_some();
         let guarded = match route.map(|route| &route.guard) {
             Some(Guard::Once(service)) => Some(service.clone()),
-            None if self.rules.methods.changes_state(request.method().as_str()) => {
-                return Err(Problem::operation_unknown());
-            }
             Some(Guard::None) | None => None,
         };
         let Arrived { mut call, body, peer, .. } =
             self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
+        if !is_declared && self.may_change_state(&call.method) {
+            return Err(Problem::operation_unknown());
+        }
+        // The fingerprint has the query and the body of a guarded request, and not these headers.
+        if method::header_overrides(&call.method, &call.headers)
+            || (guarded.is_none() && method::query_overrides(&call.method, call.target.query()))
+        {
+            return Err(Problem::method_override());
+        }
         // Work goes on when its client hangs up, so that connections do not bound it.
         if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
             return Err(Problem::busy());
@@ -193,6 +202,11 @@ impl AdapterRole {
         let mut response = answered.unwrap_or_else(|never| match never {});
         self.narrow_replay(response.headers_mut());
         Ok(response.map(BodyExt::boxed_unsync))
+    }
+
+    /// Whether a request of this method may change state: all but those that HTTP calls safe, known to us or not.
+    fn may_change_state(&self, method: &Method) -> bool {
+        !method.is_safe() || self.rules.methods.changes_state(method.as_str())
     }
 
     fn route(&self, method: &Method, path: &str) -> Option<&Route> {

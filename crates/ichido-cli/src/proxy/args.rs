@@ -73,7 +73,7 @@ pub(crate) struct Passing {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) allow_headers: Option<Vec<String>>,
 
-    /// Request headers that never pass, such as x-user-id from a browser
+    /// Request headers that never pass, such as x-user-id from a browser; names with _ or other signs never do
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) drop_headers: Option<Vec<String>>,
 
@@ -143,7 +143,7 @@ pub(crate) struct Adapter {
     #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
 
-    /// Who asks: header:NAME, jwt:CLAIM, api-key:HEADER, or single:NAME for one caller
+    /// Who asks: header:NAME, jwt:CLAIM or jwt:TENANT,SUB, api-key:HEADER, or single:NAME for one caller
     #[arg(long, value_name = "SOURCE")]
     pub(crate) identity: Option<String>,
 

@@ -1,15 +1,16 @@
 //! Which header fields cross the proxy.
 //!
 //! Guarantee: fields that speak of one connection end here, those that `Connection` names included, and none of
-//! them can be used to strip a field that the next hop relies on. The key, the hops and what a body cannot be
-//! read without pass every list (SPEC C1, F1).
+//! them can be used to strip a field that the next hop relies on. A name with anything but letters, digits and
+//! hyphens does not pass: a service that reads `X_User_Id` as `X-User-Id` would get what a list has dropped. The key,
+//! the hops and what a body cannot be read without pass every list (SPEC C1, F1).
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderName,
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue};
-use ichido_core::boundary::{Boundary, Crossing, HeaderLists, Party, Traffic};
+use ichido_core::boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portable};
 
 /// The one header of the key, under its two names.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -28,9 +29,11 @@ pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+/// Sent beside `Upgrade: h2c` by clients that would like HTTP/2 (RFC 7540, 3.2).
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
 /// Fields of one connection (RFC 9110, 7.6.1), and those that only the next hop is meant to read.
-const OF_ONE_HOP: [HeaderName; 9] = [
+const OF_ONE_HOP: [HeaderName; 10] = [
     CONNECTION,
     KEEP_ALIVE,
     PROXY_CONNECTION,
@@ -38,6 +41,7 @@ const OF_ONE_HOP: [HeaderName; 9] = [
     TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
+    HTTP2_SETTINGS,
     PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION,
 ];
@@ -107,8 +111,9 @@ pub(crate) struct NamesEndToEnd;
 const NEVER_NAMED: [HeaderName; 9] =
     [KEY, X_KEY, HOPS, REQUEST_ID, HOST, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, AUTHORIZATION];
 
-/// Takes the fields of one connection out of a request. `relied_on` are further fields that may not be named by
-/// `Connection`: whoever could name them could take them away from the next hop.
+/// Takes the fields of one connection out of a request, and those whose names services read in more than one way.
+/// `relied_on` are further fields that may not be named by `Connection`: a client that could name them could take them away
+/// from the next hop.
 pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -> Result<(), NamesEndToEnd> {
     let named = named_by_connection(headers);
     if named.iter().any(|name| NEVER_NAMED.contains(name) || relied_on.contains(name)) {
@@ -119,6 +124,7 @@ pub(crate) fn strip_request(headers: &mut HeaderMap, relied_on: &[HeaderName]) -
     }
     // We answer it ourselves, by beginning to read the body.
     headers.remove(EXPECT);
+    retain(headers, |name| is_portable(name.as_str()));
     Ok(())
 }
 
@@ -143,9 +149,13 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Whether a request asks for another protocol on its connection.
-pub(crate) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
-    headers.contains_key(UPGRADE) || named_by_connection(headers).contains(&UPGRADE)
+/// Whether a request asks for a WebSocket. Any other upgrade is an offer that a server may ignore (RFC 9110, 7.8), such as
+/// the `h2c` of curl and of Java's client; one that needs a WebSocket can do nothing with an answer of HTTP.
+pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {
+    let protocols =
+        headers.get_all(UPGRADE).into_iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let names = protocols.filter_map(|protocol| protocol.split(|byte| *byte == b'/').next());
+    names.map(<[u8]>::trim_ascii).any(|name| name.eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Sets a field to one value, in place of whatever was there.
@@ -159,6 +169,8 @@ pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 #[cfg(test)]
 mod tests {
+    use ichido_core::boundary::FingerprintInput;
+
     use super::*;
 
     fn headers(fields: &[(&str, &str)]) -> HeaderMap {
@@ -189,10 +201,32 @@ mod tests {
             ("transfer-encoding", "chunked"),
             ("proxy-authorization", "x"),
             ("expect", "100-continue"),
+            ("upgrade", "h2c"),
+            ("http2-settings", "AAMAAABkAAQAoAAAAAIAAAAA"),
             ("accept", "*/*"),
         ]);
         strip_request(&mut fields, &[]).expect("nothing is abused");
         assert_eq!(names(&fields), ["accept"]);
+    }
+
+    /// CGI, WSGI, Rack and PHP read each of these as `X-User-Id`, or could.
+    #[test]
+    fn a_name_that_services_read_as_another_does_not_pass() {
+        for name in
+            ["x_user_id", "x-user_id", "x.user.id", "x~user-id", "_", "idempotency_key", "ichido_hops"]
+        {
+            let mut fields = headers(&[(name, "admin"), ("x-user-name", "7"), ("etag2", "1")]);
+            strip_request(&mut fields, &[]).expect("nothing is abused");
+            assert_eq!(names(&fields), ["etag2", "x-user-name"], "{name}");
+        }
+    }
+
+    /// The check must not promise that the adapter compares what ends here.
+    #[test]
+    fn no_fingerprint_has_a_header_that_does_not_pass() {
+        for name in OF_ONE_HOP.into_iter().chain([HOST, EXPECT]) {
+            assert!(FingerprintInput::parse(&format!("headers.{name}")).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -62,11 +62,11 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "request_malformed", title, Cow::Borrowed(detail))
     }
 
-    /// Another protocol is asked for.
+    /// A WebSocket or a tunnel is asked for.
     pub(crate) const fn upgrade() -> Self {
-        let detail = "this proxy carries requests and answers, not upgraded connections or tunnels; \
-                      call the service directly for those, and leave out the Upgrade header here";
-        let title = "Upgrades are not supported";
+        let detail = "this proxy carries requests and answers, not WebSockets or tunnels; connect to the service directly for \
+                      those";
+        let title = "WebSockets and tunnels are not supported";
         Self::new(StatusCode::NOT_IMPLEMENTED, "upgrade_unsupported", title, Cow::Borrowed(detail))
     }
 
@@ -92,6 +92,14 @@ impl Problem {
                       add it to the adapter's operations, with class read if it changes nothing";
         let title = "No operation is configured for the request";
         Self::new(StatusCode::NOT_FOUND, "operation_unknown", title, Cow::Borrowed(detail))
+    }
+
+    /// Another method is meant than the one by which the operation was found.
+    pub(crate) const fn method_override() -> Self {
+        let detail = "the request names another method in X-HTTP-Method-Override, X-HTTP-Method, X-Method-Override or _method, \
+                      so it would go unprotected; nothing was done; send it with that method itself";
+        let title = "The method cannot be overridden";
+        Self::new(StatusCode::BAD_REQUEST, "method_override", title, Cow::Borrowed(detail))
     }
 
     /// As much is under way as may be, those included whose clients have gone.

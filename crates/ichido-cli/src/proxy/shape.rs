@@ -1,22 +1,26 @@
 //! Requests that no hop should pass on, whatever they are about.
 //!
-//! Guarantee: what passes has one method, one target and one host, however they are read, asks for no other protocol, and
-//! is no tunnel. The framing was checked before ([`crate::listen::framing`]); this is what only shows in the parsed request.
+//! Guarantee: what passes has one method, one target, one host and at most one authorization, however they are read, asks for no
+//! WebSocket, and is no tunnel. The framing was checked before ([`crate::listen::framing`]); this is what only shows in the parsed request.
 
-use http::header::HOST;
+use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, Uri, Version, request};
 
-use super::headers::asks_for_upgrade;
+use super::headers::asks_for_websocket;
 use super::problem::Problem;
 
 /// The target of a request that may pass.
 pub(crate) fn target_of(head: &request::Parts) -> Result<PathAndQuery, Problem> {
-    if head.method == Method::CONNECT || asks_for_upgrade(&head.headers) {
+    if head.method == Method::CONNECT || asks_for_websocket(&head.headers) {
         return Err(Problem::upgrade());
     }
     check_method(&head.method)?;
     check_host(&head.uri, &head.headers, head.version)?;
+    if head.headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
+        // Two readers that take different ones would take the request for two callers'.
+        return Err(Problem::malformed("the Authorization header was sent more than once; send it once"));
+    }
     match head.uri.path_and_query() {
         Some(target) if target.path().starts_with('/') => Ok(target.clone()),
         Some(target) if target.as_str() == "*" && head.method == Method::OPTIONS => Ok(target.clone()),
@@ -105,10 +109,22 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_and_upgrades_are_refused() {
+    fn tunnels_and_websockets_are_refused_and_other_offers_are_not() {
         let host = ("host", "a");
         assert_eq!(target("CONNECT", "a:443", &[host]), None);
-        assert_eq!(target("GET", "/", &[host, ("upgrade", "websocket")]), None);
-        assert_eq!(target("GET", "/", &[host, ("connection", "keep-alive, Upgrade")]), None);
+        for upgrade in ["websocket", "WebSocket", "h2c, websocket", "websocket/13 ,h2c"] {
+            assert_eq!(target("GET", "/", &[host, ("upgrade", upgrade)]), None, "{upgrade}");
+        }
+        for upgrade in ["h2c", "TLS/1.0, HTTP/1.1", "", "websockets"] {
+            assert_eq!(target("GET", "/", &[host, ("upgrade", upgrade)]).as_deref(), Some("/"), "{upgrade}");
+        }
+        assert_eq!(target("GET", "/", &[host, ("connection", "keep-alive, Upgrade")]).as_deref(), Some("/"));
+    }
+
+    #[test]
+    fn a_request_with_two_authorizations_is_refused() {
+        let (host, token) = (("host", "a"), ("authorization", "Bearer a"));
+        assert_eq!(target("GET", "/", &[host, token]).as_deref(), Some("/"));
+        assert_eq!(target("GET", "/", &[host, token, token]), None);
     }
 }

@@ -17,4 +17,5 @@ mod service;
 mod settings;
 mod stopping;
 mod tenants;
+mod unguarded;
 mod wire;

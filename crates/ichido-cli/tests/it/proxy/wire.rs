@@ -123,14 +123,112 @@ async fn a_method_in_small_letters_gets_past_no_role() {
 }
 
 #[tokio::test]
-async fn upgrades_and_tunnels_are_refused_in_words() {
+async fn websockets_and_tunnels_are_refused_in_words() {
     let service = Service::plain().await;
     let proxy = Proxy::start("bff", service.address, &[]);
     let upgrade = Request::get("/ws").field("Connection", "Upgrade").field("Upgrade", "websocket");
     let answer = send(proxy.address, &upgrade).await;
     assert_eq!((answer.status(), answer.code().as_str()), (501, "upgrade_unsupported"));
+    assert!(answer.text().contains("WebSocket"), "{}", answer.text());
     let tunnel = send_bytes(proxy.address, "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n").await;
     assert_eq!(tunnel.expect("an answer").status(), 501);
+    assert_eq!(service.seen().len(), 0);
+}
+
+/// What Java's client and `curl --http2` send with the first request to a host.
+#[tokio::test]
+async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
+    let service = Service::plain().await;
+    let store = ichido_store::testing::sqlite::fresh_file();
+    let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
+    for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
+        let proxy = Proxy::start(role, service.address, flags);
+        let mut client = Client::connect(proxy.address).await;
+        // Twice on one connection, which an ignored offer leaves as it is.
+        for key in ["k1", "k2"] {
+            let order = Request::post("/orders").key(&format!("{role}-{key}")).body("{}");
+            let order = order
+                .field("Connection", "Upgrade, HTTP2-Settings")
+                .field("Upgrade", "h2c")
+                .field("HTTP2-Settings", "AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA");
+            let answer = client.send(&order).await;
+            assert_eq!((answer.status(), answer.text()), (200, "ok"), "{role}");
+        }
+    }
+    for seen in service.seen() {
+        for name in ["upgrade", "http2-settings"] {
+            assert_eq!(seen.one(name), None, "{seen:?}");
+        }
+    }
+    assert_eq!(service.seen().len(), 6);
+}
+
+#[tokio::test]
+async fn curl_with_http2_gets_its_answer() {
+    let service = Service::plain().await;
+    let proxy = Proxy::start("bff", service.address, &[]);
+    let url = format!("http://{}/orders", proxy.address);
+    for protocol in ["--http2", "--http2-prior-knowledge", "--http1.1"] {
+        let curl = tokio::process::Command::new("curl")
+            .args(["-fsS", "--noproxy", "*", protocol, &url, "-H", "Idempotency-Key: k", "--data", "{}"])
+            .output()
+            .await
+            .expect("curl is there");
+        let (out, err) = (String::from_utf8_lossy(&curl.stdout), String::from_utf8_lossy(&curl.stderr));
+        assert!(curl.status.success() && out == "ok", "{protocol}: {out} {err}");
+    }
+    assert_eq!(service.seen().len(), 3);
+}
+
+/// A service that reads headers as CGI does takes `X_User_Id` for `X-User-Id`.
+#[tokio::test]
+async fn a_dropped_header_does_not_come_back_under_another_name() {
+    let service = Service::plain().await;
+    let store = ichido_store::testing::sqlite::fresh_file();
+    let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
+    for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
+        let flags = [flags, &["--drop-headers", "x-user-id"]].concat();
+        let proxy = Proxy::start(role, service.address, &flags);
+        for request in [Request::post("/orders").key(role).body("{}"), Request::get("/orders")] {
+            let names = [
+                "X-User-Id",
+                "X_User_Id",
+                "X-User_Id",
+                "x.user.id",
+                "X~User~Id",
+                "Idempotency_Key",
+                "Ichido_Hops",
+            ];
+            let request = names.iter().fold(request, |request, name| request.field(name, "admin"));
+            let request = request.field("X-User-Name", "ann");
+            assert_eq!(send(proxy.address, &request).await.status(), 200, "{role}");
+        }
+    }
+    assert_eq!(service.seen().len(), 6);
+    for seen in service.seen() {
+        assert_eq!(seen.one("x-user-name"), Some("ann"));
+        assert!(!seen.fields.iter().any(|(_, value)| value == "admin"), "{seen:?}");
+    }
+    // A key under such a name is no key.
+    let proxy = Proxy::start("bff", service.address, &[]);
+    let bare = Request::post("/orders").field("Idempotency_Key", "k").body("{}");
+    assert_eq!(send(proxy.address, &bare).await.code(), "key_missing");
+}
+
+#[tokio::test]
+async fn two_authorizations_get_past_no_role() {
+    let service = Service::plain().await;
+    let store = ichido_store::testing::sqlite::fresh_file();
+    let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
+    for (role, flags) in [("bff", &[][..]), ("gateway", &[]), ("adapter", &adapter)] {
+        let proxy = Proxy::start(role, service.address, flags);
+        let two = Request::post("/orders")
+            .key("k")
+            .field("Authorization", "Bearer a")
+            .field("authorization", "Bearer b");
+        let answer = send(proxy.address, &two.body("{}")).await;
+        assert_eq!((answer.status(), answer.code().as_str()), (400, "request_malformed"), "{role}");
+    }
     assert_eq!(service.seen().len(), 0);
 }
 
