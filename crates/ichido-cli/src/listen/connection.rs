@@ -80,7 +80,7 @@ impl<A: Answers> Connection<A> {
                 () = self.seat.evicted(), if !is_closing => {
                     tracing::debug!("an idle connection is closed, because its seat is needed");
                     // The end of an answer may still be on its way; a client that never sent a request waits for nothing.
-                    if !has_served {
+                    if !has_served && *idle.borrow() == 0 {
                         return;
                     }
                     is_closing = true;

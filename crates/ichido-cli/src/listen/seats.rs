@@ -46,6 +46,8 @@ impl Seats {
     pub(super) fn arrive(self: &Arc<Self>, peer: Peer) -> Arc<Seat> {
         let evicted = Arc::new(Notify::new());
         let id = self.lock().arrive(peer, Arc::clone(&evicted));
+        // A request may have waited on a connection that has just been evicted.
+        self.freed.notify_waiters();
         Arc::new(Seat { seats: Arc::clone(self), id, peer, evicted })
     }
 
@@ -134,9 +136,9 @@ struct Table {
     /// Counts what happens, so that earlier can be told from later.
     ticks: u64,
     open: BTreeMap<u64, Open>,
-    /// How many have a seat, in all and of each peer that has one.
-    seated: usize,
-    seated_of: HashMap<Peer, usize>,
+    all: Count,
+    /// Only peers that have a seat.
+    peers: HashMap<Peer, Count>,
 }
 
 struct Open {
@@ -147,12 +149,36 @@ struct Open {
     evicted: Arc<Notify>,
 }
 
+/// How many connections have a seat, and how many of those are idle. Known at any time, so that an idle one is looked for only where there is one.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    seated: usize,
+    idle: usize,
+}
+
+impl Count {
+    fn change(&mut self, before: Self, after: Self) {
+        self.seated = self.seated + after.seated - before.seated;
+        self.idle = self.idle + after.idle - before.idle;
+    }
+}
+
+impl Open {
+    fn is_idle(&self) -> bool {
+        self.is_seated && self.in_flight == 0
+    }
+
+    fn count(&self) -> Count {
+        Count { seated: usize::from(self.is_seated), idle: usize::from(self.is_idle()) }
+    }
+}
+
 impl Table {
     fn arrive(&mut self, peer: Peer, evicted: Arc<Notify>) -> u64 {
         let id = self.tick();
         self.open.insert(id, Open { peer, is_seated: false, in_flight: 0, idle_since: id, evicted });
         let is_seated = self.seat(id, peer);
-        if !is_seated && SPARES_MAX < self.open.len() - self.seated {
+        if !is_seated && SPARES_MAX < self.open.len() - self.all.seated {
             // Spares live for moments, so that the oldest one is not the one of a health check that has just come.
             let oldest = self.open.iter().find(|(_, open)| !open.is_seated).map(|(id, _)| *id);
             if let Some(oldest) = oldest {
@@ -167,28 +193,21 @@ impl Table {
         if !is_health && !open.is_seated && !self.seat(id, open.peer) {
             return Begun::NoSeat;
         }
-        self.open.entry(id).and_modify(|open| open.in_flight += 1);
+        self.change(id, |open| open.in_flight += 1);
         Begun::Yes
     }
 
     fn end(&mut self, id: u64) {
         let now = self.tick();
-        let Some(open) = self.open.get_mut(&id) else { return };
-        open.in_flight -= 1;
-        if open.in_flight == 0 {
+        self.change(id, |open| {
+            open.in_flight -= 1;
             open.idle_since = now;
-        }
+        });
     }
 
     fn leave(&mut self, id: u64) -> Option<Open> {
         let left = self.open.remove(&id)?;
-        if left.is_seated {
-            self.seated -= 1;
-            match self.seated_of.get_mut(&left.peer) {
-                Some(count) if 1 < *count => *count -= 1,
-                _ => _ = self.seated_of.remove(&left.peer),
-            }
-        }
+        self.count(left.peer, left.count(), Count::default());
         Some(left)
     }
 
@@ -200,29 +219,47 @@ impl Table {
 
     /// Gives a connection a seat, an idle one's if all are taken; `false` if there is none.
     fn seat(&mut self, id: u64, peer: Peer) -> bool {
-        let is_peer_full = self.max_of_peer <= self.seated_of(peer);
-        if is_peer_full || self.max <= self.seated {
-            let Some(idle) = self.idle(is_peer_full.then_some(peer)) else { return false };
+        let of_peer = self.of(peer);
+        let is_peer_full = self.max_of_peer <= of_peer.seated;
+        if is_peer_full || self.max <= self.all.seated {
+            let (idle, of) = if is_peer_full { (of_peer.idle, Some(peer)) } else { (self.all.idle, None) };
+            if idle == 0 {
+                return false;
+            }
+            let Some(idle) = self.idle(of) else { return false };
             self.evict(idle);
         }
-        let Some(open) = self.open.get_mut(&id) else { return false };
-        open.is_seated = true;
-        self.seated += 1;
-        *self.seated_of.entry(peer).or_default() += 1;
+        self.change(id, |open| open.is_seated = true);
         true
     }
 
     /// The idle connection that others need most, of one peer or of all.
     fn idle(&self, of: Option<Peer>) -> Option<u64> {
-        let is_idle = |open: &Open| open.is_seated && open.in_flight == 0;
-        let idle =
-            self.open.iter().filter(|(_, open)| is_idle(open) && of.is_none_or(|peer| open.peer == peer));
-        let worst = idle.min_by_key(|(_, open)| (usize::MAX - self.seated_of(open.peer), open.idle_since));
+        let is_asked_for = |open: &Open| open.is_idle() && of.is_none_or(|peer| open.peer == peer);
+        let idle = self.open.iter().filter(|(_, open)| is_asked_for(open));
+        let worst = idle.min_by_key(|(_, open)| (usize::MAX - self.of(open.peer).seated, open.idle_since));
         worst.map(|(id, _)| *id)
     }
 
-    fn seated_of(&self, peer: Peer) -> usize {
-        self.seated_of.get(&peer).copied().unwrap_or_default()
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Open)) {
+        let Some(open) = self.open.get_mut(&id) else { return };
+        let (peer, before) = (open.peer, open.count());
+        change(open);
+        let after = open.count();
+        self.count(peer, before, after);
+    }
+
+    fn count(&mut self, peer: Peer, before: Count, after: Count) {
+        self.all.change(before, after);
+        let of_peer = self.peers.entry(peer).or_default();
+        of_peer.change(before, after);
+        if of_peer.seated == 0 {
+            self.peers.remove(&peer);
+        }
+    }
+
+    fn of(&self, peer: Peer) -> Count {
+        self.peers.get(&peer).copied().unwrap_or_default()
     }
 
     fn tick(&mut self) -> u64 {
@@ -276,7 +313,8 @@ mod tests {
         assert_eq!((table.stands(first), table.stands(fourth)), (GONE, SEATED));
         table.leave(third);
         table.leave(fourth);
-        assert!(table.open.is_empty() && table.seated_of.is_empty() && table.seated == 0);
+        assert!(table.open.is_empty() && table.peers.is_empty());
+        assert_eq!((table.all.seated, table.all.idle), (0, 0));
     }
 
     #[test]

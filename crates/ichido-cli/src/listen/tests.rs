@@ -152,11 +152,22 @@ async fn held_bodies_fill_every_seat_and_health_is_answered() {
         "it waited, and no seat became free"
     );
     // What was begun has its seat until it ends, and then it is the next one's.
-    let waiting = sent(address, OTHER).await;
+    let mut waiting = sent(address, OTHER).await;
     holders[0].write_all(b"123456789").await.expect("written");
     assert_eq!(answered(&mut holders[0]).await, Some(200));
-    let mut waiting = waiting;
     assert_eq!(answered(&mut waiting).await, Some(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_connection_is_evicted_is_told_so() {
+    let address = start(LIMITS).await;
+    let _holder = held(address).await;
+    let mut first = sent(address, OTHER).await;
+    let mut others = Vec::new();
+    for _ in 0..SPARES_MAX {
+        others.push(sent(address, OTHER).await);
+    }
+    assert_eq!(answered(&mut first).await, Some(503));
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,3 +67,26 @@ impl http_body::Body for Pieces {
         SizeHint::with_exact(self.rest.len() as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+    use crate::listen::permits::{Full, Permits};
+
+    #[tokio::test]
+    async fn a_large_body_keeps_its_permit_while_it_is_handed_on() {
+        let permits = Permits::new(1, 1);
+        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(2 * PIECE_BYTES_MAX + 1).collect();
+        let mut body = Pieces::body(bytes.clone(), permits.try_take(None).expect("a permit"));
+        assert_eq!(http_body::Body::size_hint(&body).exact(), Some(bytes.len() as u64));
+        let first =
+            body.frame().await.expect("a piece").expect("it does not fail").into_data().expect("data");
+        assert_eq!(first.len(), PIECE_BYTES_MAX);
+        assert_eq!(permits.try_take(None).err(), Some(Full::All));
+        let rest = body.collect().await.expect("it does not fail").to_bytes();
+        assert_eq!([first, rest].concat(), bytes);
+        assert!(permits.try_take(None).is_ok());
+    }
+}

@@ -116,10 +116,15 @@ async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
         .collect();
     let server = place.serve(&[]);
     let put = |number: usize| held_put(&format!("k-{number}"), Some(&tokens[number / 16]));
+    let before = server.send(&Request::put("before", "{}").token(&tokens[0])).await;
+    let message =
+        Request::get(&format!("{}/request", before.one("location").expect("a message"))).token(&tokens[0]);
+    assert_eq!(server.send(&message).await.text(), "{}");
     let mut held = Vec::new();
     for number in 0..16 {
         held.push(hold(&server, &put(number), LARGEST).await.expect("within its own limit"));
     }
+    assert_eq!(problem(&server.send(&message).await), (429, "token_busy".to_owned()), "on its way out, too");
     let one_more = hold(&server, &put(15), LARGEST).await.err().expect("over its own limit");
     assert_eq!(problem(&one_more), (429, "token_busy".to_owned()));
     assert_eq!(one_more.one("retry-after"), Some("1"));
