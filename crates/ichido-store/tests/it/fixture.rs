@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
@@ -34,7 +36,9 @@ pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: DAY };
 pub(crate) struct Fixture {
     pub(crate) store: Store,
     url: String,
-    database: Database,
+    database: Arc<Database>,
+    /// Whether the case may have written what the store would not.
+    is_touched: Arc<AtomicBool>,
 }
 
 /// What is removed with the fixture.
@@ -48,14 +52,18 @@ impl Fixture {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh database opens");
-        Self { store, url, database: Database::Postgres { _database: database } }
+        Self::of(store, url, Database::Postgres { _database: database })
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         let url = file.url.clone();
         let store = Store::open(&url, 4).await.expect("a fresh file opens");
-        Self { store, url, database: Database::Sqlite { _file: file } }
+        Self::of(store, url, Database::Sqlite { _file: file })
+    }
+
+    fn of(store: Store, url: String, database: Database) -> Self {
+        Self { store, url, database: Arc::new(database), is_touched: Arc::default() }
     }
 
     /// The same database as another node sees it. Its clock is its own.
@@ -65,12 +73,18 @@ impl Fixture {
 
     /// The database's address.
     pub(crate) fn url(&self) -> &str {
+        self.touch();
         &self.url
+    }
+
+    /// The case writes what no worker would: an audit of it may find something.
+    pub(crate) fn touch(&self) {
+        self.is_touched.store(true, Ordering::Relaxed);
     }
 
     /// Whether the database carries wake-ups from node to node.
     pub(crate) fn tells_other_nodes(&self) -> bool {
-        matches!(self.database, Database::Postgres { .. })
+        matches!(*self.database, Database::Postgres { .. })
     }
 
     /// Lets time pass.
@@ -292,6 +306,19 @@ pub(crate) async fn in_time(case: impl Future<Output = ()>) {
     tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
 }
 
+/// Runs a case in time. Whatever it does through the store follows by the rules (SPEC F5), so an audit of what it leaves behind
+/// finds nothing.
+pub(crate) async fn audited<A: Future<Output = ()>>(fixture: Fixture, case: impl FnOnce(Fixture) -> A) {
+    let (url, is_touched) = (fixture.url.clone(), Arc::clone(&fixture.is_touched));
+    let _database = Arc::clone(&fixture.database);
+    in_time(case(fixture)).await;
+    if !is_touched.load(Ordering::Relaxed) {
+        let store = Store::open(&url, 1).await.expect("the database opens again");
+        let report = store.audit_verify(None, None).await.expect("it can be read");
+        assert_eq!(report.findings, [], "an audit accuses nobody");
+    }
+}
+
 /// One behaviour, one test for each database.
 #[macro_export]
 macro_rules! both_databases {
@@ -304,12 +331,12 @@ macro_rules! both_databases {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
-                $crate::fixture::in_time(case(Fixture::postgres().await)).await;
+                $crate::fixture::audited(Fixture::postgres().await, case).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
-                $crate::fixture::in_time(case(Fixture::sqlite().await)).await;
+                $crate::fixture::audited(Fixture::sqlite().await, case).await;
             }
         }
     )+ };
