@@ -10,8 +10,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::exit::{self, Exit};
 use crate::{
-    alerts, audit, backup, check, completions, config, dead, demo, doctor, healthcheck, judge, ledger,
-    messages, offline, paper, proxy, queues, send, serve, store, token, traces, worker,
+    alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
+    ledger, messages, offline, paper, proxy, queues, send, serve, store, token, traces, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -43,6 +43,8 @@ enum Command {
     Messages(Box<messages::Args>),
     /// List queues, stop their delivery and go on with it
     Queues(queues::Args),
+    /// List destinations: how fast they are called, and which are paused; end a pause
+    Destinations(destinations::Args),
     /// List alerts: what fires now, and what did
     Alerts(alerts::Args),
     /// Judge boundary files: where could the key get lost, or the work be done twice?
@@ -104,6 +106,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Offline(args) => on_runtime(offline::run(args)),
         Command::Messages(args) => on_runtime(messages::run(*args)),
         Command::Queues(args) => on_runtime(queues::run(args)),
+        Command::Destinations(args) => on_runtime(destinations::run(args)),
         Command::Alerts(args) => on_runtime(alerts::run(args)),
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(args)),

@@ -14,6 +14,7 @@ mod completions;
 mod config;
 mod dead;
 mod demo;
+mod destinations;
 mod doctor;
 mod duration;
 mod exit;

@@ -39,6 +39,8 @@ use circuit::Event;
 
 /// The clocks that nodes read differ by less than this; so do two readings of one, when a write is retried.
 const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
+/// After a pause one call asks whether it is over, and the next one only if there is no answer for so long.
+const ASKING_RATE: PerSecond = PerSecond::clamped(1.0);
 
 /// What all nodes together know of one destination.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +53,8 @@ pub struct Pace {
     pub wanted_until: Timestamp,
     /// It asked not to be called before this moment.
     pub paused_until: Timestamp,
+    /// Nothing was accepted since it asked for that: one call at a time asks whether it may be called again.
+    pub asking: bool,
     /// Whether it is up.
     pub circuit: Circuit,
 }
@@ -62,8 +66,21 @@ impl Pace {
         last_slot: Timestamp::EPOCH,
         wanted_until: Timestamp::EPOCH,
         paused_until: Timestamp::EPOCH,
+        asking: false,
         circuit: Circuit::NEW,
     };
+
+    /// The most calls a second at present; `None` is without limit.
+    pub fn limit(&self, settings: &Settings) -> Option<PerSecond> {
+        let limit = self.rate.limit(settings);
+        if self.asking { Some(limit.map_or(ASKING_RATE, |limit| limit.slower(ASKING_RATE))) } else { limit }
+    }
+
+    /// The same without a pause: an operator says that it may be called. One call asks it first.
+    #[must_use]
+    pub fn resumed(self) -> Self {
+        Self { paused_until: Timestamp::EPOCH, ..self }
+    }
 
     /// Up to `count` moments to send at.
     ///
@@ -177,6 +194,7 @@ impl Pace {
         let pace = self.steadied(settings, now);
         let held_back = now < pace.wanted_until;
         Self {
+            asking: false,
             rate: pace.rate.accepted(settings, now, count.get(), held_back),
             circuit: pace.circuit.step(&settings.circuit, now, Event::Succeeded),
             ..pace
@@ -202,6 +220,7 @@ impl Pace {
             rate: pace.rate.refused(settings, sent, handed_out, paused_until),
             circuit: pace.circuit.step(&settings.circuit, now, Event::Throttled { sent }),
             paused_until,
+            asking: pace.asking || retry_after.is_some(),
             ..pace
         }
     }
@@ -234,8 +253,7 @@ impl Pace {
     }
 
     fn spacing(&self, settings: &Settings) -> Duration {
-        let limit = self.rate.limit(settings);
-        limit.map_or(Duration::ZERO, PerSecond::spacing)
+        self.limit(settings).map_or(Duration::ZERO, PerSecond::spacing)
     }
 
     /// The same without moments so far ahead that they can only come from a clock that was set back (or from

@@ -12,6 +12,7 @@ use ichido::destination::Destination;
 use ichido::destination::llm::LlmPlan;
 use ichido::destination::nats::{NatsPlan, StartError};
 use ichido::worker::Target;
+use ichido_core::pace::Settings;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 
@@ -51,6 +52,11 @@ impl Described {
             Way::Model(plan) => plan.promise().time_out,
             Way::Stream(plan) => plan.time_out(),
         }
+    }
+
+    /// How fast it may be called.
+    pub(crate) fn pace(&self) -> Settings {
+        self.paced.settings
     }
 
     /// What it promises about repetitions; `None` where that is asked of it when a worker starts.

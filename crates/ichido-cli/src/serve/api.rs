@@ -129,6 +129,7 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/operations/{id}/stop", post(operations::stop))
         .route("/v1/destinations", get(destinations::list))
         .route("/v1/destinations/{name}/pace", put(destinations::set_pace))
+        .route("/v1/destinations/{name}/resume", post(destinations::resume))
         .route("/v1/ledger", get(records::show))
         .route("/v1/ledger/unknown", get(records::unknown))
         .route("/v1/ledger/decide", post(records::decide))

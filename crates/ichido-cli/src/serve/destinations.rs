@@ -1,7 +1,7 @@
-//! Where messages go, how fast that is called by all nodes together, and how an operator changes it (SPEC B, E6).
+//! Where messages go, how fast that is called by all nodes together, and how an operator changes it (SPEC B, D6, E6).
 //!
-//! Guarantee: a rate that is set holds on every node within a second, and is an entry of the audit trail, with who set it, before it
-//! holds.
+//! Guarantee: a rate that is set, or the end of a pause, holds on every node within a second, and is an entry of the audit trail, with who
+//! asked for it, before it holds.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{StatusCode, Uri};
-use ichido::worker::{self, Paces, SharedRate, Target};
+use ichido::worker::{Paces, SharedRate};
 use ichido_core::digest::Digest;
-use ichido_core::pace::{Circuit, PerSecond, Rate, Settings};
+use ichido_core::pace::{Circuit, Pace, PerSecond, Rate, Settings};
 use ichido_core::time::Timestamp;
 use ichido_store::action::Action;
 use ichido_store::error::StoreError;
@@ -26,7 +26,7 @@ use super::request::{Segment, parameters};
 use super::show::ProblemDetails;
 use super::steps::of_store;
 use super::told::told;
-use crate::config::Described;
+use crate::config::{Config, Described};
 
 /// A destination of the configuration.
 pub(super) struct KnownDestination {
@@ -41,19 +41,23 @@ pub(super) struct KnownDestination {
 
 impl KnownDestination {
     /// Those of a configuration.
-    pub(super) fn all(described: &[Described], queues: &[worker::Queue], targets: &[Target]) -> Vec<Self> {
-        let known = described.iter().filter_map(|described| {
-            let target = targets.iter().find(|target| target.name == described.name)?;
-            let own = queues.iter().filter(|queue| queue.destination == described.name);
-            Some(Self {
+    pub(super) fn all(config: &Config) -> Vec<Self> {
+        let known = |described: &Described| {
+            let own = config.queues.iter().filter(|queue| queue.destination == described.name);
+            Self {
                 name: described.name.clone(),
                 kind: described.kind,
                 address: described.whereto.clone(),
                 queues: own.map(|queue| queue.name.clone()).collect(),
-                pace: target.pace,
-            })
-        });
-        known.collect()
+                pace: described.pace(),
+            }
+        };
+        config.destinations.iter().map(known).collect()
+    }
+
+    /// Until when it asked not to be called, if that is still to come.
+    fn paused_until(&self, pace: &Pace, now: Timestamp) -> Option<Timestamp> {
+        Some(pace.paused_until.min(now.plus(self.pace.pause_max))).filter(|until| now < *until)
     }
 }
 
@@ -92,7 +96,6 @@ impl Destination {
     fn new(known: &KnownDestination, shared: SharedRate, now: Timestamp) -> Self {
         let SharedRate { pace, rate_max } = shared;
         let settings = Settings { rate_max: rate_max.or(known.pace.rate_max), ..known.pace };
-        let paused_until = pace.paused_until.min(now.plus(settings.pause_max));
         let (circuit, open_until) = match pace.circuit {
             Circuit::Closed { .. } => ("closed", None),
             Circuit::Open { until, .. } if now < until => ("open", Some(until)),
@@ -104,11 +107,11 @@ impl Destination {
             kind: known.kind,
             address: known.address.clone(),
             queues: known.queues.clone(),
-            rate: pace.rate.limit(&settings).map(PerSecond::get),
+            rate: pace.limit(&settings).map(PerSecond::get),
             rate_configured: known.pace.rate_max.map(PerSecond::get),
             rate_set: rate_max.map(PerSecond::get),
             slowed: matches!(pace.rate, Rate::Paced(_)),
-            paused_until: Some(paused_until).filter(|until| now < *until).map(|until| until.to_string()),
+            paused_until: known.paused_until(&pace, now).map(|until| until.to_string()),
             circuit,
             circuit_open_until: open_until.map(|until| until.to_string()),
         }
@@ -175,25 +178,71 @@ pub(super) async fn set_pace(
     let rate = rate.map(per_second).transpose()?;
     let paces = Paces::of(api.store.clone());
     let before = paces.read(&name).await.map_err(|error| of_store(&error))?;
-    let record = action(known, before.rate_max, rate, &caller.name);
-    // First, so that nothing is changed by nobody.
-    api.store.action_add(&record).await.map_err(|error| of_store(&error))?;
-    if let Err(error) = paces.set_rate_max(&name, rate).await {
-        let undone = Action {
-            kind: "pace_not_set".to_owned(),
-            from: record.to.clone(),
-            to: record.from.clone(),
-            detail: Some("the store could not do it".to_owned()),
-            ..record
-        };
-        if let Err(error) = api.store.action_add(&undone).await {
-            tracing::error!(%error, destination = name, "that a pace was not set could not be recorded");
-        }
-        return Err(of_store(&error));
-    }
+    let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
+    let record = action(known, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
+    recorded(&api, record, "pace_not_set", paces.set_rate_max(&name, rate)).await?;
+    shown(&api, known).await
+}
+
+/// Ends the pause that a destination asked for. One call asks it first; the others follow when that was accepted.
+#[utoipa::path(
+    post,
+    path = "/v1/destinations/{name}/resume",
+    tag = "destinations",
+    params(("name" = String, Path, description = "The destination")),
+    responses(
+        (status = 200, description = "It is not paused", body = Destination),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the destination, and ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn resume(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(name): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    caller.operates()?;
+    parameters(&uri, &[])?;
+    let known = api.destinations.iter().find(|known| known.name == name).ok_or_else(no_destination)?;
+    let paces = Paces::of(api.store.clone());
+    let before = paces.read(&name).await.map_err(|error| of_store(&error))?;
     let now = api.store.now().await.map_err(|error| of_store(&error))?;
-    let after = paces.read(&name).await.map_err(|error| of_store(&error))?;
-    Ok(json(StatusCode::OK, &Destination::new(known, after, now)))
+    if let Some(until) = known.paused_until(&before.pace, now) {
+        let (from, to) = (format!("paused until {until}"), "not paused".to_owned());
+        let record = action(known, "pause_lifted", (from, to), &caller.name);
+        recorded(&api, record, "pause_not_lifted", paces.lift_pause(&name)).await?;
+    }
+    shown(&api, known).await
+}
+
+/// Makes a change after its entry in the audit trail is written, so that nothing is changed by nobody; if it fails, that is an entry too.
+async fn recorded(
+    api: &Api,
+    record: Action,
+    undone: &str,
+    change: impl Future<Output = Result<(), StoreError>>,
+) -> Result<(), Problem> {
+    api.store.action_add(&record).await.map_err(|error| of_store(&error))?;
+    let Err(error) = change.await else { return Ok(()) };
+    let undone = Action {
+        kind: undone.to_owned(),
+        from: record.to.clone(),
+        to: record.from.clone(),
+        detail: Some("the store could not do it".to_owned()),
+        ..record
+    };
+    if let Err(error) = api.store.action_add(&undone).await {
+        tracing::error!(%error, about = undone.about, "that a destination was not changed could not be recorded");
+    }
+    Err(of_store(&error))
+}
+
+/// A destination as it is now.
+async fn shown(api: &Api, known: &KnownDestination) -> Result<Response, Problem> {
+    let now = api.store.now().await.map_err(|error| of_store(&error))?;
+    let shared = Paces::of(api.store.clone()).read(&known.name).await.map_err(|error| of_store(&error))?;
+    Ok(json(StatusCode::OK, &Destination::new(known, shared, now)))
 }
 
 /// How the destinations of the configuration stand.
@@ -220,20 +269,21 @@ fn per_second(rate: f64) -> Result<PerSecond, Problem> {
     Err(Problem::new(Code::BodyUnexpected, detail))
 }
 
+fn format_rate(rate: Option<PerSecond>) -> String {
+    rate.map_or_else(|| "as configured".to_owned(), |rate| format!("{}/s", rate.get()))
+}
+
 /// The entry of the audit trail.
-fn action(known: &KnownDestination, was: Option<PerSecond>, is: Option<PerSecond>, by: &str) -> Action {
-    let rate = |rate: Option<PerSecond>| {
-        rate.map_or_else(|| "as configured".to_owned(), |rate| format!("{}/s", rate.get()))
-    };
+fn action(known: &KnownDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
     // All that is done to one destination is one chain.
     let digest = Digest::of_bytes(&[b"destination\0", known.name.as_bytes()].concat());
     let (first, _) = digest.as_bytes().split_at(16);
     Action {
         subject: uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid(),
         about: format!("destination {}", known.name),
-        kind: if is.is_some() { "pace_set" } else { "pace_cleared" }.to_owned(),
-        from: rate(was),
-        to: rate(is),
+        kind: kind.to_owned(),
+        from,
+        to,
         actor: Some(by.to_owned()),
         detail: None,
     }

@@ -21,6 +21,7 @@ use tower_service::Service as _;
 use super::admission::Admission;
 use super::api::{Api, router};
 use super::caller::Caller;
+use super::destinations::KnownDestination;
 use super::feed::Feed;
 use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
 use super::listings::Listings;
@@ -47,8 +48,7 @@ impl Inside {
             chosen,
             queues: config.map(Api::known).unwrap_or_default(),
             admission: Admission::none(),
-            // What a destination promises is known here; how it is called is known to whoever calls it.
-            destinations: Vec::new(),
+            destinations: config.map(KnownDestination::all).unwrap_or_default(),
             policies: config.map(dead::policies).unwrap_or_default(),
             // A command puts nothing in that it would wait for.
             waiting: Waiting::start(store.clone(), 0),

@@ -42,6 +42,7 @@ use super::{
         queues::nodes,
         destinations::list,
         destinations::set_pace,
+        destinations::resume,
         records::show,
         records::unknown,
         records::decide,

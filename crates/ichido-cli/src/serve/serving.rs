@@ -59,7 +59,7 @@ impl Serving {
         let targets = worker::on_store(config, store, targets);
         let queues: Vec<_> = config.queues.iter().cloned().chain(config.alerts.queues()).collect();
         let policies = Policies::of(&queues, &targets);
-        let destinations = KnownDestination::all(&config.destinations, &config.queues, &targets);
+        let destinations = KnownDestination::all(config);
         let worker = worker::start(store, config, targets)
             .map_err(|faults| Exit::Misconfigured { command, faults })?;
         let worker = Arc::new(worker);

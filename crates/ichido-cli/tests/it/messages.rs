@@ -3,6 +3,7 @@
 mod alerts;
 mod completing;
 mod dead;
+mod destinations;
 mod ends;
 mod ledger;
 mod looking;

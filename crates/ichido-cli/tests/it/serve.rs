@@ -6,7 +6,7 @@ mod admitting;
 mod away;
 mod batch;
 pub(crate) mod client;
-mod destinations;
+pub(crate) mod destinations;
 mod feed;
 mod fitting;
 mod hops;

@@ -49,6 +49,11 @@ impl PerSecond {
         Self(self.0.max(other.0))
     }
 
+    /// The slower of two.
+    pub(super) fn slower(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
     /// The nearest rate between the floor and the cap.
     pub(super) fn within(self, settings: &Settings) -> Self {
         let cap = settings.rate_max.unwrap_or(Self::MAX).0;

@@ -21,7 +21,7 @@ pub struct Settings {
     /// How far ahead slots are handed out. What is handed out keeps its moments when the rate falls, so this
     /// is also how long a fall takes to be felt.
     pub horizon: Duration,
-    /// The longest pause that is believed, since a mistaken `Retry-After` must not stop a queue for good.
+    /// The longest pause after a `Retry-After`: a mistaken one must not stop a queue for days. Then one call asks again.
     pub pause_max: Duration,
     /// When the destination counts as down.
     pub circuit: CircuitSettings,
@@ -34,7 +34,7 @@ impl Settings {
         rate_start: None,
         rate_floor: PerSecond::clamped(0.1),
         horizon: Duration::from_millis(500),
-        pause_max: crate::retry::WAIT_MAX,
+        pause_max: Duration::from_hours(1),
         circuit: CircuitSettings::DEFAULT,
     };
 }

@@ -166,11 +166,24 @@ fn a_retry_after_pauses_every_node() {
 #[test]
 fn after_a_pause_the_nodes_come_back_one_by_one() {
     let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
-    let (pace, first) = pace.reserve(&SETTINGS, after(30_000), count(1));
-    let (_, second) = pace.reserve(&SETTINGS, after(30_000), count(1));
-    let (first, second) = (slots(first).first(), slots(second).first());
-    assert_eq!(first, after(30_000));
-    assert_eq!(second.since(first).as_millis(), 142, "at the lowered pace");
+    let (pace, first) = pace.reserve(&SETTINGS, after(30_000), count(9));
+    assert_eq!((slots(first).first(), slots(first).count()), (after(30_000), 1), "one call asks");
+    let (pace, second) = pace.reserve(&SETTINGS, after(30_200), count(9));
+    assert_eq!(second, Grant::Wait { until: after(31_000), why: Hold::Rate }, "while it is not answered");
+    let (_, third) = pace.reserve(&SETTINGS, after(31_000), count(9));
+    assert_eq!((slots(third).first(), slots(third).count()), (after(31_000), 1), "and the next one asks");
+    let pace = pace.on_success(&SETTINGS, after(30_300), count(1));
+    let (_, others) = pace.reserve(&SETTINGS, after(30_300), count(2));
+    let moments: Vec<_> = slots(others).into_iter().map(Timestamp::as_millis).collect();
+    assert_eq!(moments, [30_300, 30_439].map(|millis| after(millis).as_millis()), "at the lowered pace");
+}
+
+#[test]
+fn a_pause_can_be_lifted() {
+    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30))).resumed();
+    assert_eq!(pace.stopped(&SETTINGS, NOW), None);
+    let (_, grant) = pace.reserve(&SETTINGS, NOW, count(9));
+    assert_eq!(slots(grant).count(), 1, "one call asks first");
 }
 
 #[test]

@@ -265,7 +265,9 @@ impl Attempt {
         }
         let safety = self.safety();
         let failure = NonZeroU32::new(work.history.tries).unwrap_or(NonZeroU32::MIN);
-        let wait = self.served.settings.retry.wait(failure, fastrand::f64(), verdict.hint);
+        // No longer than the destination itself may be paused (SPEC D6).
+        let hint = verdict.hint.map(|hint| hint.min(self.served.aim.pacer.pause_max()));
+        let wait = self.served.settings.retry.wait(failure, fastrand::f64(), hint);
         let tried = Tried {
             fence: work.fence,
             effect: verdict.effect,

@@ -129,6 +129,11 @@ impl Pacer {
         row.pace.stopped(&row.settings(&self.settings), self.clock.now())
     }
 
+    /// The longest that it may ask not to be called.
+    pub(crate) fn pause_max(&self) -> Duration {
+        self.settings.pause_max
+    }
+
     /// When a message should be claimed for it, if not now, as far as is known here.
     pub(crate) fn closed_until(&self) -> Option<Timestamp> {
         let row = lock(&self.known).0;
@@ -145,7 +150,7 @@ impl Pacer {
     /// How many messages are worth claiming, of so many: what the pace lets through in about a second.
     pub(crate) fn room(&self, count: NonZeroU32) -> NonZeroU32 {
         let row = lock(&self.known).0;
-        let Some(limit) = row.pace.rate.limit(&row.settings(&self.settings)) else { return count };
+        let Some(limit) = row.pace.limit(&row.settings(&self.settings)) else { return count };
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -220,7 +225,7 @@ impl Pacer {
         let settings = row.settings(&self.settings);
         let is_fresh = self.clock.own().saturating_sub(read?) < FRESH_FOR;
         let is_closed = matches!(row.pace.circuit, Circuit::Closed { .. });
-        if !is_fresh || !is_closed || row.pace.rate.limit(&settings).is_some() {
+        if !is_fresh || !is_closed || row.pace.limit(&settings).is_some() {
             return None;
         }
         let now = self.clock.now();

@@ -1,5 +1,8 @@
 //! Destinations: how they stand, and how fast they are called.
 
+use std::time::Duration;
+
+use ichido::worker::Paces;
 use serde_json::{Value, json};
 
 use super::client::{Request, problem, send};
@@ -17,6 +20,18 @@ async fn destination(server: &Server, name: &str) -> Value {
     let listed = server.get("/v1/destinations").await.json();
     let found = listed["destinations"].as_array().expect("a list").iter().find(|one| one["name"] == name);
     found.unwrap_or_else(|| panic!("no {name} in {listed}")).clone()
+}
+
+/// The row of a destination that asked not to be called for half an hour.
+pub(crate) async fn paused(place: &Place) {
+    let until = place.store.now().await.unwrap().plus(Duration::from_mins(30)).as_micros();
+    let row = json!({
+        "rate": { "free": { "since": 0, "accepted": 0, "accepted_before": 0 } },
+        "circuit": { "closed": { "failures": 0 } },
+        "last_slot": 0, "wanted_until": 0, "paused_until": until, "asking": true, "rate_max": null,
+    });
+    let version = place.store.pace_read("broker").await.unwrap().map_or(0, |row| row.version);
+    assert!(place.store.pace_write("broker", version, row.to_string().as_bytes()).await.unwrap());
 }
 
 both_databases! {
@@ -84,6 +99,30 @@ on_both! {
     }
 }
 
+both_databases! {
+    /// SPEC D6: a pause is listed with its end, and an operator ends it.
+    #[test]
+    async fn a_pause_is_listed_and_lifted_and_that_is_in_the_audit(place: Place) {
+        let server = serve(&place).await;
+        let paces = Paces::of(place.store.clone());
+        let resume = Request::new("POST", "/v1/destinations/broker/resume");
+        assert_eq!(server.send(&resume).await.json()["paused_until"], Value::Null, "there is none to lift");
+        paused(&place).await;
+        assert!(destination(&server, "broker").await["paused_until"].is_string());
+        let lifted = server.send(&resume).await;
+        assert_eq!((lifted.status(), &lifted.json()["paused_until"]), (200, &Value::Null), "{lifted:?}");
+        let pace = paces.read("broker").await.unwrap().pace;
+        assert!(pace.asking && pace.paused_until < place.store.now().await.unwrap(), "one call asks: {pace:?}");
+        let nowhere = Request::new("POST", "/v1/destinations/nowhere/resume");
+        assert_eq!(problem(&server.send(&nowhere).await), (404, "destination_unknown".to_owned()));
+        let mut actions = place.store.action_list(None, 10).await.unwrap();
+        actions.retain(|row| row.action.about == "destination broker");
+        let told: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.to.as_str())).collect();
+        assert_eq!(told, [("pause_lifted", "not paused")]);
+        assert!(actions[0].action.from.starts_with("paused until 20"), "{actions:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paces_are_set_by_operators_and_seen_by_viewers() {
     let place = super::program::Place::new(On::Sqlite).await;
@@ -93,8 +132,10 @@ async fn paces_are_set_by_operators_and_seen_by_viewers() {
     let server = place.serve(&[]);
     let set = Request::new("PUT", "/v1/destinations/paper/pace").body(r#"{"rate":5}"#);
     let ask = async |request: Request, token: &str| server.send(&request.token(token)).await.status();
+    let resume = Request::new("POST", "/v1/destinations/paper/resume");
     for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
         assert_eq!(ask(Request::get("/v1/destinations"), token).await, if sees { 200 } else { 403 });
+        assert_eq!(ask(resume.clone(), token).await, if acts { 200 } else { 403 });
         assert_eq!(ask(set.clone(), token).await, if acts { 200 } else { 403 });
     }
 }

@@ -47,7 +47,7 @@ impl Row {
     }
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
-        let Pace { rate, last_slot, wanted_until, paused_until, circuit } = self.pace;
+        let Pace { rate, last_slot, wanted_until, paused_until, asking, circuit } = self.pace;
         let rate = match rate {
             Rate::Free(Tally { since, accepted, accepted_before }) => {
                 json!({ "free": { "since": since.as_micros(), "accepted": accepted, "accepted_before": accepted_before } })
@@ -78,6 +78,7 @@ impl Row {
             "last_slot": last_slot.as_micros(),
             "wanted_until": wanted_until.as_micros(),
             "paused_until": paused_until.as_micros(),
+            "asking": asking,
             "rate_max": self.rate_max.map(PerSecond::get),
         })
         .to_string()
@@ -95,6 +96,8 @@ fn of_value(version: i64, value: &Value) -> Option<Row> {
         last_slot: moment(&value["last_slot"])?,
         wanted_until: moment(&value["wanted_until"])?,
         paused_until: moment(&value["paused_until"])?,
+        // Rows of earlier versions do not have it.
+        asking: value["asking"].as_bool().unwrap_or(false),
         circuit: circuit(&value["circuit"])?,
     };
     Some(Row { version, pace, rate_max: optional(&value["rate_max"]) })

@@ -49,10 +49,19 @@ impl Paces {
         destination: &str,
         rate_max: Option<PerSecond>,
     ) -> Result<(), StoreError> {
+        self.change(destination, |row| Row { rate_max, ..row }).await
+    }
+
+    /// Ends the pause that a destination asked for. One call asks it first; the workers go on when that was accepted.
+    pub async fn lift_pause(&self, destination: &str) -> Result<(), StoreError> {
+        self.change(destination, |row| Row { pace: row.pace.resumed(), ..row }).await
+    }
+
+    async fn change(&self, destination: &str, change: impl Fn(Row) -> Row) -> Result<(), StoreError> {
         for _ in 0..ROUNDS_MAX {
             let row = Row::read(&self.0, destination).await?;
-            let next = Row { rate_max, ..row };
-            if self.0.pace_write(destination, row.version, &next.to_bytes()).await? {
+            let next = change(row);
+            if next == row || self.0.pace_write(destination, row.version, &next.to_bytes()).await? {
                 return Ok(());
             }
         }

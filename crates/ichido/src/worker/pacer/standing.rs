@@ -66,7 +66,7 @@ impl Told {
         let (row, now) = known();
         let settings = row.settings(settings);
         let is = Standing::of(&row, &settings, now);
-        let limit = row.pace.rate.limit(&settings).map(PerSecond::get);
+        let limit = row.pace.limit(&settings).map(PerSecond::get);
         self.stands.set(is.paused_until.is_some(), is.circuit, limit);
         log(destination, std::mem::replace(&mut *last, is), is, limit, now);
     }
