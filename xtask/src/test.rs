@@ -167,7 +167,8 @@ impl Run<'_> {
             BEDROCK.contains(&package) || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
         };
         Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)?;
-        let examples = linted(&["test", "--doc", "--package", "ichido-bedrock"], &[]);
+        // Chosen by their path: choosing the crate would build its dependencies anew with its features alone.
+        let examples = linted(&["test", "--doc"], &chosen).and(&["--", "ichido-bedrock/src"]);
         let (said, outcome) = examples.run_captured(self.root);
         outcome.map_err(|error| format!("{said}\n{error}"))
     }
