@@ -96,7 +96,7 @@ impl Sqlite {
             options.pragma("query_only", "on"),
         )
         .await?;
-        // Whoever reads opens the log.
+        // A reader opens the log.
         sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(&writer).await?;
         let files = Arc::new(Files::note(path, before)?);
         let own = Own::new(Arc::clone(&skew));

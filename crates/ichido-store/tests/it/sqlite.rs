@@ -226,7 +226,7 @@ async fn a_full_disk_is_told_and_the_writer_goes_on_when_there_is_room() {
     let large = NewMessage { request: vec![7; 1 << 20], ..message("large") };
     let refused = store.message_enqueue(large.clone()).await;
     assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
-    assert!(matches!(store.check_ready().await, Err(StoreError::Full)), "whoever asks is told");
+    assert!(matches!(store.check_ready().await, Err(StoreError::Full)), "readiness says so");
     limit(pages * 1_000).execute(writer).await.unwrap();
     let enqueued = store.message_enqueue(large).await;
     assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
