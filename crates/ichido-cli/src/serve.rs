@@ -29,6 +29,7 @@ mod listings;
 mod messages;
 mod openapi;
 mod operations;
+mod parsing;
 mod problem;
 mod queues;
 mod records;

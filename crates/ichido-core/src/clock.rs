@@ -1,7 +1,8 @@
 //! What a stored moment means when the clock that wrote it may have been wrong.
 //!
 //! Guarantee: a wall clock that is set ahead and back again blocks nothing for longer than the longest lease, keeps no dead node
-//! alive, makes no old call look young, and lets retention forget at most a day's worth in an hour. Nothing here reads a clock.
+//! alive, makes no old call look young, makes no key expire early, and lets retention forget at most a day's worth in an hour.
+//! Nothing here reads a clock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,7 +18,7 @@
 
 mod retention;
 
-pub use retention::{ClockStep, Reading, Retention};
+pub use retention::{ClockStep, Now, Reading, Retention};
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! A record of the ledger, as both databases hold it: from its columns to what the core knows, and what a claim or
 //! a settle makes of it.
 
+use ichido_core::clock::Now;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
@@ -23,7 +24,7 @@ pub(crate) struct Attempt {
 pub(crate) struct Found {
     pub(crate) key: KeyRecord,
     pub(crate) claim_id: Uuid,
-    pub(crate) now: Timestamp,
+    pub(crate) now: Now,
 }
 
 /// What is to be done for a claim that found a record.
@@ -84,8 +85,8 @@ pub(crate) fn not_settled(settle: &KeySettle, found: Option<&Found>, again: bool
     }
 }
 
-/// The record in a row, looked at at this moment.
-pub(crate) fn found(row: &impl Columns, now: Timestamp) -> Result<Found, StoreError> {
+/// The record in a row, judged by this time.
+pub(crate) fn found(row: &impl Columns, now: Now) -> Result<Found, StoreError> {
     let status = row.small_or_none("status")?;
     let response = match (status, row.bytes_or_none("headers")?) {
         (Some(status), Some(blob)) => Some(Response {

@@ -1,11 +1,21 @@
 //! The clocks of a store: how much time has passed, and how far tests have moved the database's clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use ichido_core::clock::{Now, Retention};
+use ichido_core::time::Timestamp;
 use tokio::time::Instant;
 
+use crate::held::lock;
 use crate::micros;
+
+/// How far retention has come in this process, and what of it is written down.
+pub(crate) struct Progress {
+    pub(crate) retention: Retention,
+    pub(crate) written: Option<Timestamp>,
+}
 
 /// Outside tests nothing is ever moved.
 pub(crate) struct Skew {
@@ -14,11 +24,14 @@ pub(crate) struct Skew {
     wall: AtomicI64,
     /// The part of it that does not count as time that has passed.
     stepped: AtomicI64,
+    /// `None` until the store is open.
+    progress: Mutex<Option<Progress>>,
 }
 
 impl Default for Skew {
     fn default() -> Self {
-        Self { since: Instant::now(), wall: AtomicI64::new(0), stepped: AtomicI64::new(0) }
+        let (wall, stepped) = (AtomicI64::new(0), AtomicI64::new(0));
+        Self { since: Instant::now(), wall, stepped, progress: Mutex::default() }
     }
 }
 
@@ -49,5 +62,21 @@ impl Skew {
     /// The monotonic clock: the time since this store was opened.
     pub(crate) fn monotonic(&self) -> Duration {
         self.since.elapsed() + self.passed()
+    }
+
+    /// How far retention has come.
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Option<Progress>> {
+        lock(&self.progress)
+    }
+
+    /// The moment until which records have expired, if the wall clock agrees. Before retention begins nothing has.
+    pub(crate) fn retention(&self) -> Timestamp {
+        let monotonic = self.monotonic();
+        self.progress().as_ref().map_or(Timestamp::EPOCH, |progress| progress.retention.at(monotonic))
+    }
+
+    /// The time by which records are judged that were read at a moment of the wall clock.
+    pub(crate) fn now(&self, wall: Timestamp) -> Now {
+        Now { wall, retention: self.retention() }
     }
 }

@@ -12,7 +12,7 @@ mod retention;
 mod tokens;
 mod watch;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "testing")]
@@ -39,7 +39,6 @@ pub struct Store {
     wakes: Arc<Wakes>,
     tally: Arc<Tally>,
     room: Arc<Room>,
-    retention: Arc<Mutex<Option<retention::Progress>>>,
 }
 
 impl Store {
@@ -75,15 +74,16 @@ impl Store {
         let skew = Arc::<Skew>::default();
         let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
         let wakes = Arc::new(driver.wakes().await);
-        Ok(Self {
+        let store = Self {
             batches: Arc::new(Batches::start(&driver)),
             driver,
             skew,
             wakes,
             tally: Arc::default(),
             room: Arc::default(),
-            retention: Arc::default(),
-        })
+        };
+        store.begin_retention().await?;
+        Ok(store)
     }
 
     /// Ends the use of the database: what is under way is waited for, at most so long, and what comes after is refused. An SQLite file

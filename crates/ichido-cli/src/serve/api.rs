@@ -20,6 +20,7 @@ use super::destinations::KnownDestination;
 use super::feed::Feed;
 use super::limits::Chosen;
 use super::listings::Listings;
+use super::parsing::Parsing;
 use super::problem::{Code, Problem};
 use super::request::no_route;
 use super::running::Running;
@@ -49,8 +50,8 @@ pub(super) struct Api {
     pub(super) batches: Permits<Uuid>,
     /// A permit for each byte of any other body, on its way in or out.
     pub(super) bodies: Permits<Uuid>,
-    /// A permit for each large body that is looked at.
-    pub(super) understanding: Permits<Uuid>,
+    /// Parses bodies, few large ones at a time.
+    pub(super) parsing: Parsing,
     /// A turn for each listing of messages.
     pub(super) listings: Listings,
     /// The operations on many messages that run here.

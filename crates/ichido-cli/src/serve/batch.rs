@@ -38,7 +38,7 @@ use super::hops;
 use super::limits::{
     BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
 };
-use super::messages::{stands, stood, understood};
+use super::messages::{stands, stood};
 use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
 use super::show::{ProblemDetails, href};
@@ -244,7 +244,8 @@ impl Batch<'_> {
     }
 
     async fn taken(&self, line: &[u8]) -> Result<Taken, Problem> {
-        let Understood { message, misfit } = understood(self.api, self.caller, self.offer(line)?).await?;
+        let offer = self.offer(line)?;
+        let Understood { message, misfit } = self.api.parsing.message(self.caller, offer).await?;
         Ok(match misfit {
             Some(misfit) => Taken::Known(stood(self.api, &message, &misfit).await),
             None => Taken::New(Box::new(message)),

@@ -23,8 +23,9 @@ use super::api::{Api, router};
 use super::caller::Caller;
 use super::destinations::KnownDestination;
 use super::feed::Feed;
-use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX};
 use super::listings::Listings;
+use super::parsing::Parsing;
 use super::running::Running;
 use super::waiting::Waiting;
 use crate::config::Config;
@@ -55,7 +56,7 @@ impl Inside {
             batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
             listings: Listings::new(),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
-            understanding: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX),
+            parsing: Parsing::new(),
             operations: Arc::new(Running::default()),
             feed: Feed::new(chosen.listeners_max),
             // Nobody asks a command for its metrics.

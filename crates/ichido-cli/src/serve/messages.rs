@@ -25,11 +25,11 @@ use super::api::Api;
 use super::arrivals;
 use super::caller::Caller;
 use super::hops;
-use super::limits::{INLINE_BYTES_MAX, WAIT_MAX};
+use super::limits::WAIT_MAX;
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
-use crate::accept::{Offer, Refused, Understood, message, standing};
+use crate::accept::{Offer, Refused, Understood, standing};
 use crate::duration;
 use crate::listen::body::BodyFault;
 use crate::traces::{self, Accepting};
@@ -102,7 +102,7 @@ pub(super) async fn accept(
         tries: known.tries,
         intake: known.intake.clone(),
     };
-    let Understood { message, misfit } = understood(&api, &caller, offer).await.inspect_err(counted)?;
+    let Understood { message, misfit } = api.parsing.message(&caller, offer).await.inspect_err(counted)?;
     let digest = message.digest.to_string();
     let stands = if let Some(misfit) = misfit {
         stood(&api, &message, &misfit).await
@@ -177,26 +177,6 @@ pub(super) async fn stood(
         Some(enqueued) => stands(enqueued),
         None => Err(Problem::of_offer(misfit)),
     }
-}
-
-/// The offer as a message; large ones are understood aside, so that nobody else waits for them, and few at a time.
-pub(super) async fn understood(api: &Api, caller: &Caller, offer: Offer) -> Result<Understood, Problem> {
-    let understood = if offer.body.len() <= INLINE_BYTES_MAX {
-        message(offer)
-    } else {
-        let permit = api.understanding.take(caller.token).await;
-        // It goes on when its client hangs up, and the permit with it.
-        let aside = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            message(offer)
-        });
-        let aside = aside.await;
-        aside.map_err(|error| {
-            tracing::error!(%error, "a body could not be understood");
-            Problem::new(Code::StoreRefused, "the body could not be looked at; nothing was done")
-        })?
-    };
-    understood.map_err(|refused| Problem::of_offer(&refused))
 }
 
 fn wait_of(uri: &Uri) -> Result<Option<Duration>, Problem> {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::answer::json;
 use super::api::Api;
 use super::caller::{Caller, no_queue};
-use super::messages::{content_type, replay_marker, seen, understood};
+use super::messages::{content_type, replay_marker, seen};
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, ProblemDetails, href};
@@ -146,7 +146,7 @@ async fn made_from(
         tries: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
-    let Understood { message, misfit } = understood(api, caller, offer).await?;
+    let Understood { message, misfit } = api.parsing.message(caller, offer).await?;
     Ok(Understood { message: NewMessage { priority: old.priority, ..message }, misfit })
 }
 

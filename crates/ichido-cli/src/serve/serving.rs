@@ -18,8 +18,9 @@ use super::admission::Admission;
 use super::api::Api;
 use super::destinations::KnownDestination;
 use super::feed::Feed;
-use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX, WAITERS_SHARE};
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, WAITERS_SHARE};
 use super::listings::Listings;
+use super::parsing::Parsing;
 use super::running;
 use super::server::{self, Server};
 use super::waiting::Waiting;
@@ -80,7 +81,7 @@ impl Serving {
             batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
             listings: Listings::new(),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
-            understanding: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX),
+            parsing: Parsing::new(),
             metrics: measured,
             worker_lives: worker::lives(&worker),
         };

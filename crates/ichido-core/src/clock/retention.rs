@@ -29,6 +29,30 @@ pub struct ClockStep {
     pub ahead: bool,
 }
 
+/// The time by which a stored record is judged.
+///
+/// A plain [`Timestamp`] converts into it, for callers whose clock is never set: both moments are then the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The wall clock of the database: leases end by it.
+    pub wall: Timestamp,
+    /// How far retention has come ([`Retention::at`]): records expire by it.
+    pub retention: Timestamp,
+}
+
+impl Now {
+    /// The moment until which records have expired: neither clock is behind it.
+    pub fn expired_until(self) -> Timestamp {
+        self.wall.min(self.retention)
+    }
+}
+
+impl From<Timestamp> for Now {
+    fn from(now: Timestamp) -> Self {
+        Self { wall: now, retention: now }
+    }
+}
+
 /// How far retention has come. It follows the wall clock, but advances at most 24 times as fast as the monotonic clock: a wall clock
 /// that is 100 days ahead for 15 seconds makes it forget what is due within the next six minutes, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +74,17 @@ impl Retention {
         let passed = now.monotonic.saturating_sub(last.monotonic);
         let expected = last.wall.plus(passed);
         let (by, ahead) = (now.wall.since(expected).max(expected.since(now.wall)), expected < now.wall);
-        if AGREE_WITHIN < by {
-            return Err(ClockStep { by, ahead });
-        }
-        let allowed = self.reached.plus(passed.saturating_mul(RATE_MAX));
+        let agree = by <= AGREE_WITHIN;
+        // Time that has passed counts even when the wall clock was set meanwhile; only catching up waits.
+        let allowed = self.reached.plus(passed.saturating_mul(if agree { RATE_MAX } else { 1 }));
         // Never back: after a clock that began in the past was set right, it would take years to catch up.
         self.reached = self.reached.max(now.wall.min(allowed));
-        Ok(self.reached.min(now.wall))
+        if agree { Ok(self.reached.min(now.wall)) } else { Err(ClockStep { by, ahead }) }
+    }
+
+    /// How far it has come between two rounds: time that has passed since the last one counts, whatever the wall clock says.
+    pub fn at(&self, monotonic: Duration) -> Timestamp {
+        self.reached.plus(monotonic.saturating_sub(self.last.monotonic))
     }
 
     /// Where the next process begins.
@@ -99,6 +127,32 @@ mod tests {
         let step = ClockStep { ahead: false, ..step };
         assert_eq!(retention.round(after(ROUND * 2, Duration::ZERO)), Err(step));
         assert_eq!(retention.round(after(ROUND * 3, Duration::ZERO)), Ok(START.plus(ROUND * 3)));
+    }
+
+    #[test]
+    fn time_that_passed_counts_though_the_clock_was_set() {
+        let mut retention = began();
+        assert!(retention.round(after(DAY, DAY * 100)).is_err());
+        assert_eq!(retention.reached(), START.plus(DAY));
+        assert!(retention.round(after(DAY * 2, Duration::ZERO)).is_err());
+        assert_eq!(retention.reached(), START.plus(DAY * 2));
+    }
+
+    #[test]
+    fn between_two_rounds_only_time_that_passed_counts() {
+        let mut retention = began();
+        assert_eq!(retention.at(DAY), START.plus(DAY));
+        assert_eq!(retention.round(after(DAY, Duration::ZERO)), Ok(START.plus(DAY)));
+        assert_eq!(retention.at(DAY + HOUR), START.plus(DAY + HOUR));
+        assert_eq!(retention.at(HOUR), START.plus(DAY), "a reading from before the round changes nothing");
+    }
+
+    #[test]
+    fn records_expire_by_the_clock_that_is_behind() {
+        let (early, late) = (START, START.plus(DAY));
+        assert_eq!(Now { wall: late, retention: early }.expired_until(), early);
+        assert_eq!(Now { wall: early, retention: late }.expired_until(), early);
+        assert_eq!(Now::from(late).expired_until(), late);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A request meets what is stored under its key.
 
-use crate::clock::{age, lease_has_lapsed};
+use crate::clock::{Now, age, lease_has_lapsed};
 use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
 use crate::time::Timestamp;
@@ -133,16 +133,25 @@ pub enum Admission {
 ///
 /// The order matters. An expired key counts as new whatever was asked under it (SPEC A5). A different request
 /// is told so before it learns that the key is in flight or unknown, because waiting would not help it.
-pub fn admit(found: Option<&Record>, fingerprint: Fingerprint, policy: &Policy, now: Timestamp) -> Admission {
+///
+/// A record expires by [`Now::expired_until`], so a wall clock that is set ahead makes no key new.
+pub fn admit(
+    found: Option<&Record>,
+    fingerprint: Fingerprint,
+    policy: &Policy,
+    now: impl Into<Now>,
+) -> Admission {
     let Some(record) = found else {
         return Admission::Run { replaces: None };
     };
-    if may_sweep(record, now) {
+    let now: Now = now.into();
+    if may_sweep(record, now.expired_until()) {
         return Admission::Run { replaces: Some(record.fence) };
     }
     if record.fingerprint != fingerprint {
         return Admission::Mismatch;
     }
+    let now = now.wall;
     let runs_again = may_run_again(record, policy, now);
     match record.phase {
         Phase::Settled { kept: Kept::Whole, .. } => Admission::Replay,

@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::clock::Now;
 use crate::fence::Fence;
 use crate::fingerprint::Fingerprint;
 use crate::key::{IdempotencyKey, KeyError};
@@ -96,6 +97,22 @@ fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
         }
         let alive = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
         assert_eq!(admit(Some(&alive), OTHER, &policy, NOW), Admission::Mismatch);
+    }
+}
+
+#[test]
+fn a_wall_clock_that_is_ahead_makes_no_key_new() {
+    let now = Now { wall: at(100), retention: at(50) };
+    for policy in modes() {
+        let kept = settled(Settled::Applied, Kept::Whole, Expiry::At(at(51)));
+        assert_eq!(admit(Some(&kept), SAME, &policy, now), Admission::Replay);
+        assert_eq!(admit(Some(&kept), OTHER, &policy, now), Admission::Mismatch);
+        let expired = settled(Settled::Applied, Kept::Whole, Expiry::At(at(50)));
+        assert_eq!(admit(Some(&expired), SAME, &policy, now), Admission::Run { replaces: Some(fence(7)) });
+        // Leases end by the wall clock.
+        let claimed = record(Phase::Claimed { lease_until: at(60) });
+        let admission = admit(Some(&claimed), SAME, &policy, now);
+        assert!(!matches!(admission, Admission::Wait { .. }), "{admission:?}");
     }
 }
 

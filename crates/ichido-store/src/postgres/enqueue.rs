@@ -8,6 +8,7 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
+use super::moment::Moment;
 use crate::alone::Manner;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -95,6 +96,7 @@ impl Postgres {
             .bind(id)
             .bind(micros(same.window))
             .bind(self.skew())
+            .bind(Moment(self.skew.retention()))
             .fetch_optional(&mut *connection)
             .await?;
         if won.is_none() {

@@ -163,7 +163,8 @@ impl Postgres {
                     .bind(attempt.claim.trace.as_deref())
                     .bind(mode_name(mode))
                     .bind(self.skew())
-                    .bind(micros(LEASE_MAX)),
+                    .bind(micros(LEASE_MAX))
+                    .bind(Moment(found.now.retention)),
             )
             .await?;
         row.as_ref().map(Columns::fence).transpose().map_err(Into::into)
@@ -348,7 +349,7 @@ impl Postgres {
         name: &RecordName,
     ) -> Result<Option<(KeyRecord, Timestamp)>, StoreError> {
         let hash = name.hash();
-        Ok(self.find_many(&self.calls, &[hash]).await?.remove(&hash).map(|found| (found.key, found.now)))
+        Ok(self.find_many(&self.calls, &[hash]).await?.remove(&hash).map(|found| (found.key, found.now.wall)))
     }
 
     pub(crate) async fn key_unknown(
@@ -367,7 +368,7 @@ impl Postgres {
             )
             .await?;
         // Nothing is judged here, so no moment is needed.
-        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH)?.key)).collect()
+        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
     }
 
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
@@ -422,7 +423,7 @@ impl Postgres {
             .bind(self.skew())
             .fetch_all(connection)
             .await?;
-        rows.iter().map(|row| Ok((name_of(row)?, found(row, row.moment("now")?)?))).collect()
+        rows.iter().map(|row| Ok((name_of(row)?, found(row, self.skew.now(row.moment("now")?))?))).collect()
     }
 }
 

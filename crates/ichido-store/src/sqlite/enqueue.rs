@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use ichido_core::clock::Now;
 use ichido_core::time::Timestamp;
 use serde_json::json;
 use sqlx::Row as _;
@@ -16,7 +17,7 @@ impl Sqlite {
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
     pub(crate) async fn enqueue_same_content(&self, message: Numbered) -> Result<Enqueued, StoreError> {
         let mut writing = self.write().await?;
-        let now = writing.now;
+        let now = self.skew.now(writing.now);
         let enqueued = enqueue_content(writing.connection(), &message, now).await?;
         if matches!(enqueued, Enqueued::New { .. }) {
             writing.commit().await?;
@@ -45,7 +46,7 @@ impl Sqlite {
         message: &Numbered,
     ) -> Result<Enqueued, StoreError> {
         self.files.check()?;
-        let now = self.now(connection).await?;
+        let now = self.skew.now(self.now(connection).await?);
         enqueue_content(connection, message, now).await
     }
 
@@ -58,7 +59,7 @@ impl Sqlite {
 async fn enqueue_content(
     connection: &mut SqliteConnection,
     message: &Numbered,
-    now: Timestamp,
+    now: Now,
 ) -> Result<Enqueued, StoreError> {
     let (id, new) = message;
     // Its own key first: a repetition of the same action is that action, not merely equal content.
@@ -71,8 +72,8 @@ async fn enqueue_content(
             .bind(&new.identity)
             .bind(same.content.as_bytes().as_slice())
             .bind(id)
-            .bind(now.plus(same.window).as_micros())
-            .bind(now.as_micros())
+            .bind(now.wall.plus(same.window).as_micros())
+            .bind(now.expired_until().as_micros())
             .fetch_optional(&mut *connection)
             .await?;
         if won.is_none() {
@@ -85,7 +86,7 @@ async fn enqueue_content(
             return Ok(Enqueued::SameContent { id: first.uuid("message_id")? });
         }
     }
-    let enqueued = enqueue_at(connection, &[message], now).await?;
+    let enqueued = enqueue_at(connection, &[message], now.wall).await?;
     enqueued.into_iter().next().ok_or(StoreError::Busy)
 }
 

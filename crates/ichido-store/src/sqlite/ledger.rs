@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ichido_core::clock::lease_has_lapsed;
+use ichido_core::clock::{Now, lease_has_lapsed};
 use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::LEASE_MAX;
 use ichido_core::ledger::{Phase, RecordName};
@@ -76,7 +76,7 @@ impl Sqlite {
         }
         let names: Vec<[u8; 32]> = open.iter().map(|index| attempts[*index].claim.name.hash()).collect();
         let now = writing.now;
-        let mut found = find_many(writing.connection(), &names, now).await?;
+        let mut found = find_many(writing.connection(), &names, self.skew.now(now)).await?;
         for found in found.values_mut() {
             self.keep_own(found);
         }
@@ -90,7 +90,7 @@ impl Sqlite {
 
     /// A claim that this process still holds by its own clock has not lapsed, whatever the wall clock says.
     fn keep_own(&self, found: &mut Found) {
-        let now = found.now;
+        let now = found.now.wall;
         let fence = found.key.record.fence;
         if let Phase::Claimed { lease_until } = &mut found.key.record.phase
             && lease_has_lapsed(*lease_until, now, LEASE_MAX)
@@ -120,7 +120,7 @@ impl Sqlite {
             answers.push(if settle_alone(writing.connection(), now, &name, settle).await? {
                 KeySettled::Stands
             } else {
-                let found = find_many(writing.connection(), &[name], now).await?;
+                let found = find_many(writing.connection(), &[name], now.into()).await?;
                 not_settled(settle, found.get(&name), again)
             });
         }
@@ -167,7 +167,7 @@ impl Sqlite {
         let hash = name.hash();
         let mut reader = self.pool().acquire().await?;
         let now = self.now(&mut reader).await?;
-        let mut found = find_many(&mut reader, &[hash], now).await?;
+        let mut found = find_many(&mut reader, &[hash], now.into()).await?;
         Ok(found.remove(&hash).map(|found| (found.key, now)))
     }
 
@@ -184,7 +184,7 @@ impl Sqlite {
             .fetch_all(self.pool())
             .await?;
         // Nothing is judged here, so no moment is needed.
-        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH)?.key)).collect()
+        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
     }
 
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
@@ -412,7 +412,7 @@ async fn keep(
 async fn find_many(
     connection: &mut SqliteConnection,
     names: &[[u8; 32]],
-    now: Timestamp,
+    now: Now,
 ) -> Result<HashMap<[u8; 32], Found>, StoreError> {
     let rows = sqlx::query(include_str!("sql/key_find.sql"))
         .bind(json::text(names.iter().map(|name| hex(name))))

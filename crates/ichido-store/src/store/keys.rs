@@ -26,6 +26,8 @@ pub(super) const RESOLVE_ROUNDS_MAX: usize = 3;
 impl Store {
     /// Claims a key for a request, or says what stands in its way. The example is at [`crate::ledger`].
     ///
+    /// An expired key counts as new. It expires by the clock of retention ([`Store::key_sweep`]), not by the wall clock alone.
+    ///
     /// Whoever is told to run it must settle it, and renew it ([`Store::key_renew`]) before the policy's lease is over.
     pub async fn key_claim(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
         claim.check()?;

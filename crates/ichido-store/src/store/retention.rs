@@ -8,16 +8,10 @@ use ichido_core::time::Timestamp;
 use super::Store;
 use crate::driver::on;
 use crate::error::StoreError;
-use crate::held::lock;
+use crate::skew::Progress;
 
 /// How far retention advances before that is written down: what a restart loses of it is caught up with in half a minute.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
-
-/// How far this process has come, and what of it is written down.
-pub(super) struct Progress {
-    retention: Retention,
-    written: Option<Timestamp>,
-}
 
 /// The moment that counts as now for what is forgotten.
 pub(super) struct Limit {
@@ -35,19 +29,28 @@ impl Limit {
 }
 
 impl Store {
+    /// Takes retention up where an earlier process left off. The first one begins at the wall clock and writes that down at once: a
+    /// process that starts with a wrong clock must find it.
+    pub(super) async fn begin_retention(&self) -> Result<(), StoreError> {
+        let now = self.reading().await?;
+        let mut written = on!(&*self.driver, driver => driver.retention_reached().await)?;
+        let retention = Retention::begin(now, written);
+        if written.is_none() {
+            let reached = retention.reached();
+            let outcome = on!(&*self.driver, driver => driver.retention_reach(reached).await);
+            // Another node may be writing it just now. If nobody does, the first round tries again and reports the error.
+            written = outcome.is_ok().then_some(reached);
+        }
+        *self.skew.progress() = Some(Progress { retention, written });
+        Ok(())
+    }
+
     /// Begins a round of retention; `None` when the wall clock was set since the last one, and nothing may be forgotten.
     pub(super) async fn forget_until(&self) -> Result<Option<Limit>, StoreError> {
-        // Read first: an answer that takes long makes the wall clock later, never earlier.
-        let monotonic = self.skew.monotonic();
-        let now = Reading { wall: self.now().await?, monotonic };
-        if lock(&self.retention).is_none() {
-            let written = on!(&*self.driver, driver => driver.retention_reached().await)?;
-            let retention = Retention::begin(now, written);
-            lock(&self.retention).get_or_insert(Progress { retention, written });
-        }
+        let now = self.reading().await?;
         let (round, reached) = {
-            let mut progress = lock(&self.retention);
-            // It was put there above, and nobody takes it away.
+            let mut progress = self.skew.progress();
+            // It was put there when the store was opened, and nobody takes it away.
             let Some(progress) = progress.as_mut() else { return Ok(None) };
             let round = progress.retention.round(now);
             let reached = progress.retention.reached();
@@ -63,10 +66,17 @@ impl Store {
         };
         if let Some(reached) = reached {
             on!(&*self.driver, driver => driver.retention_reach(reached).await)?;
-            if let Some(progress) = &mut *lock(&self.retention) {
+            if let Some(progress) = self.skew.progress().as_mut() {
                 progress.written = Some(reached);
             }
         }
         Ok(Some(Limit { until, behind: now.wall.since(until) }))
+    }
+
+    /// Both clocks.
+    async fn reading(&self) -> Result<Reading, StoreError> {
+        // Read first: an answer that takes long makes the wall clock later, never earlier.
+        let monotonic = self.skew.monotonic();
+        Ok(Reading { wall: self.now().await?, monotonic })
     }
 }

@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its
-    /// window on, swept or not: this only gives the room back.
+    /// window on, swept or not, once retention has come there ([`Store::key_sweep`]): this only gives the room back.
     pub async fn content_sweep(&self, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.forget_until().await? else { return Ok(0) };
         on!(&*self.driver, driver => driver.sweep_contents(now.until, limit).await)

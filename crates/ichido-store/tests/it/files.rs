@@ -9,6 +9,7 @@ use ichido_core::ledger::EffectMode;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
+use ichido_store::ledger::{KeyClaimed, KeySettle};
 use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Work};
 use ichido_store::testing::sqlite::{File, fresh_file};
 use sqlx::SqlitePool;
@@ -64,7 +65,30 @@ async fn claimed(store: &Store) -> Work {
 }
 
 /// The paths that acknowledge something, or let a call begin.
-const PATHS: [&str; 8] = ["put", "batch", "content", "claim", "settle", "mark", "report", "in a transaction"];
+const PATHS: [&str; 11] = [
+    "put",
+    "batch",
+    "content",
+    "content again",
+    "claim",
+    "settle",
+    "mark",
+    "report",
+    "in a transaction",
+    "many in a transaction",
+    "settle in a transaction",
+];
+
+/// A message that is compared by its content.
+fn by_content(key: &str) -> NewMessage {
+    let queue = QueueName::parse("mail").unwrap();
+    let same = ichido_store::message::SameContent {
+        content: ichido_core::digest::Digest::of_bytes(b"x"),
+        window: Duration::from_mins(1),
+    };
+    let new = NewMessage::new(queue, "alice", IdempotencyKey::parse(key).unwrap(), b"x".to_vec());
+    NewMessage { same_content: Some(same), ..new }
+}
 
 #[tokio::test]
 async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
@@ -74,7 +98,11 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
             let pool = SqlitePool::connect(&file.url).await.unwrap();
             let work = claimed(&store).await;
             let run = store.key_claim(request("held", EffectMode::Opaque)).await.unwrap();
-            let ichido_store::ledger::KeyClaimed::Run { fence, .. } = run else { panic!("{run:?}") };
+            let KeyClaimed::Run { fence, .. } = run else { panic!("{run:?}") };
+            let settle = KeySettle { name: name("held"), fence, outcome: keep(response(b"done")) };
+            if path == "content again" {
+                store.message_enqueue(by_content("first")).await.unwrap();
+            }
             let mut open = pool.begin().await.unwrap();
             store.check_ready().await.unwrap();
 
@@ -86,27 +114,20 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
                         lost(what, path, answer);
                     }
                 }
-                "content" => {
-                    let queue = QueueName::parse("mail").unwrap();
-                    let key = IdempotencyKey::parse("new").unwrap();
-                    let new = NewMessage::new(queue, "alice", key, b"x".to_vec());
-                    let same = ichido_store::message::SameContent {
-                        content: ichido_core::digest::Digest::of_bytes(b"x"),
-                        window: Duration::from_mins(1),
-                    };
-                    let new = NewMessage { same_content: Some(same), ..new };
-                    lost(what, path, store.message_enqueue(new).await);
-                }
+                "content" => lost(what, path, store.message_enqueue(by_content("new")).await),
+                "content again" => lost(what, path, store.message_enqueue(by_content("other")).await),
                 "claim" => lost(what, path, store.key_claim(request("new", EffectMode::Opaque)).await),
-                "settle" => {
-                    let outcome = keep(response(b"done"));
-                    let settle = ichido_store::ledger::KeySettle { name: name("held"), fence, outcome };
-                    lost(what, path, store.key_settle(settle).await);
+                "settle" => lost(what, path, store.key_settle(settle).await),
+                "settle in a transaction" => {
+                    lost(what, path, store.key_settle_in_sqlite(&mut open, &settle).await);
                 }
                 "mark" => lost(what, path, store.work_begin(&[(work.id, work.fence)]).await),
                 "report" => {
                     let report = Settlement::of(&work, succeeded(&work), Note::default());
                     lost(what, path, store.work_settle(report).await);
+                }
+                "many in a transaction" => {
+                    lost(what, path, store.messages_enqueue_in_sqlite(&mut open, vec![message("new")]).await);
                 }
                 _ => lost(what, path, store.message_enqueue_in_sqlite(&mut open, message("new")).await),
             }

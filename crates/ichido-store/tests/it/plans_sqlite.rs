@@ -34,7 +34,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that read all of a table which holds only what is under way, or a handful of rows, however long the history.
-const SMALL: [(&str, &str); 20] = [
+const SMALL: [(&str, &str); 21] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -44,6 +44,7 @@ const SMALL: [(&str, &str); 20] = [
     ("token_list.sql", "SCAN ichido_tokens"),
     // A row for each duty.
     ("caretaker_release.sql", "SCAN ichido_caretakers"),
+    ("letters_kept.sql", "SCAN ichido_caretakers"),
     ("message_list_live.sql", "SCAN ichido_ready"),
     ("message_list_live.sql", "SCAN ichido_leases"),
     ("message_list_live.sql", "SCAN live"),

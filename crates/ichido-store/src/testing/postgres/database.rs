@@ -1,13 +1,13 @@
 //! A database for one test: migrated or empty, in the run's shared server or in this process's own.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::{Cluster, ClusterError, chance};
-use crate::Store;
+use crate::driver::Driver;
 
 /// Names the environment variable with the URL of an administrator's database, in whose server
 /// [`fresh_database`] makes its databases instead of starting one. Not `DATABASE_URL`: that one also steers
@@ -93,8 +93,9 @@ impl Cluster {
     /// Makes a migrated database for [`TEMPLATE_VARIABLE`] and returns its name.
     pub async fn template(&self) -> Result<String, ClusterError> {
         create_database(&self.url("postgres"), TEMPLATE, EMPTY).await?;
-        let store = Store::open(&self.url(TEMPLATE), 1).await.map_err(ClusterError::Template)?;
-        store.close(DROP_TIMEOUT).await;
+        // Migrated, and no store is begun in it: each copy begins its own, at its own time.
+        let migrated = Driver::open(&self.url(TEMPLATE), 1, Arc::default()).await;
+        drop(migrated.map_err(ClusterError::Template)?);
         // Nobody may connect any more: a database with a session in it cannot be copied.
         let sql = format!("ALTER DATABASE {TEMPLATE} WITH IS_TEMPLATE true ALLOW_CONNECTIONS false");
         let ended =

@@ -7,14 +7,17 @@ use ichido_core::ledger::EffectMode;
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
+use ichido_store::answer::{Asking, QuestionId};
 use ichido_store::ledger::KeyClaimed;
 use ichido_store::message::{Enqueued, QueueName};
 use ichido_store::node::Duty;
 use uuid::Uuid;
 
+use super::audit::write;
 use super::ledger::{TTL, request};
+use super::outbox::press;
 use crate::both_databases;
-use crate::fixture::{DAY, Fixture, KEYED, many, message, queue, terms};
+use crate::fixture::{DAY, Fixture, KEYED, many, message, new_id, queue, terms};
 
 const MONTH: Duration = Duration::from_hours(30 * 24);
 /// How long messages are kept.
@@ -51,10 +54,24 @@ async fn done(fixture: &Fixture) {
 
 /// Neither takes effect again.
 async fn assert_done(fixture: &Fixture) {
-    let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+    assert_done_on(&fixture.store).await;
+}
+
+async fn assert_done_on(store: &Store) {
+    let claimed = store.key_claim(request("k1", EffectMode::Opaque)).await.unwrap();
     assert!(matches!(claimed, KeyClaimed::Replay(_)), "{claimed:?}");
-    let enqueued = fixture.put(message("sent")).await;
+    let enqueued = store.message_enqueue(message("sent")).await.unwrap();
     assert!(matches!(enqueued, Enqueued::Same { .. }), "{enqueued:?}");
+}
+
+/// Puts everything back by so long, as if it had been written that much earlier.
+async fn write_earlier(fixture: &Fixture, time: Duration) {
+    let by = micros(time);
+    let by =
+        if fixture.store.is_sqlite() { by.to_string() } else { format!("{by} * interval '1 microsecond'") };
+    for (table, column) in [("ledger", "expires_at"), ("contents", "until"), ("caretakers", "lease_until")] {
+        write(fixture, &format!("UPDATE {{t}}{table} SET {column} = {column} - {by}")).await;
+    }
 }
 
 both_databases! {
@@ -133,6 +150,17 @@ both_databases! {
     }
 
     #[test]
+    async fn a_question_asked_while_the_clock_was_ahead_is_anybodys(fixture: Fixture) {
+        let (question, lease) = (QuestionId::from_bytes([1; 32]), Duration::from_secs(30));
+        let ask = async |store: &Store, run| store.answer_ask(question, "articles", Uuid::from_u128(run), lease).await.unwrap();
+        let ahead = ahead_by(&fixture, MONTH).await;
+        assert_eq!(ask(&ahead, 1).await, Asking::Ours { lost: 0 });
+        drop(ahead);
+        assert_eq!(ask(&fixture.store, 2).await, Asking::Ours { lost: 1 });
+        assert!(matches!(ask(&fixture.store, 3).await, Asking::Theirs { .. }));
+    }
+
+    #[test]
     async fn a_node_that_beat_while_the_clock_was_ahead_is_not_alive(fixture: Fixture) {
         let ahead = ahead_by(&fixture, MONTH).await;
         ahead.node_beat(Uuid::from_u128(1), "ahead").await.unwrap();
@@ -160,6 +188,46 @@ both_databases! {
             assert_eq!(retain(&fixture.store).await, 0);
         }
         assert_done(&fixture).await;
+    }
+
+    #[test]
+    async fn a_key_is_replayed_while_the_clock_is_ahead_and_runs_anew_after_its_time(fixture: Fixture) {
+        done(&fixture).await;
+        let first = new_id(fixture.put(press("first")).await);
+        for rounds in [false, true] {
+            fixture.store.step_clock(micros(LONG_AHEAD));
+            for _ in 0..3 {
+                if rounds {
+                    retain(&fixture.store).await;
+                }
+                assert_done(&fixture).await;
+                assert_eq!(fixture.put(press("second")).await, Enqueued::SameContent { id: first });
+                fixture.pass(Duration::from_secs(5));
+            }
+            fixture.store.step_clock(-micros(LONG_AHEAD));
+            assert_done(&fixture).await;
+            assert_eq!(fixture.put(press("second")).await, Enqueued::SameContent { id: first });
+        }
+        for _ in 0..3 {
+            assert_done(&fixture).await;
+            fixture.pass(TTL / 3);
+            retain(&fixture.store).await;
+        }
+        let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
+        new_id(fixture.put(press("second")).await);
+    }
+
+    #[test]
+    async fn a_key_is_replayed_by_a_process_that_starts_while_the_clock_is_ahead(fixture: Fixture) {
+        done(&fixture).await;
+        write_earlier(&fixture, LONG_AHEAD).await;
+        for _ in 0..2 {
+            let ahead = fixture.another_node().await;
+            assert_done_on(&ahead).await;
+            assert_eq!(retain(&ahead).await, 0);
+            assert_done_on(&ahead).await;
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::fixture::{
 const WINDOW: Duration = Duration::from_hours(72);
 
 /// A message for the same page as every other one of these, under a key of its own.
-fn press(text: &str) -> NewMessage {
+pub(crate) fn press(text: &str) -> NewMessage {
     let content = Digest::of_bytes(b"https://example.org/");
     NewMessage { same_content: Some(SameContent { content, window: WINDOW }), ..message(text) }
 }

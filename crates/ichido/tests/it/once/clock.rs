@@ -27,6 +27,22 @@ both_databases! {
     }
 
     #[test]
+    async fn case_28_a_clock_that_is_set_ahead_for_a_moment_makes_no_key_new(fixture: Fixture) {
+        const AHEAD_MICROS: i64 = 100 * 24 * 3_600 * 1_000_000;
+        let orders = fixture.orders(Mode::Opaque);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        fixture.store.step_clock(AHEAD_MICROS);
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        fixture.pass(Duration::from_secs(15));
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        fixture.store.step_clock(-AHEAD_MICROS);
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        fixture.assert_effects(1).await;
+        fixture.pass(TTL);
+        keyed("k1").send(&orders).await.assert_first(201, "order 2");
+    }
+
+    #[test]
     async fn case_28_a_jump_of_the_clock_makes_nothing_run_twice(fixture: Fixture) {
         let gate = Gate::shut();
         let inside = gate.clone();
