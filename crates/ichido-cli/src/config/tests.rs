@@ -85,6 +85,7 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
     assert_eq!((&queue.retry, queue.requeue, queue.key), (&Retry::OUTBOX, false, OutboundKey::Derived));
     assert!(matches!(paper.guarantee(), Some(Guarantee::HonoursKeys { .. })));
     assert!(paper.can_be_asked());
+    assert_eq!(paper.pace().pause_max, Duration::from_hours(1));
 }
 
 #[test]

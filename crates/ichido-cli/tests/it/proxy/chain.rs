@@ -116,12 +116,12 @@ struct Chain {
     _files: Folder,
 }
 
-/// The starting set, with tries that are short for a test and fit into each other from the bottom up.
+/// The starting set, with timeouts that fit into each other from the bottom up. None of them ends a call unless the machine stalls.
 fn files(folder: &Folder, effect: &str) -> [String; 4] {
     let times =
         |try_ms: u32, in_all_ms: u32| json!({"upstream_timeout_ms": try_ms, "client_timeout_ms": in_all_ms});
-    let to_bff = json!({"http": {"timeouts": times(50_000, 160_000)}});
-    let to_gateway = json!({"http": {"retry": {"backoff_ms": 20}, "timeouts": times(20_000, 41_000)}});
+    let to_bff = json!({"http": {"timeouts": times(100_000, 320_000)}});
+    let to_gateway = json!({"http": {"retry": {"backoff_ms": 20}, "timeouts": times(40_000, 82_000)}});
     let retry = json!({
         "mode": "enabled",
         "apply_to_methods": ["POST"],
@@ -133,7 +133,7 @@ fn files(folder: &Folder, effect: &str) -> [String; 4] {
     });
     let enabled = json!({"response_replay": {"on_duplicate_while_inflight": {"wait_up_to_ms": 200}}});
     let to_adapter = json!({
-        "http": {"idempotency": {"enabled": enabled}, "retry": retry, "timeouts": times(6_000, 19_000)},
+        "http": {"idempotency": {"enabled": enabled}, "retry": retry, "timeouts": times(12_000, 38_000)},
     });
     let keeps = if effect == "keyed" { json!({"days": 7}) } else { Value::Null };
     let own = json!({
@@ -142,7 +142,7 @@ fn files(folder: &Folder, effect: &str) -> [String; 4] {
             "orders.create": {"effect": effect, "upstream_keeps_keys_for": keeps},
             "profiles.update": null,
         },
-        "http": {"timeouts": {"upstream_timeout_ms": 5_000}},
+        "http": {"timeouts": {"upstream_timeout_ms": 10_000}},
     });
     [
         folder.boundary("browser_to_bff.json", &to_bff),
