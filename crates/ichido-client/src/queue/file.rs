@@ -10,10 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, Transaction};
 
 use super::age::Watch;
 use super::error::QueueError;
@@ -68,7 +67,10 @@ pub(super) async fn open(path: &Path, may_make: bool) -> Result<(SqlitePool, Pat
 async fn open_once(file: &Path) -> Result<SqlitePool, QueueError> {
     // Only read at first: what is not ours is left as it is.
     let mut look = options(file).read_only(true).connect().await.map_err(no_database)?;
-    let found = whose(&mut look).await;
+    // All of it as of one moment: another process may be making the tables.
+    let mut moment = look.begin().await?;
+    let found = whose(&mut moment).await;
+    moment.rollback().await?;
     look.close().await?;
     let is_new = found? == Found::Nothing;
     let pool = SqlitePoolOptions::new()
@@ -96,13 +98,13 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
 }
 
-async fn whose(connection: &mut SqliteConnection) -> Result<Found, QueueError> {
-    let number = async |connection: &mut SqliteConnection, sql: &'static str| -> Result<i64, sqlx::Error> {
-        sqlx::query(sql).fetch_one(connection).await?.try_get(0)
+async fn whose(transaction: &mut Transaction<'_, Sqlite>) -> Result<Found, QueueError> {
+    let mut number = async |sql: &'static str| -> Result<i64, sqlx::Error> {
+        sqlx::query(sql).fetch_one(&mut **transaction).await?.try_get(0)
     };
-    let id = number(connection, "PRAGMA application_id").await.map_err(no_database)?;
-    let version = number(connection, "PRAGMA user_version").await?;
-    let tables = number(connection, "SELECT count(*) FROM sqlite_schema").await?;
+    let id = number("PRAGMA application_id").await.map_err(no_database)?;
+    let version = number("PRAGMA user_version").await?;
+    let tables = number("SELECT count(*) FROM sqlite_schema").await?;
     match (id, version, tables) {
         (APPLICATION_ID, VERSION, _) => Ok(Found::Ours),
         (APPLICATION_ID, found, _) if VERSION < found => Err(QueueError::TooNew { found, known: VERSION }),
