@@ -21,17 +21,21 @@ use crate::time::Timestamp;
 
 pub mod circuit;
 mod endpoints;
+mod paced;
 mod parallel;
 mod per_second;
 pub mod rate;
+mod refusals;
 mod settings;
 mod slots;
 
 pub use circuit::{Circuit, CircuitSettings};
 pub use endpoints::{Choice, EndpointSet, Opening, choose, choose_avoiding};
+pub use paced::{Paced, Phase};
 pub use parallel::{first_call_at, places_left};
 pub use per_second::PerSecond;
-pub use rate::{Paced, Rate, Tally};
+pub use rate::{Rate, Tally};
+pub use refusals::{Answers, Evidence};
 pub use settings::Settings;
 pub use slots::{Grant, Hold, Moments, Slots};
 
@@ -201,8 +205,9 @@ impl Pace {
         }
     }
 
-    /// The call that had its slot at `sent` was refused for coming too fast (429, a throttling error). The
-    /// time it asks for is a floor: a pause is lengthened by it, never shortened.
+    /// The call that had its slot at `sent` was refused for coming too fast (429, a throttling error). The time it asks for holds for all
+    /// calls when the rate falls, or when nothing was accepted since the last pause; a pause is lengthened by it, never shortened. Otherwise
+    /// it holds for the refused message alone.
     #[must_use]
     pub fn on_throttled(
         self,
@@ -212,15 +217,17 @@ impl Pace {
         retry_after: Option<Duration>,
     ) -> Self {
         let pace = self.steadied(settings, now);
-        let paused_until = retry_after.map_or(pace.paused_until, |pause| {
+        let asked = retry_after.map_or(pace.paused_until, |pause| {
             pace.paused_until.max(now.plus(pause.min(settings.pause_max)))
         });
         let handed_out = pace.last_slot.max(now);
+        let (rate, falls) = pace.rate.refused(settings, sent, handed_out, asked);
+        let is_heeded = falls || pace.asking;
         Self {
-            rate: pace.rate.refused(settings, sent, handed_out, paused_until),
+            rate,
             circuit: pace.circuit.step(&settings.circuit, now, Event::Throttled { sent }),
-            paused_until,
-            asking: pace.asking || retry_after.is_some(),
+            paused_until: if is_heeded { asked } else { pace.paused_until },
+            asking: pace.asking || is_heeded && retry_after.is_some(),
             ..pace
         }
     }

@@ -20,12 +20,21 @@ fn paced(per_second: f64) -> Pace {
     let rate = Rate::Paced(Paced {
         rate,
         ceiling: Some(rate),
-        borne: true,
+        usual: Answers::NONE,
+        phase: Phase::Climbing(Evidence::NONE),
         episode_until: Timestamp::EPOCH,
         grown_until: Timestamp::EPOCH,
     });
     Pace { rate, ..Pace::NEW }
 }
+
+/// So many refusals in a row of calls sent at this moment.
+fn refused(pace: Pace, times: u32, at: Timestamp, retry_after: Option<Duration>) -> Pace {
+    (0..times).fold(pace, |pace, _| pace.on_throttled(&SETTINGS, at, at, retry_after))
+}
+
+/// At ten a second, so many refusals in a row are more than chance.
+const TOO_MANY: u32 = 4;
 
 fn per_second(pace: &Pace) -> f64 {
     pace.rate.limit(&SETTINGS).unwrap().get()
@@ -74,7 +83,7 @@ fn a_destination_begun_with_slowly_is_asked_twice_what_it_bore_until_it_refuses(
     assert_eq!(limit(&pace), Some(24.0), "a second that has only begun says nothing against the one before");
     let capped = Settings { rate_max: Some(PerSecond::clamped(15.0)), ..settings };
     assert_eq!(pace.rate.limit(&capped).map(PerSecond::get), Some(15.0));
-    let pace = pace.on_throttled(&settings, after(1_700), after(1_650), None);
+    let pace = (0..6).fold(pace, |pace, _| pace.on_throttled(&settings, after(1_700), after(1_650), None));
     assert_eq!(limit(&pace), Some(12.0), "what it bore, and not what it was asked");
 }
 
@@ -114,28 +123,83 @@ fn slots_nobody_took_are_not_saved_up_for_a_burst() {
 }
 
 #[test]
-fn the_first_refusal_turns_no_limit_into_the_accepted_rate() {
+fn too_many_refusals_turn_no_limit_into_the_accepted_rate() {
     let mut pace = Pace::NEW;
     for millis in [0, 100, 200, 1_100] {
         pace = pace.on_success(&SETTINGS, after(millis), count(10));
     }
-    let pace = pace.on_throttled(&SETTINGS, after(1_200), after(1_150), None);
-    assert!(close_to(per_second(&pace), 30.0 * BACKOFF), "{pace:?}");
-    let pace = Pace::NEW.on_throttled(&SETTINGS, NOW, NOW, None);
+    let few = refused(pace, TOO_MANY, after(1_200), None);
+    assert_eq!(few.rate.limit(&SETTINGS), None, "{few:?}");
+    let many = refused(few, 1, after(1_200), None);
+    assert!(close_to(per_second(&many), 30.0 * BACKOFF), "{many:?}");
+}
+
+#[test]
+fn a_destination_that_refuses_at_once_is_paced_at_once() {
+    let pace = refused(Pace::NEW, 1, NOW, Some(Duration::from_secs(30)));
     assert!(close_to(per_second(&pace), BACKOFF), "nothing was accepted yet: {pace:?}");
+    assert_eq!(pace.paused_until, after(30_000));
+}
+
+#[test]
+fn a_refusal_now_and_then_neither_slows_nor_pauses_a_destination() {
+    let (mut free, mut paced) = (Pace::NEW, paced(10.0));
+    for second in 1..1_000 {
+        let now = after(second * 1_000);
+        for pace in [&mut free, &mut paced] {
+            // One in fifty.
+            *pace = pace.on_success(&SETTINGS, now, count(49));
+            *pace = refused(*pace, 1, now, Some(Duration::from_secs(1)));
+            assert_eq!(pace.stopped(&SETTINGS, now), None, "{pace:?}");
+        }
+    }
+    assert_eq!(free.rate.limit(&SETTINGS), None, "{free:?}");
+    assert!(close_to(per_second(&paced), 10.0), "{paced:?}");
+}
+
+/// One call in eight is refused at ten a second and at seven. What is refused at any rate says nothing about a limit.
+#[test]
+fn a_share_that_does_not_fall_with_the_rate_becomes_the_usual_one() {
+    let (mut pace, mut lowest) = (paced(10.0), f64::MAX);
+    for millis in (100..60_000).step_by(100) {
+        let now = after(millis);
+        pace = if millis % 800 == 0 {
+            refused(pace, 1, now, None)
+        } else {
+            pace.on_success(&SETTINGS, now, count(1))
+        };
+        lowest = lowest.min(per_second(&pace));
+    }
+    assert!(close_to(lowest, 7.0), "it fell once, to see: {lowest}");
+    let Rate::Paced(Paced { rate, usual, .. }) = pace.rate else { panic!("{pace:?}") };
+    assert!(10.0 <= rate.get() && (0.1..0.15).contains(&usual.share()), "{pace:?}");
+}
+
+#[test]
+fn a_share_that_falls_with_the_rate_is_a_limit() {
+    let pace = refused(paced(10.0), TOO_MANY, NOW, None);
+    let listening =
+        (1..=30).fold(pace, |pace, number| pace.on_success(&SETTINGS, after(1_000 + number * 143), count(1)));
+    let Rate::Paced(Paced { rate, ceiling, usual, phase, .. }) = listening.rate else {
+        panic!("{listening:?}")
+    };
+    assert!(close_to(rate.get(), 7.0) && ceiling.is_some_and(|ceiling| close_to(ceiling.get(), 10.0)));
+    assert_eq!((usual.refused, phase), (0.0, Phase::Climbing(Evidence::NONE)));
 }
 
 #[test]
 fn one_episode_of_refusals_lowers_the_pace_once() {
-    // Five calls are under way or hold their slots when the first refusal comes back.
+    // Ten calls are under way or hold their slots when the refusals come back.
     let (mut pace, _) = paced(10.0).reserve(&SETTINGS, NOW, count(5));
-    for sent in [0, 100, 200, 300, 400] {
+    for sent in [0, 0, 100, 100, 200, 200, 300, 300, 400, 400] {
         pace = pace.on_throttled(&SETTINGS, after(sent + 250), after(sent), None);
     }
     assert!(close_to(per_second(&pace), 7.0), "{pace:?}");
-    // A call sent later was paced by the lower rate; its refusal is a new episode.
-    let pace = pace.on_throttled(&SETTINGS, after(3_100), after(3_000), None);
-    assert!(close_to(per_second(&pace), 4.9), "{pace:?}");
+    // Calls sent later were paced by the lower rate; when nothing is accepted, a second refusal is a new episode.
+    let pace = refused(pace, 1, after(3_000), None);
+    assert!(close_to(per_second(&pace), 7.0), "{pace:?}");
+    let pace = refused(pace, 1, after(3_100), None);
+    assert!(close_to(per_second(&pace), 3.5), "{pace:?}");
 }
 
 #[test]
@@ -144,14 +208,14 @@ fn an_episode_lasts_until_the_last_slot_handed_out_before_it() {
     // Thirty slots, the last at 2.9 s, are held when the first refusal comes back.
     let (pace, grant) = paced(10.0).reserve(&settings, NOW, count(30));
     assert_eq!(slots(grant).last(), after(2_900));
-    let pace = pace.on_throttled(&settings, after(250), NOW, None);
-    let pace = pace.on_throttled(&settings, after(3_000), after(2_900), None);
+    let pace = (0..TOO_MANY).fold(pace, |pace, _| pace.on_throttled(&settings, after(250), NOW, None));
+    let pace = (0..9).fold(pace, |pace, _| pace.on_throttled(&settings, after(3_000), after(2_900), None));
     assert!(close_to(per_second(&pace), 7.0), "{pace:?}");
 }
 
 #[test]
 fn a_retry_after_pauses_every_node() {
-    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
+    let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::from_secs(30)));
     for moment in [0, 10_000, 29_999].map(after) {
         let (_, grant) = pace.reserve(&SETTINGS, moment, count(1));
         assert_eq!(grant, Grant::Wait { until: after(30_000), why: Hold::Paused });
@@ -165,7 +229,7 @@ fn a_retry_after_pauses_every_node() {
 
 #[test]
 fn after_a_pause_the_nodes_come_back_one_by_one() {
-    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
+    let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::from_secs(30)));
     let (pace, first) = pace.reserve(&SETTINGS, after(30_000), count(9));
     assert_eq!((slots(first).first(), slots(first).count()), (after(30_000), 1), "one call asks");
     let (pace, second) = pace.reserve(&SETTINGS, after(30_200), count(9));
@@ -175,12 +239,12 @@ fn after_a_pause_the_nodes_come_back_one_by_one() {
     let pace = pace.on_success(&SETTINGS, after(30_300), count(1));
     let (_, others) = pace.reserve(&SETTINGS, after(30_300), count(2));
     let moments: Vec<_> = slots(others).into_iter().map(Timestamp::as_millis).collect();
-    assert_eq!(moments, [30_300, 30_439].map(|millis| after(millis).as_millis()), "at the lowered pace");
+    assert_eq!(moments, [30_300, 30_442].map(|millis| after(millis).as_millis()), "at the lowered pace");
 }
 
 #[test]
 fn a_pause_can_be_lifted() {
-    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30))).resumed();
+    let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::from_secs(30))).resumed();
     assert_eq!(pace.stopped(&SETTINGS, NOW), None);
     let (_, grant) = pace.reserve(&SETTINGS, NOW, count(9));
     assert_eq!(slots(grant).count(), 1, "one call asks first");
@@ -188,15 +252,15 @@ fn a_pause_can_be_lifted() {
 
 #[test]
 fn a_pause_nobody_can_mean_is_cut_short() {
-    let pace = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, Some(Duration::MAX));
+    let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::MAX));
     assert_eq!(pace.paused_until, NOW.plus(SETTINGS.pause_max));
 }
 
 #[test]
 fn the_pace_recovers_by_itself_but_only_in_full_use() {
-    let fallen = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, None);
+    let fallen = refused(paced(10.0), TOO_MANY, NOW, None);
     let (mut used, mut idle) = (fallen, fallen);
-    for second in 2..12 {
+    for second in 2..20 {
         let moment = after(second * 1_000);
         used = used.reserve(&SETTINGS, moment, count(7)).0.on_success(&SETTINGS, moment, count(7));
         idle = idle.reserve(&SETTINGS, moment, count(1)).0.on_success(&SETTINGS, moment, count(7));
@@ -207,11 +271,10 @@ fn the_pace_recovers_by_itself_but_only_in_full_use() {
 
 #[test]
 fn many_successes_at_once_raise_the_pace_no_faster_than_time_passes() {
-    let fallen = paced(10.0).on_throttled(&SETTINGS, NOW, NOW, None);
-    // Somebody waits for a slot all the while, and the time before 1 s belongs to the refusal.
-    let fallen = Pace { wanted_until: after(60_000), ..fallen };
-    let full_use = fallen.on_success(&SETTINGS, after(2_000), count(7));
-    assert!(7.0 < per_second(&full_use), "{full_use:?}");
+    // Somebody waits for a slot all the while.
+    let fallen = Pace { wanted_until: after(60_000), ..paced(10.0) };
+    let full_use = fallen.on_success(&SETTINGS, after(2_000), count(10));
+    assert!(10.0 < per_second(&full_use), "{full_use:?}");
     let flooded = fallen.on_success(&SETTINGS, after(2_000), count(7_000));
     assert_eq!(flooded, full_use, "a second of full use is all there was");
     let again = flooded.on_success(&SETTINGS, after(2_000), count(7_000));
@@ -263,7 +326,7 @@ fn late_failures_of_calls_before_the_opening_are_not_failed_probes() {
 #[test]
 fn an_endpoint_that_throttles_is_rested() {
     let free = paced(10.0);
-    let paused = free.on_throttled(&SETTINGS, NOW, NOW, Some(Duration::from_secs(30)));
+    let paused = refused(free, TOO_MANY, NOW, Some(Duration::from_secs(30)));
     assert_eq!(free.opening(&SETTINGS, NOW), Opening::At(NOW));
     assert_eq!(paused.opening(&SETTINGS, NOW), Opening::Resting { until: after(30_000) });
     let openings = [paused, free].map(|pace| pace.opening(&SETTINGS, NOW));
@@ -324,11 +387,11 @@ fn nothing_is_claimed_for_a_slot_beyond_the_horizon() {
 #[test]
 fn a_clock_that_was_set_back_stops_nothing() {
     let (pace, _) = paced(10.0).reserve(&SETTINGS, after(3_600_000), count(3));
-    let pace = pace.on_throttled(&SETTINGS, after(3_600_300), after(3_600_000), None);
+    let pace = refused(pace, TOO_MANY, after(3_600_300), None);
     let (pace, grant) = pace.reserve(&SETTINGS, NOW, count(1));
     assert_eq!(slots(grant).first().as_millis(), after(142).as_millis(), "spaced from now");
-    let pace = pace.on_throttled(&SETTINGS, after(300), after(142), None);
-    assert!(close_to(per_second(&pace), 4.9), "and it listens again: {pace:?}");
+    let pace = refused(pace, 2, after(300), None);
+    assert!(close_to(per_second(&pace), 3.5), "and it listens again: {pace:?}");
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(crate) enum Model {
     FixedWindow,
     /// So many in any second.
     SlidingWindow,
+    /// It has no limit.
+    Unlimited,
 }
 
 pub(crate) struct Destination {
@@ -35,6 +37,7 @@ impl Destination {
             Model::Bucket { burst } => self.call_bucket(now, burst),
             Model::FixedWindow => self.call_window(now, now - now % SECOND),
             Model::SlidingWindow => self.call_window(now, now - SECOND + 1),
+            Model::Unlimited => Ok(()),
         }
     }
 

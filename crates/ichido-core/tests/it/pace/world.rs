@@ -19,6 +19,8 @@ pub(crate) struct World {
     settings: Settings,
     destination: Destination,
     says_retry_after: bool,
+    /// So many calls in a thousand are refused at any rate.
+    refused_anyway: i64,
     latency_max: i64,
     nodes: Vec<Node>,
     events: BinaryHeap<Reverse<(i64, u64, Event)>>,
@@ -70,6 +72,7 @@ impl World {
             settings: Settings::DEFAULT,
             destination: Destination::new(model, limit),
             says_retry_after: false,
+            refused_anyway: 0,
             latency_max: SECOND * 3 / 10,
             nodes: Vec::new(),
             events: BinaryHeap::new(),
@@ -90,6 +93,12 @@ impl World {
     /// Refusals say when to come again, in whole seconds.
     pub(crate) fn with_retry_after(mut self) -> Self {
         self.says_retry_after = true;
+        self
+    }
+
+    /// So many calls in a thousand are refused at any rate, and are to come again after a second.
+    pub(crate) fn with_random_refusals(mut self, per_thousand: i64) -> Self {
+        self.refused_anyway = per_thousand;
         self
     }
 
@@ -156,11 +165,17 @@ impl World {
             self.nodes[node].busy -= 1;
             return;
         }
-        let refused = self.destination.call(self.now).err();
+        let refused =
+            if self.is_refused_anyway() { Some(SECOND) } else { self.destination.call(self.now).err() };
         self.counts.sent += 1;
         self.counts.accepted += u32::from(refused.is_none());
         let latency = self.dice.between(SECOND / 50, self.latency_max);
         self.at(self.now + latency, Event::Answered { node, sent: self.now, refused });
+    }
+
+    /// The dice are thrown only where they matter, so that the seeds mean the same without.
+    fn is_refused_anyway(&mut self) -> bool {
+        0 < self.refused_anyway && self.dice.between(0, 1_000) < self.refused_anyway
     }
 
     fn on_answer(&mut self, node: usize, sent: i64, refused: Option<i64>) {

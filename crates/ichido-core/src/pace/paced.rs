@@ -1,0 +1,207 @@
+//! The pace of a destination that has refused: it falls, listens, and climbs.
+//!
+//! Guarantee: it falls only while more calls are refused than usual. What is refused at a lower rate just as often does not keep it low.
+//!
+//! After a fall, calls go out at the lower rate until it is clear whether fewer of them are refused. If so, there is a limit, and the rate
+//! climbs back to it with care. If not, the destination refuses that share at any rate: the share becomes the usual one, and the rate goes
+//! back to where it was.
+
+use std::time::Duration;
+
+use super::per_second::PerSecond;
+use super::rate::BACKOFF;
+use super::refusals::{Answers, Evidence, Shares, TOO_MANY};
+use super::settings::Settings;
+use crate::time::Timestamp;
+
+/// Below this share of the ceiling the climb is quick; from here on it is gentle.
+const KNEE: f64 = 0.95;
+/// Below the knee, the share of the distance to it that one second of full use makes good.
+const QUICK: f64 = 0.5;
+/// The share of the ceiling that one second of full use adds everywhere: knee to ceiling in fifty seconds.
+const GENTLE: f64 = 0.001;
+/// Above the ceiling, the share of the excess that is added on top.
+const PROBE: f64 = 0.05;
+/// So many times the ceiling, and it is not one: reached after fifty seconds, from where the rate is searched for anew.
+const ESCAPED: f64 = 1.25;
+/// While no ceiling is known, the share of the rate itself that one second of full use adds.
+const SEARCH: f64 = 0.35;
+/// A fall that ends a search leaves this share of the rate, and so does one while it is listened: the limit is somewhere below.
+const SEARCHED: f64 = 0.5;
+/// A slower pace climbs by its successes, as if each were a third of a second: were it to climb by the clock, a destination of one call a
+/// minute would be probed with every call.
+const SUCCESSES_PER_SECOND_MIN: f64 = 3.0;
+/// Time of full use that was not yet turned into speed is kept no longer than this.
+const CREDIT_MAX: Duration = Duration::from_secs(1);
+/// It is listened for this many answers and this long at least, so that the share is one.
+const LISTEN_ANSWERS: f64 = 16.0;
+const LISTEN_MIN: Duration = Duration::from_secs(1);
+/// And then until the answers are `e²` times likelier with one share than with the other, but no longer than this: the rate is low
+/// meanwhile.
+const LISTEN_CERTAIN: f64 = 2.0;
+const LISTEN_MAX: Duration = Duration::from_secs(10);
+/// So many refusals and nothing accepted: the rate falls again.
+const REFUSED_OUTRIGHT: f64 = 2.0;
+
+/// The pace of a destination that has refused.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paced {
+    /// The rate at present.
+    pub rate: PerSecond,
+    /// The rate at which it last began to refuse; `None` until that was seen.
+    pub ceiling: Option<PerSecond>,
+    /// Answers that came after a fall, at rates that the destination accepts: what it refuses at any rate.
+    pub usual: Answers,
+    /// What the answers are used for.
+    pub phase: Phase,
+    /// Calls up to this moment were paced by the rate before the fall; their answers tell nothing.
+    pub episode_until: Timestamp,
+    /// Time of full use up to here has been turned into speed.
+    pub grown_until: Timestamp,
+}
+
+/// What the answers are used for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Phase {
+    /// The rate has fallen and stays as it is, until it is clear what that did.
+    Listening {
+        /// Since the fall.
+        answers: Answers,
+        /// The share that was refused before.
+        before: f64,
+    },
+    /// The rate climbs while few are refused.
+    Climbing(Evidence),
+}
+
+/// What a fall leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fall {
+    pub(super) rate: PerSecond,
+    pub(super) ceiling: Option<PerSecond>,
+    pub(super) usual: Answers,
+    pub(super) before: f64,
+}
+
+impl Fall {
+    /// The pace after it. Calls with a slot up to `handed_out` are still to be answered; nothing is called before `rests_until`.
+    pub(super) fn paced(self, settings: &Settings, handed_out: Timestamp, rests_until: Timestamp) -> Paced {
+        /// Answers are under way, and a destination that counts by the second refuses for the rest of it.
+        const SETTLE: Duration = Duration::from_secs(1);
+        let Self { rate, ceiling, usual, before } = self;
+        let episode_until = handed_out.plus(SETTLE);
+        Paced {
+            rate: rate.within(settings),
+            ceiling,
+            usual,
+            phase: Phase::Listening { answers: Answers::NONE, before },
+            episode_until,
+            grown_until: episode_until.max(rests_until),
+        }
+    }
+}
+
+impl Paced {
+    /// The same with what a call that was sent after the fall was answered.
+    pub(super) fn heard(self, now: Timestamp, heard: Answers) -> Self {
+        let phase = match self.phase {
+            Phase::Climbing(evidence) => {
+                Phase::Climbing(evidence.with(Shares::usual(self.usual), self.rate, heard))
+            }
+            Phase::Listening { answers, before } => {
+                let answers = answers.plus(heard);
+                if let Some(fell) = self.has_fallen(now, answers, before) {
+                    return self.judged(now, answers, fell);
+                }
+                Phase::Listening { answers, before }
+            }
+        };
+        Self { phase, ..self }
+    }
+
+    /// How far the rate falls, if it does.
+    pub(super) fn fall(self) -> Option<Fall> {
+        match self.phase {
+            Phase::Climbing(evidence) if evidence.is_certain(self.rate) => {
+                // Where it began, and not where it was noticed; but no less than one fall below.
+                let ceiling = evidence.onset.faster(self.rate.times(BACKOFF));
+                let left = if self.ceiling.is_some() { BACKOFF } else { SEARCHED };
+                let before = evidence.answers.share();
+                Some(Fall { rate: ceiling.times(left), ceiling: Some(ceiling), usual: self.usual, before })
+            }
+            Phase::Listening { answers, .. } if is_refused_outright(answers) => {
+                let Self { rate, ceiling, usual, .. } = self;
+                Some(Fall { rate: rate.times(SEARCHED), ceiling, usual, before: answers.share() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether fewer are refused than before the fall; `None` while that is open.
+    fn has_fallen(self, now: Timestamp, answers: Answers, before: f64) -> Option<bool> {
+        let listened = now.since(self.grown_until);
+        let weight = Shares::usual(self.usual).or_as_before(before).weight(answers);
+        let is_certain =
+            LISTEN_MIN <= listened && LISTEN_ANSWERS <= answers.total() && LISTEN_CERTAIN <= weight.abs();
+        let is_over = 0.0 < answers.accepted && (is_certain || LISTEN_MAX <= listened);
+        is_over.then_some(weight < 0.0)
+    }
+
+    fn judged(self, now: Timestamp, answers: Answers, fell: bool) -> Self {
+        let share = answers.share();
+        let judged =
+            Self { phase: Phase::Climbing(Evidence::NONE), grown_until: self.grown_until.max(now), ..self };
+        if TOO_MANY <= share {
+            let phase = Phase::Listening { answers: Answers::NONE, before: share };
+            return Self { rate: self.rate.times(SEARCHED), ceiling: Some(self.rate), phase, ..judged };
+        }
+        if fell && self.usual.share() < share {
+            // Fewer are refused than before, but more than usual: it is still above the limit.
+            return judged;
+        }
+        let usual = if self.is_clean(answers) { answers } else { self.usual.faded_plus(answers) };
+        if fell {
+            return Self { usual, ..judged };
+        }
+        Self { usual, rate: self.ceiling.unwrap_or(self.rate), ceiling: None, ..judged }
+    }
+
+    /// Whether nothing was refused where a few refusals were to be expected: then the usual share is not usual any more.
+    fn is_clean(self, answers: Answers) -> bool {
+        const EXPECTED_MIN: f64 = 3.0;
+        answers.refused == 0.0 && EXPECTED_MIN <= answers.total() * self.usual.share()
+    }
+
+    /// After `count` calls were accepted while somebody waited for a slot.
+    pub(super) fn grown(self, settings: &Settings, now: Timestamp, count: u32) -> Self {
+        if matches!(self.phase, Phase::Listening { .. }) {
+            return self;
+        }
+        let elapsed = now.since(self.grown_until);
+        let earned = f64::from(count) / self.rate.get().max(SUCCESSES_PER_SECOND_MIN);
+        let used = earned.min(elapsed.min(CREDIT_MAX).as_secs_f64());
+        let forgotten = elapsed.saturating_sub(CREDIT_MAX);
+        let rate = PerSecond::clamped(self.rate.get() + self.speed() * used).within(settings);
+        Self {
+            rate,
+            ceiling: self.ceiling.filter(|ceiling| rate < ceiling.times(ESCAPED)),
+            grown_until: self.grown_until.plus(forgotten).plus(Duration::from_secs_f64(used)),
+            ..self
+        }
+    }
+
+    /// Sends per second gained by one second of full use.
+    fn speed(self) -> f64 {
+        let Some(ceiling) = self.ceiling else {
+            return self.rate.get() * SEARCH;
+        };
+        let height = self.rate.get() / ceiling.get();
+        let below_knee = (KNEE - height).max(0.0);
+        let above_ceiling = (height - 1.0).max(0.0);
+        ceiling.get() * (GENTLE + QUICK * below_knee + PROBE * above_ceiling)
+    }
+}
+
+fn is_refused_outright(answers: Answers) -> bool {
+    answers.accepted == 0.0 && REFUSED_OUTRIGHT <= answers.refused
+}
