@@ -147,9 +147,6 @@ impl Sqlite {
 
     /// The writer last: it is the one that may move the log into the file.
     pub(crate) async fn close(&self) {
-        if self.files.has_foreign_log() {
-            return;
-        }
         self.readers.close().await;
         self.writer.close().await;
     }
@@ -167,15 +164,6 @@ impl Sqlite {
 
     fn skew(&self) -> i64 {
         self.skew.wall()
-    }
-}
-
-impl Drop for Sqlite {
-    fn drop(&mut self) {
-        if self.files.has_foreign_log() {
-            // Left open: to close them would remove somebody else's log.
-            std::mem::forget((self.writer.clone(), self.readers.clone()));
-        }
     }
 }
 

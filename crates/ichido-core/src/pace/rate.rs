@@ -4,9 +4,9 @@
 //! while it is used to the full, and never faster than time passes; a few refusals at any rate leave it as it is.
 //!
 //! The shape is a sawtooth with a long back, for a destination's limit is worth touching only now and then: refusals in excess of the usual
-//! ([`refusals`](super::refusals)) lower the rate to [`BACKOFF`] of where they began, which is remembered as the ceiling; from there it climbs
+//! (`refusals`) lower the rate to [`BACKOFF`] of where they began, which is remembered as the ceiling; from there it climbs
 //! quickly to just below it, gently through it, and above it ever faster, so that a limit that was raised is found again
-//! ([`paced`](super::paced)). It is AIMD whose additive part has a speed for each of these; with one speed for all, it would either touch the
+//! (`paced`). It is AIMD whose additive part has a speed for each of these; with one speed for all, it would either touch the
 //! limit often or take long to come back to it. The idea is CUBIC's, as in the adaptive mode of the AWS SDKs, written as a speed that depends
 //! on the present rate alone, so that nodes need not agree on when a curve began.
 
@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 /// A fall leaves this share of the rate (the β of CUBIC in the AWS SDKs).
 pub const BACKOFF: f64 = 0.7;
 /// A destination that was begun with slowly and has not refused is asked at most this many times what it accepted within a second.
-const LEAP: f64 = 2.0;
+pub const LEAP: f64 = 2.0;
 /// The accepted rate is measured over windows no shorter than this.
 const WINDOW: Duration = Duration::from_secs(1);
 /// A destination that refuses before it has accepted this many calls is paced at once: it may refuse them all.

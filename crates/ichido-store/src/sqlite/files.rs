@@ -105,14 +105,4 @@ impl Files {
             None => std::future::pending().await,
         }
     }
-
-    /// Whether closing the database would remove a file of somebody else's: SQLite removes its log by name, and under that name
-    /// may be the log of another database that was put in the place of ours. Where the database is still ours, so is whatever is
-    /// beside it: a connection that is opened after the log was removed makes a new one.
-    pub(super) fn has_foreign_log(&self) -> bool {
-        let found = |(path, _): &(PathBuf, Identity)| Identity::of(path).ok();
-        let Some((database, beside)) = self.opened.split_first() else { return false };
-        found(database) != Some(database.1)
-            && beside.iter().any(|file| found(file).is_some_and(|other| other != file.1))
-    }
 }

@@ -149,6 +149,23 @@ async fn a_look_finds_the_loss_before_anything_is_written() {
     }
 }
 
+/// Others may have begun a new file meanwhile. Nothing is written any more, so the next start finds what was acknowledged, and no more.
+#[tokio::test]
+async fn a_file_that_was_lost_stays_lost_though_it_comes_back() {
+    let (file, store) = opened().await;
+    store.message_enqueue(message("before")).await.unwrap();
+    let moved = file.folder().join("moved.db");
+    std::fs::rename(file.path(), &moved).unwrap();
+    lost("the file is moved", "put", store.message_enqueue(message("meanwhile")).await);
+    std::fs::rename(&moved, file.path()).unwrap();
+    lost("the file is back", "put", store.message_enqueue(message("after")).await);
+    store.close(Duration::from_mins(1)).await;
+    drop(store);
+    let next = Store::open(&file.url, 2).await.unwrap();
+    assert!(matches!(next.message_enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.message_enqueue(message("after")).await.unwrap(), Enqueued::New { .. }));
+}
+
 /// SQLite still has the log open, and moves it into the file.
 #[tokio::test]
 async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close() {
@@ -167,7 +184,7 @@ async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close
     assert!(matches!(next.message_enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
 }
 
-/// SQLite removes its log by name when it closes: under that name is now the log of somebody else's database.
+/// SQLite removes its log by name when it closes, but not once its database is elsewhere: under that name is now another one's log.
 #[tokio::test]
 async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
     let (file, store) = opened().await;
