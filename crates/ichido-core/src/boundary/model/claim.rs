@@ -26,7 +26,10 @@ impl ClaimPath {
     /// Reads a path; `None` where the text names nothing, or everything.
     pub fn parse(text: &str) -> Option<Self> {
         let names = names(text)?;
-        (names.len() <= CLAIM_DEPTH_MAX).then_some(Self(names))
+        // A blank or a comma is a slip: no token has such a claim, so all callers would be alike.
+        let is_slip = |letter: char| letter.is_whitespace() || letter.is_control() || letter == ',';
+        let is_named = names.iter().all(|name| !name.contains(is_slip));
+        (is_named && names.len() <= CLAIM_DEPTH_MAX).then_some(Self(names))
     }
 
     /// The claim that the path leads to; `None` where the token does not have it.
