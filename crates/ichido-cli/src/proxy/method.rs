@@ -9,7 +9,7 @@ use http::{HeaderMap, Method};
 
 /// The headers by which frameworks take another method.
 const FIELDS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-/// The parameter by which they do. PHP reads a dot or a space in a name as `_`.
+/// The parameter by which they do. PHP reads a dot, a space or a bracket in a name as `_`, skips blanks before it, and ends it at a NUL.
 const PARAMETER: &str = "_method";
 
 /// Whether a header asks for another method.
@@ -22,7 +22,11 @@ pub(crate) fn header_overrides(method: &Method, headers: &HeaderMap) -> bool {
 pub(crate) fn query_overrides(method: &Method, query: Option<&str>) -> bool {
     // Some services still take a semicolon for an ampersand.
     let query = query.unwrap_or_default().replace(';', "&");
-    let is_parameter = |name: &Cow<'_, str>| name.replace(['.', ' '], "_").eq_ignore_ascii_case(PARAMETER);
+    let is_parameter = |name: &Cow<'_, str>| {
+        let name = name.split('\0').next().unwrap_or_default();
+        let spelt = [name, name.trim_start(), name.trim()].map(|name| name.replace(['.', ' ', '['], "_"));
+        spelt.iter().any(|name| name.eq_ignore_ascii_case(PARAMETER))
+    };
     let mut asked = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| is_parameter(name));
     asked.any(|(_, value)| !is_same(method, value.as_bytes()))
 }
@@ -53,6 +57,11 @@ mod tests {
         }
         for query in [
             "_method=DELETE",
+            "%20_method=DELETE",
+            "+_method=DELETE",
+            "_method%00=DELETE",
+            "_method%20=DELETE",
+            "%5Bmethod=DELETE",
             "a=b&_method=put",
             "%5Fmethod=PUT",
             "_Method=PUT",
