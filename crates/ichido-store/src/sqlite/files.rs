@@ -1,13 +1,14 @@
 //! The files of a database, and whether they are still where they were opened.
 //!
 //! Guarantee: nothing is acknowledged that went into a file which the next start will not find. SQLite goes on writing to files that
-//! were removed, moved or replaced, and says nothing; so after each commit, and before its answer, the names are looked up again
+//! were removed, moved, replaced or emptied, and says nothing; so after each commit, and before its answer, the names are looked up again
 //! and compared with what was opened. It costs one `stat` for each of the three files, and opens none of them: closing a file of our
 //! own would drop every lock that SQLite has on it in this process.
 //!
 //! A number is not used again for another file while SQLite has this one open, which at least one reader always has.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,17 +35,20 @@ pub(super) struct Identity {
 
 impl Identity {
     /// The file that a name leads to now.
-    #[cfg(unix)]
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        use std::os::unix::fs::MetadataExt as _;
-        let found = std::fs::metadata(path)?;
-        Ok(Self { device: found.dev(), inode: found.ino() })
+        std::fs::metadata(path).map(|found| Self::seen(&found))
     }
 
-    /// Whether anything is there: elsewhere a file that is open can be neither removed nor replaced.
+    #[cfg(unix)]
+    fn seen(found: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        Self { device: found.dev(), inode: found.ino() }
+    }
+
+    /// Elsewhere a file that is open can be neither removed nor replaced.
     #[cfg(not(unix))]
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|_| Self { device: 0, inode: 0 })
+    fn seen(_found: &Metadata) -> Self {
+        Self { device: 0, inode: 0 }
     }
 }
 
@@ -71,8 +75,10 @@ impl Files {
     /// Whether all of them are where they were; once one was not, never again.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.refuse_if_lost()?;
-        let is_lost = |(path, opened): &&(PathBuf, Identity)| match Identity::of(path) {
-            Ok(found) => found != *opened,
+        let database = self.opened.first().map(|(path, _)| path);
+        let is_lost = |(path, opened): &&(PathBuf, Identity)| match std::fs::metadata(path) {
+            // SQLite itself empties the log, but never the database.
+            Ok(found) => Identity::seen(&found) != *opened || (found.len() == 0 && Some(path) == database),
             // Nothing else proves that it is gone.
             Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         };

@@ -21,13 +21,16 @@ use crate::fixture::{message, succeeded};
 /// What somebody does to the folder of a database.
 type Harm = (&'static str, fn(&Path));
 
-const HARM: [Harm; 6] = [
+const HARM: [Harm; 7] = [
     ("all of it is removed", |folder| {
         for file in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
             std::fs::remove_file(folder.join(file)).unwrap();
         }
     }),
     ("the file is removed", |folder| std::fs::remove_file(folder.join("ichido.db")).unwrap()),
+    ("the file is emptied", |folder| {
+        drop(std::fs::File::create(folder.join("ichido.db")).unwrap());
+    }),
     ("the file is moved", |folder| {
         std::fs::rename(folder.join("ichido.db"), folder.join("moved.db")).unwrap();
     }),
