@@ -25,6 +25,9 @@ use crate::destination::{Call, Came, Cancel};
 const LATE_MAX: Duration = Duration::from_secs(1);
 /// A message that may not be called for longer than this goes back, so that no worker's death can be charged to it meanwhile.
 const HELD_BACK_MAX: Duration = Duration::from_secs(1);
+/// A message that goes back is looked at again after this long at the latest: an operator may have ended the pause. Nothing is claimed
+/// from a queue while its destination is paused, so it costs nothing.
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(10);
 /// The longest that anybody waits without looking again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// How long to wait when a beginning could not be marked.
@@ -154,7 +157,8 @@ impl Attempt {
             // What gives way to others does not keep a slot from them, either.
             let gives_way = why == Hold::Circuit && self.caller() == Caller::Again;
             if gives_way || HELD_BACK_MAX < wait {
-                return Err(NotMade::HeldBack { until });
+                let looks_again = self.now().plus(LOOK_AGAIN_MAX);
+                return Err(NotMade::HeldBack { until: until.min(looks_again) });
             }
             tokio::time::sleep(wait.clamp(Duration::from_millis(1), LOOK_AGAIN_AFTER)).await;
         }

@@ -100,6 +100,25 @@ both_databases! {
         assert_eq!(far.count(), 3);
     }
 
+    /// Messages that were claimed when the pause began have gone back.
+    #[test]
+    async fn messages_that_waited_for_a_pause_go_on_when_it_is_lifted(fixture: Fixture) {
+        let far = Far::default();
+        let handler = far.handler(|number, _| async move {
+            if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
+        });
+        for number in 0..4 {
+            fixture.put(&format!("k{number}")).await;
+        }
+        let at_most = |target: &mut Target| target.pace.rate_max = Some(PerSecond::clamped(10.0));
+        let _worker = paced(&fixture, handler, at_most);
+        fixture.until_count(Stage::Failed, 1).await;
+        fixture.until_count(Stage::Queued, 3).await;
+        Paces::of(fixture.store.clone()).lift_pause("broker").await.unwrap();
+        fixture.pass(Duration::from_secs(15));
+        fixture.until_count(Stage::Sent, 3).await;
+    }
+
     /// A limit is kept by all workers together: no slot is handed out twice.
     #[test]
     async fn a_rate_is_shared_by_all_workers(fixture: Fixture) {
