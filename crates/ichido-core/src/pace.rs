@@ -30,7 +30,7 @@ mod settings;
 mod slots;
 
 pub use circuit::{Circuit, CircuitSettings};
-pub use endpoints::{Choice, EndpointSet, Opening, choose, choose_avoiding};
+pub use endpoints::{CallEnd, Choice, EndpointSet, Opening, Record, choose, choose_avoiding, left_out};
 pub use paced::{Paced, Phase};
 pub use parallel::{first_call_at, places_left};
 pub use per_second::PerSecond;

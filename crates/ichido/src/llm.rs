@@ -22,6 +22,7 @@ pub use line::{ENDPOINTS_MAX, Hush, ServiceSettings};
 pub use openai::{FormBy, LimitBy, OpenAi, OpenAiSettings};
 pub use prompt::Prompt;
 pub use trial::{Ended, Reply, Trial, Trouble, Usage};
+pub(crate) use trial::{accepted, is_set_up};
 
 use std::pin::Pin;
 use std::time::Duration;

@@ -3,7 +3,14 @@
 //! Guarantee: an endpoint that is paused or whose circuit is open is never chosen; of the others the one that
 //! is free soonest is, so each carries what it bears.
 
+use std::time::Duration;
+
 use crate::time::Timestamp;
+
+/// How long an endpoint is left out that refused a call for a reason that does not lie in the call, while there are others.
+const OUT_FOR: Duration = Duration::from_mins(1);
+/// After this many failed calls in a row, no retry goes to an endpoint while another does better.
+const FAILING_AFTER: u32 = 5;
 
 /// When an endpoint can take a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,19 +62,80 @@ pub fn choose(openings: &[Opening], dice: f64) -> Choice {
     choice
 }
 
-/// The same, with some left out as long as another one is not resting: those that refused the call before.
-pub fn choose_avoiding(openings: &[Opening], avoided: EndpointSet, dice: f64) -> Choice {
-    let others: Vec<Opening> = (0_usize..)
-        .zip(openings)
-        .map(|(index, opening)| match opening {
-            _ if avoided.contains(index) => Opening::Resting { until: opening.moment() },
-            opening => *opening,
-        })
-        .collect();
-    match choose(&others, dice) {
-        Choice::AllRest { .. } => choose(openings, dice),
+/// The same without those that are [`left_out`], and without those that refused the call before, as long as another one is not resting.
+pub fn choose_avoiding(
+    openings: &[Opening],
+    left_out: EndpointSet,
+    refused_by: EndpointSet,
+    dice: f64,
+) -> Choice {
+    let mut others: Vec<Opening> = openings.to_vec();
+    for (index, opening) in others.iter_mut().enumerate() {
+        if left_out.contains(index) {
+            *opening = Opening::Resting { until: Timestamp::MAX };
+        }
+    }
+    let mut best = others.clone();
+    for (index, opening) in best.iter_mut().enumerate() {
+        if refused_by.contains(index) {
+            *opening = Opening::Resting { until: opening.moment() };
+        }
+    }
+    match choose(&best, dice) {
+        Choice::AllRest { .. } => choose(&others, dice),
         choice @ Choice::Endpoint(_) => choice,
     }
+}
+
+/// How the last calls to an endpoint ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    failed_in_a_row: u32,
+    out_until: Timestamp,
+}
+
+/// How a call ended, as far as it says something about its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// With an answer.
+    Answered,
+    /// It was throttled, or the endpoint failed.
+    Failed,
+    /// It was refused for a reason that does not lie in the call: access, quota, or a model that the endpoint does not have.
+    Refused,
+}
+
+impl Record {
+    /// No call was made yet.
+    pub const NEW: Self = Self { failed_in_a_row: 0, out_until: Timestamp::EPOCH };
+
+    /// The record after one more call.
+    #[must_use]
+    pub fn after(self, end: CallEnd, now: Timestamp) -> Self {
+        let failed_in_a_row = self.failed_in_a_row.saturating_add(1);
+        match end {
+            CallEnd::Answered => Self::NEW,
+            CallEnd::Failed => Self { failed_in_a_row, ..self },
+            CallEnd::Refused => Self { failed_in_a_row, out_until: now.plus(OUT_FOR) },
+        }
+    }
+
+    /// Whether the last call failed.
+    pub const fn has_failed(self) -> bool {
+        0 < self.failed_in_a_row
+    }
+}
+
+/// The endpoints that a call must not go to: those that refuse all calls, and, for a retry, those that have failed for a while. Never all
+/// of them.
+pub fn left_out(records: &[Record], is_retry: bool, now: Timestamp) -> EndpointSet {
+    let refusing = EndpointSet::of(records, |record| now < record.out_until);
+    let left_out = EndpointSet::EMPTY.with_unless_all(refusing, records.len());
+    if !is_retry {
+        return left_out;
+    }
+    let failing = EndpointSet::of(records, |record| FAILING_AFTER <= record.failed_in_a_row);
+    left_out.with_unless_all(failing, records.len())
 }
 
 /// Some of several endpoints, by their places in the list. Of more than [`EndpointSet::ENDPOINTS_MAX`] the rest cannot be in it.
@@ -84,6 +152,22 @@ impl EndpointSet {
     #[must_use]
     pub fn with(self, index: usize) -> Self {
         Self(self.0 | Self::bit(index))
+    }
+
+    /// Whether all of the first so many are in it.
+    pub fn has_all(self, count: usize) -> bool {
+        (0..count).all(|index| self.contains(index))
+    }
+
+    fn of(records: &[Record], is_in: impl Fn(&Record) -> bool) -> Self {
+        let places = (0_usize..).zip(records).filter(|(_, record)| is_in(record));
+        places.fold(Self::EMPTY, |set, (index, _)| set.with(index))
+    }
+
+    /// The same with the others, unless all of the first so many would be in it.
+    fn with_unless_all(self, others: Self, count: usize) -> Self {
+        let both = Self(self.0 | others.0);
+        if both.has_all(count) { self } else { both }
     }
 
     /// Whether the one at this place is in it.
@@ -151,9 +235,54 @@ mod tests {
             (vec![resting(3), resting(2)], first, Choice::AllRest { until: Timestamp::from_secs(2) }),
         ] {
             for dice in [0.0, 0.5, 0.99] {
-                assert_eq!(choose_avoiding(&openings, avoided, dice), expected, "{openings:?} {avoided:?}");
+                let choice = choose_avoiding(&openings, EndpointSet::EMPTY, avoided, dice);
+                assert_eq!(choice, expected, "{openings:?} {avoided:?}");
             }
         }
+    }
+
+    #[test]
+    fn one_that_is_left_out_is_not_chosen_though_the_others_rest() {
+        let first = EndpointSet::EMPTY.with(0);
+        for (openings, refused_by, expected) in [
+            (vec![at(1), at(9)], EndpointSet::EMPTY, Choice::Endpoint(1)),
+            (vec![at(1), at(9)], first.with(1), Choice::Endpoint(1)),
+            (vec![at(1), resting(9)], first, Choice::AllRest { until: Timestamp::from_secs(9) }),
+        ] {
+            assert_eq!(choose_avoiding(&openings, first, refused_by, 0.0), expected, "{openings:?}");
+        }
+    }
+
+    #[test]
+    fn those_that_refuse_all_calls_are_left_out_and_retries_avoid_those_that_fail() {
+        use CallEnd::{Answered, Failed, Refused};
+        let now = Timestamp::from_secs(1_800_000_000);
+        let record = |ends: &[CallEnd]| ends.iter().fold(Record::NEW, |record, end| record.after(*end, now));
+        let (fine, refusing) = (record(&[Failed, Answered]), record(&[Answered, Refused]));
+        let (failing, almost) = (record(&[Failed; 5]), record(&[Failed; 4]));
+        let (first, second) = (EndpointSet::EMPTY.with(0), EndpointSet::EMPTY.with(1));
+        for (records, of_new, of_retry) in [
+            ([refusing, fine], first, first),
+            ([fine, refusing], second, second),
+            ([failing, fine], EndpointSet::EMPTY, first),
+            ([almost, fine], EndpointSet::EMPTY, EndpointSet::EMPTY),
+            // Somebody has to take it.
+            ([refusing, refusing], EndpointSet::EMPTY, EndpointSet::EMPTY),
+            ([failing, failing], EndpointSet::EMPTY, EndpointSet::EMPTY),
+            ([refusing, failing], first, first),
+            (
+                [record(&[Failed, Failed, Failed, Failed, Failed, Answered]), fine],
+                EndpointSet::EMPTY,
+                EndpointSet::EMPTY,
+            ),
+        ] {
+            assert_eq!(left_out(&records, false, now), of_new, "{records:?}");
+            assert_eq!(left_out(&records, true, now), of_retry, "{records:?}");
+        }
+        let later = now.plus(OUT_FOR);
+        assert_eq!(left_out(&[refusing, fine], true, later), EndpointSet::EMPTY, "it is asked again");
+        assert_eq!(left_out(&[], true, now), EndpointSet::EMPTY);
+        assert_eq!(left_out(&[refusing], true, now), EndpointSet::EMPTY, "the only one");
     }
 
     #[test]

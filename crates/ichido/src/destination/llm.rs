@@ -30,7 +30,7 @@ use std::fmt;
 use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
-use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Seen, Table, Verdict};
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Seen, Table, Verdict};
 use ichido_store::Store;
 use ichido_store::message::Note;
 
@@ -100,15 +100,12 @@ impl Llm {
         let mut under_way = UnderWay(Some(&self.counting));
         let trial = self.plan.model.ask(endpoint, &prompt).await;
         under_way.0 = None;
-        let heard = |verdict: &Verdict| {
-            self.endpoints.hear(call.message, endpoint, verdict, &trial.limits, clock::now())
-        };
-        match &trial.came {
-            Ok(reply) => {
-                heard(&accepted());
-                self.replied(call, reply).await
-            }
-            Err(trouble) => self.troubled(heard(&trouble.verdict), trouble),
+        let came = trial.came.as_ref();
+        let verdict =
+            self.endpoints.hear(call.message, endpoint, came.map(drop), &trial.limits, clock::now());
+        match came {
+            Ok(reply) => self.replied(call, reply).await,
+            Err(trouble) => self.troubled(verdict, trouble),
         }
     }
 
@@ -154,10 +151,6 @@ impl Drop for UnderWay<'_> {
             counting.lost(1);
         }
     }
-}
-
-fn accepted() -> Verdict {
-    Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success))
 }
 
 fn judged(verdict: Verdict, note: Note) -> Came {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ichido_core::limits::Limits;
 use ichido_core::plan::may_start;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Answer, Echo, ErrorCode, NetworkFault, Seen, Table, Verdict};
+use ichido_core::verdict::{ErrorCode, NetworkFault, Seen, Table};
 use ichido_store::answer::{Answer as Answered, Asking, QuestionId};
 use ichido_store::error::StoreError;
 use serde_json::Value;
@@ -171,12 +171,12 @@ impl Asker {
         drop(under_way);
         match trial {
             Ok(Trial { came: Ok(reply), limits }) => {
-                self.ways.hear(way, &success(), &limits).await;
+                self.ways.hear(way, Ok(()), &limits).await;
                 self.counting.replied(self.clock.own().saturating_sub(began), reply.usage);
                 self.replied(turn, &reply, lost).await
             }
             Ok(Trial { came: Err(trouble), limits }) => {
-                self.ways.hear(way, &trouble.verdict, &limits).await;
+                self.ways.hear(way, Err(&trouble), &limits).await;
                 self.troubled(turn, way, &trouble, lost).await
             }
             Err(why) => {
@@ -238,10 +238,11 @@ impl Asker {
             _ => (),
         }
         // Of several endpoints it is the one that asked which is left alone; another may take the item sooner.
-        let hint = trouble.verdict.hint.filter(|_| self.model.endpoints().len() == 1);
+        let endpoints = self.model.endpoints().len();
+        let hint = trouble.verdict.hint.filter(|_| endpoints == 1);
         let hint = hint.map(|hint| hint.min(self.settings.pace.pause_max));
-        let failures = turn.failures.at(way.endpoint, &trouble.verdict);
-        let then = failures.after_trouble(&self.settings, trouble, hint, fastrand::f64());
+        let failures = turn.failures.at(way.endpoint, trouble);
+        let then = failures.after_trouble(&self.settings, endpoints, trouble, hint, fastrand::f64());
         self.tell(way, trouble, &then);
         Ok(came(then, lost.saturating_add(u32::from(is_lost))))
     }
@@ -305,17 +306,9 @@ fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
     Err("the answer is of the form that was asked for, and still cannot be read".to_owned())
 }
 
-fn judge(seen: Seen<'_>) -> Verdict {
-    // No date is in it.
-    Table::llm().judge(&seen, Timestamp::EPOCH)
-}
-
-fn success() -> Verdict {
-    judge(Seen::Answer(Answer { status: 200, headers: &[], body: b"", echo: Echo::Absent }))
-}
-
 fn too_late() -> Trial {
-    let verdict = judge(Seen::Network(NetworkFault::Timeout));
+    // No date is in it.
+    let verdict = Table::llm().judge(&Seen::Network(NetworkFault::Timeout), Timestamp::EPOCH);
     let why = "no answer came in time".to_owned();
     Trial { came: Err(Trouble { verdict, status: None, name: None, why }), limits: Limits::default() }
 }

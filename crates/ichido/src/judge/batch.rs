@@ -17,7 +17,7 @@ use super::memory::RENEW_EVERY;
 use super::next::Failures;
 use super::outcome::{Ended, Settled, Unread, Why};
 use super::stop::{Stage, Stop};
-use crate::llm::Prompt;
+use crate::llm::{Prompt, is_set_up};
 
 /// How long a run that must end waits for what the store was being told, and how long for it to answer now and then.
 const GRACE: Duration = Duration::from_millis(500);
@@ -219,7 +219,8 @@ impl Batch {
         self.refused_in_a_row += 1;
         let nobody_was_answered = || !self.items.iter().any(|item| matches!(item.outcome, Some(Ok(_))));
         let holds_for_all = code == ErrorCode::QuotaSpent || nobody_was_answered();
-        if REFUSED_IN_A_ROW_MAX <= self.refused_in_a_row && holds_for_all {
+        if REFUSED_IN_A_ROW_MAX <= self.refused_in_a_row && holds_for_all && self.asker.ways.have_all_failed()
+        {
             self.close(Why::SetUp { code });
         }
     }
@@ -307,11 +308,9 @@ impl Batch {
 
 /// The code of what has nothing to do with the item: access, money, an address or a model that is not there.
 fn set_up(why: &Why) -> Option<ErrorCode> {
-    const NOT_FOUND: Option<u16> = Some(404);
     match why {
-        Why::Refused { code: code @ (ErrorCode::Unauthorized | ErrorCode::QuotaSpent), .. }
-        | Why::Refused { code, status: NOT_FOUND, .. }
-        | Why::SetUp { code } => Some(*code),
+        Why::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),
+        Why::SetUp { code } => Some(*code),
         Why::Unreached { .. } => Some(ErrorCode::NetworkTimeout),
         _ => None,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ichido_core::pace::EndpointSet;
 use ichido_core::retry::Safety;
-use ichido_core::verdict::{Effect, ErrorCode, Next, PaceReport, Verdict};
+use ichido_core::verdict::{Effect, ErrorCode, Next};
 
 use super::{Settings, Why};
 use crate::llm::Trouble;
@@ -37,19 +37,19 @@ impl Failures {
     }
 
     /// The same after a call to this endpoint, if that says something against the endpoint.
-    pub(super) fn at(self, endpoint: usize, verdict: &Verdict) -> Self {
-        match verdict.tells_pace() {
-            Some(PaceReport::Throttled | PaceReport::Failure) => {
-                Self { refused_by: self.refused_by.with(endpoint), ..self }
-            }
-            Some(PaceReport::Success) | None => self,
+    pub(super) fn at(self, endpoint: usize, trouble: &Trouble) -> Self {
+        match trouble.call_end() {
+            Some(_) => Self { refused_by: self.refused_by.with(endpoint), ..self },
+            None => self,
         }
     }
 
-    /// No answer came. `hint` is how long the item itself has to wait for what the server said, and `dice` uniform in [0, 1).
+    /// No answer came from one of so many endpoints. `hint` is how long the item itself has to wait for what the server said, and `dice`
+    /// uniform in [0, 1).
     pub(super) fn after_trouble(
         self,
         settings: &Settings,
+        endpoints: usize,
         trouble: &Trouble,
         hint: Option<Duration>,
         dice: f64,
@@ -62,6 +62,10 @@ impl Failures {
                 self.once_more(settings, hint, dice, Why::Unreached { why })
             }
             Next::Retry => self.once_more(settings, hint, dice, Why::Spent { code, why }),
+            // Denied by one endpoint: the next may have access and quota.
+            Next::Dead if trouble.is_set_up() && !self.refused_by.has_all(endpoints) => {
+                self.once_more(settings, None, dice, Why::Refused { code, status: trouble.status, why })
+            }
             Next::RetryAnswer => self.after_unusable(settings, &trouble.why, dice),
             // A success is no trouble; whoever says so is not understood.
             Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {

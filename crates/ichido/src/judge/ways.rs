@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{Choice, Opening, Settings, choose_avoiding};
+use ichido_core::pace::{CallEnd, Choice, Opening, Record, Settings, choose_avoiding, left_out};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::Verdict;
 use ichido_store::Store;
 
 use super::next::Failures;
 use crate::destination::http::clock;
-use crate::llm::Model;
+use crate::llm::{Model, Trouble, accepted};
 use crate::worker::clock::Clock;
 use crate::worker::node::lock;
 use crate::worker::pacer::{Caller, FRESH_FOR, Home, Pacer, Slot};
@@ -34,6 +33,7 @@ struct Endpoint {
     pacer: Pacer,
     /// What it says is left, before it refuses.
     budget: Mutex<Budget>,
+    record: Mutex<Record>,
 }
 
 /// A call may be made.
@@ -54,7 +54,7 @@ impl Ways {
         let way = |endpoint: &String| {
             let home = store.map_or_else(Home::alone, |store| Home::Shared(store.clone()));
             let pacer = Pacer::new(endpoint.clone(), settings, home, Arc::clone(clock));
-            Endpoint { pacer, budget: Mutex::new(Budget::NEW) }
+            Endpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(Record::NEW) }
         };
         Self { clock: Arc::clone(clock), ways: model.endpoints().iter().map(way).collect() }
     }
@@ -65,7 +65,9 @@ impl Ways {
         loop {
             let openings: Vec<Opening> =
                 self.ways.iter().map(|way| way.opening(tokens, &self.clock)).collect();
-            let wait_until = match choose_avoiding(&openings, failures.refused_by, dice()) {
+            let records: Vec<Record> = self.ways.iter().map(|way| *lock(&way.record)).collect();
+            let left_out = left_out(&records, caller == Caller::Again, self.clock.now());
+            let wait_until = match choose_avoiding(&openings, left_out, failures.refused_by, dice()) {
                 Choice::AllRest { until } => {
                     // What is known of them may be old.
                     for way in &self.ways {
@@ -85,7 +87,9 @@ impl Ways {
 
     /// Waits for a slot at one of them, and in the slot for whatever overtook it; `Err` is not before that moment.
     async fn slot(&self, endpoint: usize, tokens: u64, caller: Caller) -> Result<Timestamp, Timestamp> {
-        let Some(Endpoint { pacer, budget }) = self.ways.get(endpoint) else { return Err(Timestamp::MAX) };
+        let Some(Endpoint { pacer, budget, .. }) = self.ways.get(endpoint) else {
+            return Err(Timestamp::MAX);
+        };
         let moment = match pacer.slot(caller).await {
             Slot::NotBefore(until, _) => return Err(until),
             Slot::At(moment) => moment,
@@ -100,15 +104,23 @@ impl Ways {
         Ok(moment)
     }
 
-    /// What a call told of its endpoint.
-    pub(super) async fn hear(&self, way: &Way, verdict: &Verdict, limits: &Limits) {
-        if let Some(Endpoint { pacer, budget }) = self.ways.get(way.endpoint) {
-            {
-                let mut budget = lock(budget);
-                *budget = budget.hear(limits, clock::now());
-            }
-            pacer.hear(verdict, way.sent, way.caller).await;
+    /// Records what a call said about its endpoint.
+    pub(super) async fn hear(&self, way: &Way, came: Result<(), &Trouble>, limits: &Limits) {
+        let Some(Endpoint { pacer, budget, record }) = self.ways.get(way.endpoint) else { return };
+        {
+            let mut budget = lock(budget);
+            *budget = budget.hear(limits, clock::now());
         }
+        if let Some(end) = came.map_or_else(Trouble::call_end, |()| Some(CallEnd::Answered)) {
+            let mut record = lock(record);
+            *record = record.after(end, self.clock.now());
+        }
+        pacer.hear(&came.map_or_else(|trouble| trouble.verdict, |()| accepted()), way.sent, way.caller).await;
+    }
+
+    /// Whether the last call to each of them failed.
+    pub(super) fn have_all_failed(&self) -> bool {
+        self.ways.iter().all(|way| lock(&way.record).has_failed())
     }
 
     /// Shares what was heard and not yet written.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use ichido_core::limits::Limits;
-use ichido_core::verdict::{Effect, Verdict};
+use ichido_core::pace::CallEnd;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 
 /// What one call came to.
 #[derive(Clone, Debug)]
@@ -65,6 +66,31 @@ impl Trouble {
     pub fn may_be_billed(&self) -> bool {
         self.verdict.effect == Effect::Unknown
     }
+
+    /// Whether it has nothing to do with what was asked: access, quota, an address or a model that is not there. Another endpoint may
+    /// answer the same question.
+    pub fn is_set_up(&self) -> bool {
+        is_set_up(self.verdict.code, self.status)
+    }
+
+    /// What it says about the endpoint; `None` if it says nothing.
+    pub(crate) fn call_end(&self) -> Option<CallEnd> {
+        match self.verdict.tells_pace() {
+            _ if self.is_set_up() => Some(CallEnd::Refused),
+            Some(PaceReport::Throttled | PaceReport::Failure) => Some(CallEnd::Failed),
+            Some(PaceReport::Success) | None => None,
+        }
+    }
+}
+
+/// What a call that was answered says.
+pub(crate) fn accepted() -> Verdict {
+    Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success))
+}
+
+/// Whether a refusal with this code and status has nothing to do with what was asked.
+pub(crate) fn is_set_up(code: Option<ErrorCode>, status: Option<u16>) -> bool {
+    matches!(code, Some(ErrorCode::Unauthorized | ErrorCode::QuotaSpent)) || status == Some(404)
 }
 
 /// The words stay out of logs (SPEC B8).

@@ -11,9 +11,9 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
 use serde_json::{Value, json};
 
-use super::{accepted, judged};
+use super::judged;
 use crate::destination::{Call, Came};
-use crate::llm::Reply;
+use crate::llm::{Reply, accepted};
 
 /// How long it is tried to put an answer into its queue, since asking for another one costs more.
 pub(super) const HAND_ON_WITHIN: Duration = Duration::from_secs(10);

@@ -1,7 +1,8 @@
 //! Which of a model's endpoints a message is asked at.
 //!
 //! Guarantee: an endpoint that refused calls, or seems down, is not called while it rests, as long as another is free. A message that was
-//! refused by one is not sent there again while another is free. What is said of one is no news of the destination as a whole while
+//! refused by one is not sent there again while another is free, and one that an endpoint refused for lack of access or quota is tried at
+//! the others before it is given up. What is said of one is no news of the destination as a whole while
 //! another is free.
 
 use std::collections::BTreeMap;
@@ -9,10 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{Choice, EndpointSet, Opening, choose_avoiding};
+use ichido_core::pace::{CallEnd, Choice, EndpointSet, Opening, Record, choose_avoiding, left_out};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{PaceReport, Verdict};
+use ichido_core::verdict::{Advice, Verdict};
 use uuid::Uuid;
+
+use crate::llm::{Trouble, accepted};
 
 /// How long an endpoint rests that did not say for how long.
 const REST: Duration = Duration::from_secs(2);
@@ -35,11 +38,12 @@ struct Endpoint {
     /// What it says is left of its limits.
     budget: Budget,
     rests_until: Timestamp,
+    record: Record,
 }
 
 impl Endpoints {
     pub(super) fn new(count: usize) -> Self {
-        let endpoint = Endpoint { budget: Budget::NEW, rests_until: Timestamp::EPOCH };
+        let endpoint = Endpoint { budget: Budget::NEW, rests_until: Timestamp::EPOCH, record: Record::NEW };
         Self(Mutex::new(Known { endpoints: vec![endpoint; count], refused: BTreeMap::new() }))
     }
 
@@ -54,8 +58,10 @@ impl Endpoints {
         let known = &mut *self.known();
         let openings: Vec<Opening> =
             known.endpoints.iter().map(|endpoint| endpoint.opening(tokens, now)).collect();
-        let avoided = known.refused.get(&message).copied().unwrap_or_default();
-        match choose_avoiding(&openings, avoided, dice) {
+        let records: Vec<Record> = known.endpoints.iter().map(|endpoint| endpoint.record).collect();
+        let refused_by = known.refused.get(&message).copied().unwrap_or_default();
+        let left_out = left_out(&records, refused_by != EndpointSet::EMPTY, now);
+        match choose_avoiding(&openings, left_out, refused_by, dice) {
             Choice::AllRest { until } => Err(until),
             Choice::Endpoint(index) => {
                 if let Some(endpoint) = known.endpoints.get_mut(index) {
@@ -66,32 +72,42 @@ impl Endpoints {
         }
     }
 
-    /// What a call told of its endpoint; back comes what it tells of the destination.
+    /// Records what a call said about its endpoint, and returns what it says about the destination.
     pub(super) fn hear(
         &self,
         message: Uuid,
         index: usize,
-        verdict: &Verdict,
+        came: Result<(), &Trouble>,
         limits: &Limits,
         now: Timestamp,
     ) -> Verdict {
         let known = &mut *self.known();
-        let is_only = known.endpoints.len() == 1;
-        let Some(endpoint) = known.endpoints.get_mut(index) else { return *verdict };
+        let count = known.endpoints.len();
+        let verdict = came.map_or_else(|trouble| trouble.verdict, |()| accepted());
+        let Some(endpoint) = known.endpoints.get_mut(index) else { return verdict };
         endpoint.budget = endpoint.budget.hear(limits, now);
-        match verdict.tells_pace() {
+        let end = came.map_or_else(Trouble::call_end, |()| Some(CallEnd::Answered));
+        if let Some(end) = end {
+            endpoint.record = endpoint.record.after(end, now);
+        }
+        let Verdict { code, effect, advice, .. } = verdict;
+        match end {
             // The pace of the destination is that of its only endpoint.
-            _ if is_only => return *verdict,
-            Some(PaceReport::Success) | None => {
+            _ if count == 1 => return verdict,
+            Some(CallEnd::Answered) | None => {
                 known.refused.remove(&message);
-                return *verdict;
+                return verdict;
             }
-            Some(PaceReport::Throttled | PaceReport::Failure) => {
+            Some(CallEnd::Refused) => {
+                let is_refused_by_all = known.note_refused(message, index).has_all(count);
+                let elsewhere = Verdict::said(code, effect, Advice::Retry, None, None);
+                return if is_refused_by_all { verdict } else { elsewhere };
+            }
+            Some(CallEnd::Failed) => {
                 endpoint.rests_until = now.plus(verdict.hint.unwrap_or(REST).min(REST_MAX));
                 known.note_refused(message, index);
             }
         }
-        let Verdict { code, effect, advice, .. } = *verdict;
         match known.endpoints.iter().map(|endpoint| endpoint.rests_until).min() {
             Some(first) if now < first => {
                 Verdict::said(code, effect, advice, Some(first.since(now)), verdict.tells_pace())
@@ -107,12 +123,15 @@ impl Endpoints {
 }
 
 impl Known {
-    fn note_refused(&mut self, message: Uuid, index: usize) {
+    /// Returns who has refused the message by now.
+    fn note_refused(&mut self, message: Uuid, index: usize) -> EndpointSet {
         let refused = self.refused.entry(message).or_default();
         *refused = refused.with(index);
+        let refused = *refused;
         if REFUSED_MAX < self.refused.len() {
             self.refused.pop_first();
         }
+        refused
     }
 }
 
@@ -129,7 +148,7 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use ichido_core::limits::Counter;
-    use ichido_core::verdict::{Answer, Echo, Seen, Table};
+    use ichido_core::verdict::{Answer, Echo, PaceReport, Seen, Table};
 
     use super::*;
 
@@ -138,22 +157,26 @@ mod tests {
     const OTHER: Uuid = Uuid::from_u128(2);
     const NOTHING: Limits = Limits { requests: None, tokens: None, input_tokens: None, output_tokens: None };
 
-    fn throttled(secs: &[u8]) -> Verdict {
-        let headers: [(&str, &[u8]); 1] = [("retry-after", secs)];
-        let answer = Answer { status: 429, headers: &headers, body: b"", echo: Echo::Absent };
-        Table::llm().judge(&Seen::Answer(answer), NOW)
+    fn refused(status: u16, headers: &[(&str, &[u8])]) -> Trouble {
+        let answer = Answer { status, headers, body: b"", echo: Echo::Absent };
+        let verdict = Table::llm().judge(&Seen::Answer(answer), NOW);
+        Trouble { verdict, status: Some(status), name: None, why: String::new() }
+    }
+
+    fn throttled(secs: &[u8]) -> Trouble {
+        refused(429, &[("retry-after", secs)])
     }
 
     #[test]
     fn one_that_refuses_rests_while_another_is_free() {
         let endpoints = Endpoints::new(2);
-        let heard = endpoints.hear(ONE, 0, &throttled(b"30"), &NOTHING, NOW);
+        let heard = endpoints.hear(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
         assert_eq!((heard.hint, heard.tells_pace()), (None, None), "the other is free");
-        assert_eq!(heard.code, throttled(b"30").code);
+        assert_eq!(heard.code, throttled(b"30").verdict.code);
         for dice in [0.0, 0.5, 0.99] {
             assert_eq!(endpoints.open(OTHER, 1, NOW, dice), Ok(1));
         }
-        let heard = endpoints.hear(ONE, 1, &throttled(b"10"), &NOTHING, NOW);
+        let heard = endpoints.hear(ONE, 1, Err(&throttled(b"10")), &NOTHING, NOW);
         let wait = Duration::from_secs(10);
         assert_eq!(
             (heard.hint, heard.tells_pace()),
@@ -167,21 +190,42 @@ mod tests {
     #[test]
     fn a_message_that_one_refused_goes_to_another_after_the_rest_too() {
         let endpoints = Endpoints::new(2);
-        endpoints.hear(ONE, 0, &throttled(b""), &NOTHING, NOW);
+        endpoints.hear(ONE, 0, Err(&throttled(b"")), &NOTHING, NOW);
         let rested = NOW.plus(REST);
         for dice in [0.0, 0.5, 0.99] {
             assert_eq!(endpoints.open(ONE, 1, rested, dice), Ok(1));
         }
         assert_eq!(endpoints.open(OTHER, 1, rested, 0.0), Ok(0), "another message may ask there");
-        endpoints.hear(OTHER, 1, &throttled(b"60"), &NOTHING, rested);
+        endpoints.hear(OTHER, 1, Err(&throttled(b"60")), &NOTHING, rested);
         assert_eq!(endpoints.open(ONE, 1, rested, 0.0), Ok(0), "the other one rests");
+    }
+
+    /// SPEC B10: no message is lost to one of several endpoints that has no quota, or lacks the model.
+    #[test]
+    fn one_that_is_denied_by_an_endpoint_is_given_up_when_all_have_denied_it() {
+        for status in [401, 402, 403, 404] {
+            let endpoints = Endpoints::new(2);
+            let denied = refused(status, &[]);
+            let heard = endpoints.hear(ONE, 0, Err(&denied), &NOTHING, NOW);
+            assert_eq!((heard.advice, heard.code), (Advice::Retry, denied.verdict.code), "{status}");
+            assert_eq!((heard.hint, heard.tells_pace()), (None, None), "the other is free");
+            for message in [ONE, OTHER] {
+                assert_eq!(endpoints.open(message, 1, NOW, 0.0), Ok(1), "{status}");
+            }
+            assert_eq!(endpoints.hear(ONE, 1, Err(&denied), &NOTHING, NOW), denied.verdict);
+            let alone = Endpoints::new(1);
+            assert_eq!(alone.hear(ONE, 0, Err(&denied), &NOTHING, NOW), denied.verdict);
+        }
+        let invalid = refused(400, &[]);
+        let heard = Endpoints::new(2).hear(ONE, 0, Err(&invalid), &NOTHING, NOW);
+        assert_eq!(heard, invalid.verdict, "the other would say the same");
     }
 
     #[test]
     fn what_is_known_of_messages_is_bounded() {
         let endpoints = Endpoints::new(2);
         for number in 1..=u128::try_from(REFUSED_MAX).unwrap() + 1 {
-            endpoints.hear(Uuid::from_u128(number), 0, &throttled(b""), &NOTHING, NOW);
+            endpoints.hear(Uuid::from_u128(number), 0, Err(&throttled(b"")), &NOTHING, NOW);
         }
         assert_eq!(endpoints.known().refused.len(), REFUSED_MAX);
         assert_eq!(endpoints.open(ONE, 1, NOW.plus(REST), 0.0), Ok(0), "the oldest is forgotten");
@@ -190,7 +234,7 @@ mod tests {
     #[test]
     fn the_only_one_is_left_to_the_pace_of_the_destination() {
         let endpoints = Endpoints::new(1);
-        assert_eq!(endpoints.hear(ONE, 0, &throttled(b"30"), &NOTHING, NOW), throttled(b"30"));
+        assert_eq!(endpoints.hear(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW), throttled(b"30").verdict);
         assert_eq!(endpoints.open(OTHER, 1, NOW, 0.0), Ok(0));
     }
 
@@ -199,7 +243,7 @@ mod tests {
         let endpoints = Endpoints::new(1);
         let reset = NOW.plus(Duration::from_mins(1));
         let limits = Limits { tokens: Some(Counter { limit: 1_000, remaining: 600, reset }), ..NOTHING };
-        endpoints.hear(ONE, 0, &Table::llm().judge(&Seen::UnusableAnswer, NOW), &limits, NOW);
+        endpoints.hear(ONE, 0, Ok(()), &limits, NOW);
         assert_eq!(endpoints.open(OTHER, 500, NOW, 0.0), Ok(0));
         assert!(endpoints.open(OTHER, 500, NOW, 0.0).is_err_and(|until| NOW < until && until <= reset));
     }

@@ -1,10 +1,11 @@
 //! The pace falls on throttling and recovers by itself; one endpoint that throttles is rested (SPEC B10).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido::judge::Stop;
+use ichido::judge::{Ended, Stop};
+use ichido_core::verdict::ErrorCode;
 use tokio::time::Instant;
 
 use super::scripted::{Scripted, Step, YES, at_once, judge, numbered, words};
@@ -97,6 +98,55 @@ async fn a_retry_avoids_the_endpoint_that_refused() {
         }
         assert!(!refused.is_empty() && refused.values().all(|count| *count == 1), "{refused:?}");
     }
+}
+
+/// SPEC B10: one endpoint has no quota, denies access or lacks the model, and the other answers.
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_denies_all_calls_loses_no_item() {
+    for status in [401, 402, 403, 404] {
+        let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
+        let model = model
+            .otherwise(move |seen| if seen.endpoint == 0 { Step::Status(status) } else { Step::Says(YES) });
+        let model = Arc::new(model);
+        let report = judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
+        assert!(words(&report).iter().all(|word| *word == "judged"), "{status}: {:?}", words(&report));
+        let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();
+        assert!(0 < east && east <= 4, "{status}: no more than were under way, within 10 s: {east}");
+    }
+}
+
+/// Both deny: that is reported after a few items, and not after all.
+#[tokio::test(start_paused = true)]
+async fn endpoints_that_all_deny_end_the_run() {
+    let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
+    let model = Arc::new(model.otherwise(|_| Step::Status(402)));
+    let report = judge(&model, at_once(2)).run(numbered(200), &Stop::new()).await.unwrap();
+    assert!(matches!(report.ended, Ended::SetUp { code: ErrorCode::QuotaSpent, .. }), "{:?}", report.ended);
+    assert!(report.counts.calls < 60, "{} of 400", report.counts.calls);
+}
+
+/// SPEC B10: one endpoint refuses every call, and the other one refuses every second item once.
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_refuses_every_call_gets_no_retries() {
+    let known = Mutex::new(HashSet::new());
+    let model = Scripted::after(Duration::from_millis(5)).at(&["east", "west"]);
+    let model = model.otherwise(move |seen| {
+        let is_odd = seen.user.ends_with(['1', '3', '5', '7', '9']);
+        let is_known = seen.endpoint == 1 && !known.lock().unwrap().insert(seen.user.clone());
+        if seen.endpoint == 1 && (is_odd || is_known) { Step::Says(YES) } else { Step::Status(429) }
+    });
+    let model = Arc::new(model);
+    let report = judge(&model, at_once(4)).run(numbered(60), &Stop::new()).await.unwrap();
+    assert!(words(&report).iter().all(|word| *word == "judged"), "{:?}", words(&report));
+    let (mut asked, mut at_east, mut late) = (HashSet::new(), 0, 0);
+    for seen in model.seen() {
+        let is_retry = !asked.insert(seen.user);
+        let is_east = seen.endpoint == 0;
+        // Five refusals and what was under way then.
+        late += usize::from(is_east && is_retry && 9 < at_east);
+        at_east += usize::from(is_east);
+    }
+    assert_eq!(late, 0, "of {at_east} calls");
 }
 
 #[tokio::test(start_paused = true)]
