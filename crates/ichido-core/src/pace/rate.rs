@@ -24,8 +24,9 @@ pub const BACKOFF: f64 = 0.7;
 pub const LEAP: f64 = 2.0;
 /// The accepted rate is measured over windows no shorter than this.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A destination that refuses before it has accepted this many calls is paced at once: it may refuse them all.
-const ACCEPTED_MIN: u32 = 4;
+/// A destination that refuses twice before it has accepted this many calls is paced at once: it may refuse them all. Once is enough before
+/// it has accepted any.
+const EARLY: u32 = 4;
 
 /// What is known of a destination's limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,7 +151,12 @@ impl Tally {
     /// Where its pace begins, if it refuses too many.
     fn fall(self, settings: &Settings) -> Option<Fall> {
         let accepted = self.per_second();
-        if ACCEPTED_MIN <= self.accepted_ever && !self.evidence.is_certain(accepted) {
+        let is_refused_early = match self.accepted_ever {
+            0 => true,
+            1..EARLY => 2.0 <= self.evidence.answers.refused,
+            _ => false,
+        };
+        if !is_refused_early && !self.evidence.is_certain(accepted) {
             return None;
         }
         // One that was begun with slowly was asked little more than what it accepted, and that it accepts; of a flood only what was saved

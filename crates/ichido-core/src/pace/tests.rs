@@ -142,6 +142,13 @@ fn a_destination_that_refuses_at_once_is_paced_at_once() {
 }
 
 #[test]
+fn one_refusal_after_the_first_call_was_accepted_does_not_pace_it() {
+    let begun = Pace::NEW.on_success(&SETTINGS, NOW, count(1));
+    assert_eq!(refused(begun, 1, after(1), None).rate.limit(&SETTINGS), None);
+    assert!(refused(begun, 2, after(1), None).rate.limit(&SETTINGS).is_some());
+}
+
+#[test]
 fn a_refusal_now_and_then_neither_slows_nor_pauses_a_destination() {
     let (mut free, mut paced) = (Pace::NEW, paced(10.0));
     for second in 1..1_000 {
@@ -272,10 +279,10 @@ fn the_pace_recovers_by_itself_but_only_in_full_use() {
 #[test]
 fn many_successes_at_once_raise_the_pace_no_faster_than_time_passes() {
     // Somebody waits for a slot all the while.
-    let fallen = Pace { wanted_until: after(60_000), ..paced(10.0) };
-    let full_use = fallen.on_success(&SETTINGS, after(2_000), count(10));
+    let steady = Pace { wanted_until: after(60_000), ..paced(10.0) };
+    let full_use = steady.on_success(&SETTINGS, after(2_000), count(10));
     assert!(10.0 < per_second(&full_use), "{full_use:?}");
-    let flooded = fallen.on_success(&SETTINGS, after(2_000), count(7_000));
+    let flooded = steady.on_success(&SETTINGS, after(2_000), count(7_000));
     assert_eq!(flooded, full_use, "a second of full use is all there was");
     let again = flooded.on_success(&SETTINGS, after(2_000), count(7_000));
     assert_eq!(again, flooded, "no time has passed since");

@@ -156,7 +156,7 @@ fn phase(value: &Value) -> Phase {
     }
 }
 
-/// What is missing or makes no sense is no evidence.
+/// [`Evidence::NONE`] if a member is missing or invalid.
 fn evidence(value: &Value) -> Evidence {
     let read = || {
         Some(Evidence {
