@@ -15,13 +15,14 @@ pub(crate) fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| *scheme != "sqlite") else {
         return text.to_owned();
     };
+    let (credentials, rest) = match rest.rsplit_once('@') {
+        Some((before, rest)) if may_be_credentials(scheme, before) => (true, rest),
+        _ => (false, rest),
+    };
     let (rest, fragment) = cut(rest, '#');
     let (rest, query) = cut(rest, '?');
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let authority = match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{HIDDEN}@{host}"),
-        None => authority.to_owned(),
-    };
+    let authority = if credentials { format!("{HIDDEN}@{authority}") } else { authority.to_owned() };
     let path: Vec<&str> = path.split('/').map(|part| if is_word(part) { part } else { HIDDEN }).collect();
     let query = query.map_or_else(String::new, |query| {
         let parameter = |parameter: &str| match parameter.split_once('=') {
@@ -39,6 +40,13 @@ pub(crate) fn origin(url: &str) -> &str {
     let host_at = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[host_at..].find(['/', '?', '#']).map_or(url.len(), |at| host_at + at);
     &url[..end]
+}
+
+/// Whether what is before an `@` may be a name and a password, also one with `/`, `?` or `#` that somebody forgot to escape. An `@` in the
+/// path of a plain web address, as in `https://a.test/users/@me`, is not that.
+fn may_be_credentials(scheme: &str, before: &str) -> bool {
+    let (authority, path) = before.split_at(before.find(['/', '?', '#']).unwrap_or(before.len()));
+    path.is_empty() || authority.contains([':', '@']) || !scheme.starts_with("http")
 }
 
 fn cut(text: &str, at: char) -> (&str, Option<&str>) {
@@ -74,6 +82,12 @@ mod tests {
             ("https://a.test/0f8fad5b-d9cb-469f-a165-70867728950e/in", "https://a.test/…/in"),
             ("nats://ann:s3cret@bus:4222", "nats://…@bus:4222"),
             ("postgres://db/ichido?sslpassword=s3cret", "postgres://db/ichido?sslpassword=…"),
+            ("postgres://bob:s3/cret@db/ichido", "postgres://…@db/ichido"),
+            ("postgres://bob:s3?cret@db/ichido", "postgres://…@db/ichido"),
+            ("postgres://bob:s3#cr@et@db/ichido", "postgres://…@db/ichido"),
+            ("postgres://s3/cret@db/ichido", "postgres://…@db/ichido"),
+            ("https://ann:12/34@a.test/orders", "https://…@a.test/orders"),
+            ("https://ann:s3cret@a.test/@me?to=ann@a.test", "https://…@a.test"),
         ] {
             assert_eq!(url(text), shown);
         }
@@ -86,6 +100,7 @@ mod tests {
             "https://mail.example.com/v1/by-key/{key}",
             "nats://nats-1.internal:4222",
             "https://a.test/",
+            "https://a.test/users/by-mail",
             "env:HOOK_URL",
             "sqlite://data/ichido.db?mode=rwc",
             "orders",

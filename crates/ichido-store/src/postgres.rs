@@ -10,6 +10,7 @@ mod letters;
 pub(crate) mod line;
 mod mark;
 pub(crate) mod moment;
+mod parameters;
 mod read;
 mod step;
 mod tokens;
@@ -140,7 +141,7 @@ impl Postgres {
 
 /// How every connection is set up.
 fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
-    Ok(PgConnectOptions::from_str(url)
+    Ok(PgConnectOptions::from_str(&parameters::supported(url))
             .map_err(|_| {
                 StoreError::Address(
                     "the address is no PostgreSQL address: write postgres://user:password@host:port/database, and / ? # @ : % inside the password as %2F %3F %23 %40 %3A %25",

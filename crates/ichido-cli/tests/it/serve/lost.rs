@@ -7,6 +7,9 @@ use tokio::net::TcpStream;
 use super::client::{Client, Request};
 use super::program::{LOOK_EVERY, On, Place, Server};
 
+/// A server that has not ended by then does not end.
+const LOOKS_MAX: u32 = 2_000;
+
 /// What comes of a request: its status, or nothing from a server that has stopped listening.
 async fn status(server: &Server, request: &Request) -> Option<u16> {
     let mut client = Client::over(TcpStream::connect(server.address).await.ok()?);
@@ -24,6 +27,7 @@ async fn after(harm: fn(&Path)) -> Place {
 
     harm(place.folder.path());
     for number in 0.. {
+        assert!(number < LOOKS_MAX, "the server goes on: {:?}", server.address);
         let put = Request::put(&format!("after-{number}"), "{}");
         let Some(put) = status(&server, &put).await else { break };
         assert_eq!(put, 503, "nothing is accepted");

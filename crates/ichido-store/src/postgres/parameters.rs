@@ -1,0 +1,74 @@
+//! The parameters of a PostgreSQL address.
+//!
+//! Guarantee: the value of a parameter that is not supported is in no log; the driver would log it, and it may be a password
+//! (`sslpassword`).
+
+/// What the driver reads.
+const SUPPORTED: [&str; 18] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
+/// The address without the parameters that are not supported. A warning names each of them.
+pub(super) fn supported(url: &str) -> String {
+    let Some((address, query)) = url.split_once('?') else { return url.to_owned() };
+    let is_supported = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let is_supported = name.is_empty() || name.starts_with("options[") || SUPPORTED.contains(&name);
+        if !is_supported {
+            tracing::warn!(name, "a parameter of the PostgreSQL address is not supported and is ignored");
+        }
+        is_supported
+    };
+    let query: Vec<&str> = query.split('&').filter(is_supported).collect();
+    format!("{address}?{}", query.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_not_supported_does_not_reach_the_driver() {
+        for (url, expected) in [
+            ("postgres://ann@db/ichido", "postgres://ann@db/ichido"),
+            ("postgres://db/x?sslpassword=s3cret", "postgres://db/x?"),
+            ("postgres://db/x?sslmode=require&channel_binding=require", "postgres://db/x?sslmode=require"),
+            ("postgres://db/x?s3cret&host=/run&options[jit]=on", "postgres://db/x?host=/run&options[jit]=on"),
+        ] {
+            assert_eq!(supported(url), expected);
+        }
+    }
+
+    /// The list is what the driver of this version reads: a parameter that is in it and unknown would be logged with its value.
+    #[test]
+    fn the_driver_reads_every_supported_parameter() {
+        for name in SUPPORTED {
+            let value = match name {
+                "port" | "statement-cache-capacity" => "1",
+                "hostaddr" => "127.0.0.1",
+                "sslmode" | "ssl-mode" => "require",
+                _ => "x",
+            };
+            let plain: sqlx::postgres::PgConnectOptions = "postgres://db/d".parse().unwrap();
+            let said = format!("postgres://db/d?{name}={value}").parse::<sqlx::postgres::PgConnectOptions>();
+            assert_ne!(format!("{:?}", said.unwrap()), format!("{plain:?}"), "{name}");
+        }
+    }
+}
