@@ -11,6 +11,7 @@ mod history;
 mod runner;
 mod servers;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -159,8 +160,8 @@ impl Run<'_> {
 
     /// Lints, builds and tests what compiles AWS's SDK.
     fn bedrock(&self, servers: &Servers) -> Result<(), String> {
-        // All crates, so that as little as possible is built with other features than before.
-        let chosen = [all_but(&[]), vec!["--features".to_owned(), "ichido-cli/bedrock".to_owned()]].concat();
+        let chosen = with_aws();
+        same_features(self.root)?;
         let binaries = build(self.root, &chosen)?;
         // The other tests have run without the feature.
         let keep = |package: &str, test: Option<&str>| {
@@ -205,6 +206,32 @@ fn documented(root: &Path) -> Line {
 /// The crates of a usual run.
 pub(crate) fn usual() -> Vec<String> {
     all_but(&BEDROCK)
+}
+
+/// All crates, with AWS's SDK.
+fn with_aws() -> Vec<String> {
+    [all_but(&[]), vec!["--features".to_owned(), "ichido-cli/bedrock".to_owned()]].concat()
+}
+
+/// Fails if the build with AWS's SDK enables other features of a crate than the usual build: all of our crates would be compiled again.
+fn same_features(root: &Path) -> Result<(), String> {
+    let features = |chosen: &[String]| {
+        let line =
+            Line::cargo(&["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"]).and_all(chosen);
+        let (said, outcome) = line.run_captured(root);
+        let lines = said.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
+        outcome.map(|()| lines.collect::<BTreeSet<String>>()).map_err(|error| format!("{said}\n{error}"))
+    };
+    let (usual, with_aws) = (features(&usual())?, features(&with_aws())?);
+    let differ = usual.difference(&with_aws).filter(|package| !package.starts_with("ichido-cli "));
+    let differ: Vec<&str> = differ.map(String::as_str).collect();
+    if differ.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "these have other features beside AWS's SDK; enable the same ones in xtask/Cargo.toml: {}",
+        differ.join("; ")
+    ))
 }
 
 /// The results of both, or all that went wrong.
