@@ -315,7 +315,7 @@ async fn standings(fixture: &Fixture, signs: &Signs) {
     let handler = Far::default().handler(|number, _| async move {
         match number {
             1 | 2 => Err(Failed::unreachable("SECRET-ANSWER")),
-            4 => Err(Failed::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
+            4 | 5 => Err(Failed::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
             _ => Ok(Done::default()),
         }
     });
@@ -340,12 +340,13 @@ async fn standings(fixture: &Fixture, signs: &Signs) {
         fixture.until(id, Stage::Failed).await;
     }
     fixture.pass(BACKOFF);
-    // One of them is the probe, the other one is refused.
+    // One of them is the probe, the other one is refused, and so is a third.
+    let third = put(fixture, "SECRET-k3").await;
     signs.until_is(paused, 1.0).await;
     signs.until_is(&is("closed"), 1.0).await;
     signs.until(rate, f64::is_finite).await;
     fixture.pass(Duration::from_mins(40));
-    for id in [first, second] {
+    for id in [first, second, third] {
         fixture.until(id, Stage::Sent).await;
     }
     signs.until_is(paused, 0.0).await;
