@@ -15,6 +15,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, StatusCode};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::retry_after;
+use ichido_http::trust;
 use rustls::ClientConfig;
 use tokio::time::timeout;
 use url::Url;
@@ -43,7 +44,7 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let tls = wire::trusting_the_system();
+        let tls = trust::https(None).ok();
         if tls.is_none() {
             tracing::warn!("the system has no trusted certificates, so that no page is fetched by https");
         }

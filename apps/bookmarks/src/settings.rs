@@ -62,8 +62,6 @@ pub mod limits {
 
     /// The most bytes of a page that are read; a longer one is refused.
     pub const PAGE_BYTES_MAX: usize = 2 << 20;
-    /// The most bytes of the head of its answer.
-    pub const PAGE_HEAD_BYTES_MAX: usize = 64 * 1024;
     /// How many redirects are followed.
     pub const REDIRECTS_MAX: usize = 5;
     /// How long a page may take in all, unless it is set otherwise.

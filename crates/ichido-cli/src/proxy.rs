@@ -15,7 +15,6 @@ mod forward;
 mod headers;
 mod hop;
 mod identity;
-mod limits;
 mod method;
 mod passage;
 mod problem;
@@ -49,8 +48,9 @@ use upstream::Upstream;
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let settings = resolve(&args).map_err(|faults| Exit::Misconfigured { command: "proxy", faults })?;
     let Settings { listen: address, upstream, rules, patience, limits, connect, adapter } = settings;
-    let forward =
-        Forward { upstream: Upstream::new(upstream, &limits, connect), body_idle: limits.body_idle };
+    let upstream = Upstream::new(&upstream, &limits, connect)
+        .map_err(|error| Exit::Failed(format!("--upstream {error}")))?;
+    let forward = Forward { upstream, body_idle: limits.body_idle };
     // Before the first connection, so that a signal never finds us without a way to drain.
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;

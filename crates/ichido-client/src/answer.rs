@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use ichido_core::json::{Document, Pointer};
 use ichido_core::ledger::Profile;
+use ichido_http::client::FullResponse;
 
 /// What a server answered.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,6 +30,13 @@ pub struct ProblemDetails {
     pub title: Option<String>,
     /// What is wrong this time, and what to do.
     pub detail: Option<String>,
+}
+
+impl From<FullResponse> for Answer {
+    fn from(response: FullResponse) -> Self {
+        let FullResponse { status, headers, body, is_whole } = response;
+        Self { status, headers, body, is_whole }
+    }
 }
 
 impl Answer {

@@ -71,7 +71,7 @@ impl Call<'_> {
                 fields.insert(HOPS, hops_field(&action.hops, hop)?);
             }
         }
-        fields.insert(HOST, HeaderValue::from_str(client.peer.authority.as_str()).ok()?);
+        fields.insert(HOST, client.http.host_field());
         fields.insert(USER_AGENT, AGENT);
         if let Some(token) = &client.token {
             fields.insert(AUTHORIZATION, token.field());

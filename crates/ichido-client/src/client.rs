@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Budget;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
+use ichido_http::client::{CallLimits, HttpClient, NetworkError};
 use tokio::time::{Instant, sleep};
 
 use crate::action::{Action, ActionError, parse_path};
@@ -16,12 +19,11 @@ use crate::call::Call;
 use crate::clock;
 use crate::next::{self, Decided, Moment, Next, Refusal, Rules, Tries, Why};
 use crate::token::Token;
-use crate::wire::{Bounds, Fault, Peer};
 
 /// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
 /// and time, and by many at once.
 pub struct Client {
-    pub(crate) peer: Peer,
+    pub(crate) http: HttpClient<Full<Bytes>>,
     /// What stands before every path: the base URL's own path, without a slash at its end.
     pub(crate) prefix: String,
     pub(crate) token: Option<Token>,
@@ -29,7 +31,7 @@ pub struct Client {
     pub(crate) rules: Rules,
     /// What is left of the retries that all calls share.
     pub(crate) budget: Mutex<Option<Budget>>,
-    pub(crate) bounds: Bounds,
+    pub(crate) limits: CallLimits,
     pub(crate) total: Duration,
 }
 
@@ -92,7 +94,7 @@ pub enum Last {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
-            .field("authority", &self.peer.authority.as_str())
+            .field("authority", &self.http.authority().as_str())
             .field("token", &self.token)
             .field("rules", &self.rules)
             .finish_non_exhaustive()
@@ -134,8 +136,8 @@ impl Client {
 
     /// One try of an action.
     #[cfg(feature = "queue")]
-    pub(crate) async fn try_action(&self, action: &Action) -> Result<Answer, Fault> {
-        self.try_once(&Call::Action(action), 0, Instant::now() + self.bounds.total).await
+    pub(crate) async fn try_action(&self, action: &Action) -> Result<Answer, NetworkError> {
+        self.try_once(&Call::Action(action), 0, Instant::now() + self.limits.total).await
     }
 
     /// What rules in place of the client's own say of a try.
@@ -144,7 +146,7 @@ impl Client {
         rules: &Rules,
         action: &Action,
         before: Tries,
-        seen: &Result<Answer, Fault>,
+        seen: &Result<Answer, NetworkError>,
     ) -> Next {
         // Whoever waits as long as it takes has no deadline.
         let moment = Moment { now: clock::now(), left: Duration::MAX, budget: None };
@@ -170,17 +172,23 @@ impl Client {
         }
     }
 
-    async fn try_once(&self, call: &Call<'_>, sent: u32, deadline: Instant) -> Result<Answer, Fault> {
+    async fn try_once(&self, call: &Call<'_>, sent: u32, deadline: Instant) -> Result<Answer, NetworkError> {
         let Some(request) = call.request(self, sent, clock::now(), fastrand::u128(..)) else {
             // Cannot happen for what `Action` and `ClientSettings` let through; nothing was sent, and that is what is said.
-            return Err(Fault::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
+            return Err(NetworkError::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
         };
         let left = deadline.saturating_duration_since(Instant::now());
-        let bounds = Bounds { total: self.bounds.total.min(left), ..self.bounds };
-        self.peer.exchange(request, &bounds).await
+        let limits = CallLimits { total: self.limits.total.min(left), ..self.limits };
+        self.http.exchange(request, &limits).await.map(Answer::from)
     }
 
-    fn decide(&self, call: &Call<'_>, tries: Tries, seen: &Result<Answer, Fault>, left: Duration) -> Next {
+    fn decide(
+        &self,
+        call: &Call<'_>,
+        tries: Tries,
+        seen: &Result<Answer, NetworkError>,
+        left: Duration,
+    ) -> Next {
         // Held for the decision, which does nothing but decide: two calls never pay with the same retry. A panic in here leaves the
         // budget as it was.
         let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +204,7 @@ fn judge(
     rules: &Rules,
     call: &Call<'_>,
     tries: Tries,
-    seen: &Result<Answer, Fault>,
+    seen: &Result<Answer, NetworkError>,
     moment: Moment,
 ) -> Decided {
     let fields = seen.as_ref().map(Answer::fields).unwrap_or_default();
@@ -214,7 +222,7 @@ fn judge(
 }
 
 /// The end, with what was seen last. Only an answer can be a yes or a no: a fault that were judged one leaves the effect unknown.
-fn outcome(end: Next, seen: Result<Answer, Fault>, tries: u32) -> Outcome {
+fn outcome(end: Next, seen: Result<Answer, NetworkError>, tries: u32) -> Outcome {
     match (end, seen) {
         (Next::Done, Ok(answer)) => Outcome::Done { answer, tries },
         (Next::Refused { effect, reason }, Ok(answer)) => Outcome::Refused { answer, reason, effect, tries },
@@ -225,9 +233,9 @@ fn outcome(end: Next, seen: Result<Answer, Fault>, tries: u32) -> Outcome {
     }
 }
 
-fn last(seen: Result<Answer, Fault>) -> Last {
+fn last(seen: Result<Answer, NetworkError>) -> Last {
     match seen {
         Ok(answer) => Last::Answer(answer),
-        Err(Fault { kind, why }) => Last::Fault { kind, why },
+        Err(NetworkError { kind, why, .. }) => Last::Fault { kind, why },
     }
 }

@@ -59,8 +59,6 @@ pub mod next;
 pub mod queue;
 mod settings;
 mod token;
-mod trust;
-mod wire;
 
 pub use action::{Action, ActionError, Cause};
 pub use answer::{Answer, ProblemDetails};

@@ -5,14 +5,18 @@ use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Budget, BudgetSettings, Retry};
+use ichido_http::client::{CallLimits, HttpClient};
+use ichido_http::trust;
+use ichido_http::url::HttpUrl;
 
 use crate::client::Client;
 use crate::next::Rules;
 use crate::token::Token;
-use crate::wire::{Bounds, Peer};
 
 /// The longest time that any setting may give.
 pub const TIME_MAX: Duration = Duration::from_hours(24);
@@ -128,26 +132,37 @@ impl ClientSettings {
         }
         problems.within("retry_after_max", self.retry_after_max, Duration::ZERO..=TIME_MAX);
         problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
-        let retry = problems.check("retry:", self.retry.checked());
         let hop_name = problems.check("hop_name:", HopName::parse(&self.hop_name));
-        let peer = problems.check("base_url", Peer::resolve(&self.base_url, self.trusted_roots.as_deref()));
-        let bounds = Bounds {
+        let http = problems.check("base_url", self.http());
+        let retry = problems.check("retry:", self.retry.checked());
+        let limits = CallLimits {
             connect: self.connect_time_out,
+            response: self.try_time_out,
             total: self.try_time_out,
-            answer_bytes_max: self.answer_bytes_max,
+            max_response_bytes: self.answer_bytes_max,
         };
-        match (retry, hop_name, peer) {
-            (Some(retry), Some(hop_name), Some((peer, prefix))) if problems.0.is_empty() => Ok(Client {
-                peer,
+        match (retry, hop_name, http) {
+            (Some(retry), Some(hop_name), Some((http, prefix))) if problems.0.is_empty() => Ok(Client {
+                http,
                 prefix,
                 token: self.token,
                 hop_name,
                 rules: Rules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
                 budget: Mutex::new(self.budget.map(Budget::full)),
-                bounds,
+                limits,
                 total: self.total_time_out,
             }),
             _ => Err(problems),
         }
+    }
+
+    /// A client of the server, and the path that precedes all others.
+    fn http(&self) -> Result<(HttpClient<Full<Bytes>>, String), String> {
+        let (url, prefix) = HttpUrl::parse_base(&self.base_url).map_err(|error| error.to_string())?;
+        let trusted = || trust::https(self.trusted_roots.as_deref());
+        let tls = url.is_tls.then(trusted).transpose();
+        let tls = tls.map_err(|error| format!("cannot be called by TLS: {error}"))?;
+        let http = HttpClient::new(&url, tls, |_| true).map_err(|error| error.to_string())?;
+        Ok((http, prefix))
     }
 }

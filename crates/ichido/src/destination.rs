@@ -17,8 +17,6 @@ pub mod llm;
 pub mod nats;
 #[cfg(any(feature = "http", feature = "nats"))]
 mod problems;
-#[cfg(any(feature = "http", feature = "nats"))]
-mod trust;
 
 pub use cancel::Cancel;
 pub use handler::Handler;

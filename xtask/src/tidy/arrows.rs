@@ -12,12 +12,13 @@ use super::Finding;
 use crate::line::Line;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("ichido-core", &[]),
     ("ichido-store", &["ichido-core"]),
-    ("ichido", &["ichido-core", "ichido-store", "fake-llm", "nats-for-tests"]),
+    ("ichido", &["ichido-core", "ichido-http", "ichido-store", "fake-llm", "nats-for-tests"]),
     ("ichido-bedrock", &["ichido-core", "ichido", "fake-llm"]),
-    ("ichido-client", &["ichido-core"]),
+    ("ichido-http", &["ichido-core"]),
+    ("ichido-client", &["ichido-core", "ichido-http"]),
     (
         "ichido-cli",
         &[
@@ -26,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "ichido",
             "ichido-bedrock",
             "ichido-client",
+            "ichido-http",
             "fake-llm",
             "nats-for-tests",
         ],
@@ -41,7 +43,8 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("xtask", &[]),
 ];
 /// What anything under `apps/` may use: the libraries and, in its tests, the scripted model; never the binary.
-const ARROWS_OF_APPS: &[&str] = &["ichido-core", "ichido-store", "ichido", "ichido-client", "fake-llm"];
+const ARROWS_OF_APPS: &[&str] =
+    &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-client", "fake-llm"];
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Bodies on their way through: never kept whole.
 //!
-//! Guarantee: a body lent to the HTTP client can be had back exactly as long as nothing was taken from it.
+//! Guarantee: a watcher sees when an upload was sent to its end, and what went wrong with it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -64,76 +64,52 @@ impl Body for Upload {
     }
 }
 
-/// What the HTTP client is given of an upload.
-pub(crate) struct Lent {
-    loan: Arc<Loan>,
+/// An upload on its way to the upstream.
+pub(crate) struct Watched {
+    upload: Upload,
     sent: watch::Sender<bool>,
+    fault: Arc<OnceLock<BodyFault>>,
 }
 
-/// The lender's side.
-pub(crate) struct Lender {
-    loan: Arc<Loan>,
+/// Watches an upload.
+pub(crate) struct Watcher {
     sent: watch::Receiver<bool>,
+    fault: Arc<OnceLock<BodyFault>>,
 }
 
-struct Loan(Mutex<LoanState>);
-
-struct LoanState {
-    upload: Option<Upload>,
-    is_touched: bool,
-    fault: Option<BodyFault>,
-}
-
-/// Lends an upload for one call.
-pub(crate) fn lend(upload: Upload) -> (Lender, Lent) {
-    let (sender, receiver) = watch::channel(upload.is_end_stream());
-    let state = LoanState { upload: Some(upload), is_touched: false, fault: None };
-    let loan = Arc::new(Loan(Mutex::new(state)));
-    (Lender { loan: Arc::clone(&loan), sent: receiver }, Lent { loan, sent: sender })
-}
-
-impl Loan {
-    fn state(&self) -> std::sync::MutexGuard<'_, LoanState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Watched {
+    pub(crate) fn new(upload: Upload) -> (Self, Watcher) {
+        let (sender, receiver) = watch::channel(upload.is_end_stream());
+        let fault = Arc::new(OnceLock::new());
+        (Self { upload, sent: sender, fault: Arc::clone(&fault) }, Watcher { sent: receiver, fault })
     }
 }
 
-impl Lender {
-    /// The upload, if nothing was taken from it. After this the client finds it cut short.
-    pub(crate) fn take_back(&self) -> Option<Upload> {
-        let mut state = self.loan.state();
-        if state.is_touched { None } else { state.upload.take() }
-    }
-
+impl Watcher {
     /// What went wrong with the upload on the client's side of us, if anything did.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
-        self.loan.state().fault
+        self.fault.get().copied()
     }
 
-    /// Waits until the last byte was taken, or the borrower gave up.
-    pub(crate) async fn sent(&mut self) {
-        // An error means that the borrower is gone, which ends the wait as well.
-        drop(self.sent.wait_for(|sent| *sent).await);
+    /// Waits until the last byte was taken, or the upload was dropped.
+    pub(crate) async fn sent(&self) {
+        // An error means that it was dropped, which ends the wait as well.
+        drop(self.sent.clone().wait_for(|sent| *sent).await);
     }
 }
 
-impl Body for Lent {
+impl Body for Watched {
     type Data = Bytes;
     type Error = BodyFault;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
-        let mut state = self.loan.state();
-        state.is_touched = true;
-        let Some(upload) = &mut state.upload else {
-            return Poll::Ready(Some(Err(BodyFault::Cut)));
-        };
-        let polled = Pin::new(&mut *upload).poll_frame(cx);
-        let is_over = upload.is_end_stream() || matches!(polled, Poll::Ready(None));
+        let polled = Pin::new(&mut self.upload).poll_frame(cx);
+        let is_over = self.upload.is_end_stream() || matches!(polled, Poll::Ready(None));
         if let Poll::Ready(Some(Err(fault))) = &polled {
-            state.fault = Some(*fault);
+            self.fault.get_or_init(|| *fault);
         }
         if is_over && !*self.sent.borrow() {
             self.sent.send_replace(true);
@@ -142,11 +118,11 @@ impl Body for Lent {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.loan.state().upload.as_ref().is_some_and(Body::is_end_stream)
+        self.upload.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.loan.state().upload.as_ref().map_or_else(SizeHint::new, Body::size_hint)
+        self.upload.size_hint()
     }
 }
 
@@ -157,25 +133,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_upload_can_be_had_back_until_something_was_taken_from_it() {
-        let (lender, lent) = lend(Upload::whole(Bytes::from_static(b"abc")));
-        assert_eq!(lent.size_hint().exact(), Some(3));
-        drop(lent);
-        let back = lender.take_back().expect("nothing was taken");
-        let (mut lender, lent) = lend(back);
-        assert_eq!(lent.collect().await.expect("whole").to_bytes(), "abc");
-        lender.sent().await;
-        assert!(lender.take_back().is_none(), "it is on the wire");
-        assert_eq!(lender.fault(), None);
+    async fn a_watcher_sees_when_an_upload_was_sent() {
+        let (watched, watcher) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
+        assert_eq!(watched.size_hint().exact(), Some(3));
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, watcher.sent()).await.is_err());
+        assert_eq!(watched.collect().await.expect("whole").to_bytes(), "abc");
+        watcher.sent().await;
+        assert_eq!(watcher.fault(), None);
     }
 
     #[tokio::test]
-    async fn an_upload_that_was_had_back_is_cut_short_for_the_borrower() {
-        let (lender, lent) = lend(Upload::whole(Bytes::from_static(b"abc")));
-        assert!(lender.take_back().is_some());
-        assert_eq!(lent.collect().await.err(), Some(BodyFault::Cut));
-        let (mut lender, lent) = lend(Upload::whole(Bytes::new()));
-        assert!(lent.is_end_stream());
-        lender.sent().await;
+    async fn an_upload_that_is_empty_or_dropped_is_not_waited_for() {
+        let (empty, watcher) = Watched::new(Upload::whole(Bytes::new()));
+        assert!(empty.is_end_stream());
+        watcher.sent().await;
+        let (dropped, watcher) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
+        drop(dropped);
+        watcher.sent().await;
     }
 }

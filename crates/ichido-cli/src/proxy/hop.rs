@@ -20,7 +20,6 @@ use tokio::time::{Instant, sleep};
 
 use super::body::Upload;
 use super::forward::{Forward, effect_of, fields, seen};
-use super::limits::RETRY_BODY_BYTES_MAX;
 use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::upstream::{Call, Failure};
@@ -29,6 +28,9 @@ use crate::listen::body::{AnswerBody, BodyFault, Timed};
 use crate::listen::limits::Limits;
 use crate::listen::permits::{Permit, Permits};
 use crate::listen::{Answers, Peer};
+
+/// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
+const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// A hop between a caller and the next component.
 pub(crate) struct HopRole {

@@ -11,8 +11,7 @@ mod identities;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::Uri;
-use http::uri::{Authority, Scheme};
+use ichido_http::url::{HttpUrl, UrlError};
 
 use super::args::{Adapter, Args, Role};
 use super::hop::Patience;
@@ -27,7 +26,7 @@ pub(crate) use files::Files;
 /// What a proxy runs by.
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
-    pub(crate) upstream: Authority,
+    pub(crate) upstream: HttpUrl,
     pub(crate) rules: Rules,
     pub(crate) patience: Patience,
     pub(crate) limits: Limits,
@@ -116,26 +115,14 @@ fn listen(text: &str, faults: &mut Faults) -> Option<SocketAddr> {
     faults.check("--listen", address)
 }
 
-fn upstream(text: &str, faults: &mut Faults) -> Option<Authority> {
-    let mut wrong = |what: &str| {
-        faults.add("--upstream", format!("\"{text}\" {what}; write http://HOST:PORT"));
-        None
+fn upstream(text: &str, faults: &mut Faults) -> Option<HttpUrl> {
+    let what = match HttpUrl::parse(text) {
+        Ok(url) if url.is_tls => "asks for TLS, which this proxy does not speak to its upstream",
+        Ok(url) if url.target != "/" => "has a path, and requests keep their own",
+        Ok(url) => return Some(url),
+        Err(UrlError::UserInfo) => "holds a name and a password, which do not belong there",
+        Err(_) => "is no address",
     };
-    let Ok(uri) = text.parse::<Uri>() else { return wrong("is no address") };
-    let parts = uri.into_parts();
-    match (parts.scheme, parts.authority, parts.path_and_query) {
-        (Some(scheme), _, _) if scheme == Scheme::HTTPS => {
-            wrong("asks for TLS, which this proxy does not speak to its upstream")
-        }
-        (Some(scheme), Some(authority), path) if scheme == Scheme::HTTP => {
-            if authority.as_str().contains('@') {
-                wrong("holds a name and a password, which do not belong there")
-            } else if path.is_some_and(|path| path != "/") {
-                wrong("has a path, and requests keep their own")
-            } else {
-                Some(authority)
-            }
-        }
-        _ => wrong("is no address"),
-    }
+    faults.add("--upstream", format!("\"{text}\" {what}; write http://HOST:PORT"));
+    None
 }

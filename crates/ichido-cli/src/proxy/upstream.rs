@@ -1,30 +1,27 @@
-//! The one upstream: calls over kept connections, and what is known when a call fails.
+//! The upstream: requests over kept connections, and what is known when one fails.
 //!
-//! Guarantee: a request goes out once. It is put on another connection only where the client proves that not a
-//! byte of it was written (SPEC C4); the client library's own silent retries are off. Every failure says whether
-//! the upstream may have seen the request.
+//! Guarantee: a request goes out once. It is put on another connection only if not a byte of it was written (SPEC C4). Every failure says
+//! whether the upstream may have seen the request.
 
-use std::error::Error;
 use std::time::Duration;
 
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Request, Response, Version};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{self, Client};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ichido_core::verdict::NetworkFault;
-use tokio::time::{Instant, timeout_at};
+use ichido_http::client::{HttpClient, ServerNameError};
+use ichido_http::url::HttpUrl;
+use tokio::time::Instant;
 
-use super::body::{Lender, Lent, Upload, lend};
-use super::limits::{ANSWER_HEADERS_MAX, UNUSED_CONNECTIONS_MAX, UPSTREAM_IDLE, UPSTREAM_IDLE_MAX};
+use super::body::{Upload, Watched};
 use crate::listen::body::BodyFault;
 use crate::listen::limits::Limits;
 
 /// Where requests go.
 pub(crate) struct Upstream {
-    client: Client<HttpConnector, Lent>,
-    authority: Authority,
+    client: HttpClient<Watched>,
+    connect: Duration,
     /// How long an upload may take in all, beyond the time for the answer.
     upload_max: Duration,
 }
@@ -48,20 +45,9 @@ pub(crate) enum Failure {
 
 impl Upstream {
     /// Connects to nobody yet.
-    pub(crate) fn new(authority: Authority, limits: &Limits, connect: Duration) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(connect));
-        let client = Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(UPSTREAM_IDLE)
-            .pool_max_idle_per_host(UPSTREAM_IDLE_MAX)
-            .retry_canceled_requests(false)
-            .set_host(true)
-            .http1_max_headers(ANSWER_HEADERS_MAX)
-            .build(connector);
-        Self { client, authority, upload_max: limits.body }
+    pub(crate) fn new(url: &HttpUrl, limits: &Limits, connect: Duration) -> Result<Self, ServerNameError> {
+        let client = HttpClient::new(url, None, |_| true)?;
+        Ok(Self { client, connect, upload_max: limits.body })
     }
 
     /// Sends one request, and waits for the head of its answer: `within` this time from when the client has sent its
@@ -72,51 +58,16 @@ impl Upstream {
         upload: Upload,
         within: Duration,
     ) -> Result<Response<Incoming>, Failure> {
-        let mut upload = upload;
-        let mut unused = 0;
-        loop {
-            let (mut lender, lent) = lend(upload);
-            let failure = match self.send_once(call, &mut lender, lent, within).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
-            };
-            unused += 1;
-            match lender.take_back() {
-                Some(back)
-                    if failure == Failure::Network(NetworkFault::ClosedUnused)
-                        && unused <= UNUSED_CONNECTIONS_MAX =>
-                {
-                    upload = back;
-                }
-                _ => return Err(failure),
-            }
-        }
-    }
-
-    async fn send_once(
-        &self,
-        call: &Call,
-        lender: &mut Lender,
-        lent: Lent,
-        within: Duration,
-    ) -> Result<Response<Incoming>, Failure> {
-        let request = self.request(call, lent);
-        let mut answer = std::pin::pin!(self.client.request(request));
-        let started = Instant::now();
-        let answered = tokio::select! {
-            answered = &mut answer => Some(answered),
-            () = lender.sent() => None,
-            () = tokio::time::sleep_until(started + self.upload_max + within) => {
-                return Err(Failure::Network(NetworkFault::Timeout));
+        let (watched, watcher) = Watched::new(upload);
+        let deadline = Instant::now() + self.upload_max + within;
+        let patience = || async {
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline) => (),
+                () = watcher.sent() => tokio::time::sleep(within).await,
             }
         };
-        let answered = match answered {
-            Some(answered) => answered,
-            None => timeout_at(Instant::now() + within, answer)
-                .await
-                .map_err(|_| Failure::Network(NetworkFault::Timeout))?,
-        };
-        match (answered, lender.fault()) {
+        let sent = self.client.send(self.request(call, watched), self.connect, deadline, patience).await;
+        match (sent, watcher.fault()) {
             // It would change the protocol, which nobody asked it to.
             (Ok(answer), _) if answer.status().is_informational() => {
                 Err(Failure::Network(NetworkFault::AnswerCut))
@@ -127,43 +78,16 @@ impl Upstream {
                 Ok(answer)
             }
             (Err(_), Some(fault)) => Err(Failure::Upload(fault)),
-            (Err(error), None) => Err(Failure::Network(fault_of(&error))),
+            (Err(error), None) => Err(Failure::Network(error.kind)),
         }
     }
 
-    fn request(&self, call: &Call, lent: Lent) -> Request<Lent> {
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(Scheme::HTTP);
-        parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(call.target.clone());
-        let mut request = Request::new(lent);
-        // Scheme, authority and path are all there, so that nothing is left to fail.
-        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    fn request(&self, call: &Call, body: Watched) -> Request<Watched> {
+        let mut request = Request::new(body);
+        *request.uri_mut() = call.target.clone().into();
         *request.method_mut() = call.method.clone();
-        *request.version_mut() = Version::HTTP_11;
         request.headers_mut().clone_from(&call.headers);
+        request.headers_mut().entry(HOST).or_insert_with(|| self.client.host_field());
         request
-    }
-}
-
-/// What an error of the client says of the request.
-fn fault_of(error: &legacy::Error) -> NetworkFault {
-    let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
-    let is_timeout = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
-    };
-    if error.is_connect() {
-        return if causes().any(is_timeout) {
-            NetworkFault::ConnectTimeout
-        } else {
-            NetworkFault::ConnectRefused
-        };
-    }
-    // hyper says "canceled" only of a request that it hands back whole, unsent.
-    let protocol = causes().find_map(|cause| cause.downcast_ref::<hyper::Error>());
-    match protocol {
-        Some(error) if error.is_canceled() => NetworkFault::ClosedUnused,
-        Some(error) if error.is_parse() => NetworkFault::AnswerCut,
-        _ => NetworkFault::Broken,
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use ichido_core::verdict::NetworkFault;
+use ichido_http::client::NetworkError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -23,7 +24,6 @@ use super::settle::Turn;
 use crate::answer::Answer;
 use crate::client::Client;
 use crate::next::{Next, Rules, Tries, Why};
-use crate::wire::Fault;
 
 /// How often a sender with nothing to do looks whether another process has accepted something, or decided.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -156,10 +156,10 @@ impl Queue {
     ) -> Result<Sender, QueueError> {
         check_destination(destination)?;
         let retry = terms.retry.checked().map_err(|error| QueueError::Terms(format!("retry: {error}")))?;
-        if terms.keys_kept_for <= client.bounds.total {
+        if terms.keys_kept_for <= client.limits.total {
             return Err(QueueError::Terms(format!(
                 "keys_kept_for is {:?}, and one try may take {:?}; a server must keep keys for longer than that",
-                terms.keys_kept_for, client.bounds.total
+                terms.keys_kept_for, client.limits.total
             )));
         }
         let (file, name) = (Arc::clone(&self.file), destination.to_owned());
@@ -193,7 +193,7 @@ impl Sender {
             }
             self.rest_until = None;
         }
-        let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.bounds.total).await?;
+        let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.limits.total).await?;
         match turn {
             Turn::Nothing => Ok(Step::Nothing),
             Turn::Wait(wait) => Ok(Step::Wait(wait)),
@@ -215,7 +215,7 @@ impl Sender {
                 answer.status
             );
             // What became of the request is not known: whoever answered may have passed it on.
-            seen = Err(Fault::new(NetworkFault::AnswerCut, why));
+            seen = Err(NetworkError::new(NetworkFault::AnswerCut, why));
             decided = Client::judge_by(&self.rules, &head.action, before, &seen);
         }
         let after = next::after(&head.known, decided, seen.as_ref().err().map(|fault| fault.kind));
@@ -324,7 +324,7 @@ fn did(head: Head, what: What) -> Step {
 }
 
 /// What a person should know of a try that was no success.
-fn reason(seen: &Result<Answer, Fault>, why: Option<Why>) -> Reason {
+fn reason(seen: &Result<Answer, NetworkError>, why: Option<Why>) -> Reason {
     let (code, mut text) = match seen {
         Ok(answer) => {
             let problem = answer.problem();

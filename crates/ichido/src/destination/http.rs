@@ -25,17 +25,12 @@
 //!
 //! Start at [`HttpSettings`].
 
-mod address;
 pub(crate) mod clock;
-pub(crate) mod exchange;
-pub(crate) mod peer;
-mod pool;
 pub(crate) mod reach;
 mod reading;
 mod reconcile;
 mod settings;
 mod sign;
-pub(crate) mod way;
 
 pub use super::problems::{Problem, Problems};
 pub use reading::Meaning;
@@ -52,10 +47,9 @@ use bytes::Bytes;
 use http_body_util::Full;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
+use ichido_http::client::{CallLimits, HttpClient};
 
 use super::{Asked, Call, Came, Promise};
-use exchange::Bounds;
-use peer::Peer;
 use reading::Reading;
 use reconcile::Reconcile;
 use sign::Secret;
@@ -74,12 +68,12 @@ pub(crate) const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/"
 ///
 /// Made by [`HttpSettings::resolve`], and used inside a tokio runtime with I/O and time.
 pub struct Http {
-    peer: Peer,
+    client: HttpClient<Full<Bytes>>,
     target: PathAndQuery,
     /// The fields that the settings add.
     headers: HeaderMap,
     secrets: Vec<Secret>,
-    bounds: Bounds,
+    limits: CallLimits,
     reading: Reading,
     reconcile: Option<Reconcile>,
     promise: Promise,
@@ -89,8 +83,8 @@ pub struct Http {
 impl std::fmt::Debug for Http {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Http")
-            .field("authority", &self.peer.authority.as_str())
-            .field("bounds", &self.bounds)
+            .field("authority", &self.client.authority().as_str())
+            .field("limits", &self.limits)
             .field("promise", &self.promise)
             .finish_non_exhaustive()
     }
@@ -102,7 +96,7 @@ impl Http {
         let Some(request) = self.request(call, clock::now()) else {
             return Reading::unsendable();
         };
-        let seen = self.peer.exchange(request, &self.bounds).await;
+        let seen = self.client.exchange(request, &self.limits).await;
         self.reading.judge(&call.key, seen, clock::now())
     }
 
@@ -120,7 +114,7 @@ impl Http {
     /// does no harm.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         match &self.reconcile {
-            Some(reconcile) => reconcile.ask(key, &self.headers, &self.bounds, &self.reading).await,
+            Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reading).await,
             None => reconcile::cannot_be_asked(),
         }
     }
@@ -132,7 +126,7 @@ impl Http {
         *request.uri_mut() = self.target.clone().into();
         let fields = request.headers_mut();
         fields.clone_from(&self.headers);
-        fields.insert(HOST, self.peer.host_field());
+        fields.insert(HOST, self.client.host_field());
         fields.insert(USER_AGENT, AGENT);
         fields.insert(CONTENT_TYPE, HeaderValue::from_str(&call.content_type).ok()?);
         fields.insert(IDEMPOTENCY_KEY, key_field(&call.key)?);

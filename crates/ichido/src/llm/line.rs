@@ -20,11 +20,10 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::Full;
 use ichido_core::verdict::NetworkFault;
+use ichido_http::client::{CallLimits, FullResponse, HttpClient, NetworkError};
 use serde_json::Value;
 
 use super::{Prompt, Reply, Trial};
-use crate::destination::http::exchange::{Answered, Bounds};
-use crate::destination::http::peer::{Fault, Peer};
 use crate::destination::http::{AGENT, clock};
 
 /// The largest answer that is read.
@@ -38,12 +37,12 @@ pub(super) struct Line {
     endpoints: Vec<Endpoint>,
     /// The fields of every request.
     headers: HeaderMap,
-    bounds: Bounds,
+    limits: CallLimits,
     api_key: Option<String>,
 }
 
 struct Endpoint {
-    peer: Peer,
+    client: HttpClient<Full<Bytes>>,
     target: PathAndQuery,
 }
 
@@ -53,7 +52,7 @@ impl fmt::Debug for Line {
         f.debug_struct("Line")
             .field("model", &self.model)
             .field("endpoints", &self.names)
-            .field("bounds", &self.bounds)
+            .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }
@@ -64,7 +63,7 @@ impl Line {
     }
 
     pub(super) fn time_out(&self) -> Duration {
-        self.bounds.total
+        self.limits.total
     }
 
     /// One call: what is sent, and how an answer that is one is read.
@@ -80,9 +79,9 @@ impl Line {
         heard::trial(seen, &hush, read, clock::now())
     }
 
-    async fn post(&self, endpoint: usize, body: &Value) -> Result<Answered, Fault> {
-        let Some(Endpoint { peer, target }) = self.endpoints.get(endpoint) else {
-            return Err(Fault::new(
+    async fn post(&self, endpoint: usize, body: &Value) -> Result<FullResponse, NetworkError> {
+        let Some(Endpoint { client, target }) = self.endpoints.get(endpoint) else {
+            return Err(NetworkError::new(
                 NetworkFault::HeldBack,
                 format!("there is no endpoint number {endpoint}"),
             ));
@@ -92,9 +91,9 @@ impl Line {
         *request.uri_mut() = target.clone().into();
         let fields = request.headers_mut();
         fields.clone_from(&self.headers);
-        fields.insert(HOST, peer.host_field());
+        fields.insert(HOST, client.host_field());
         fields.insert(USER_AGENT, AGENT);
         fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        peer.exchange(request, &self.bounds).await
+        client.exchange(request, &self.limits).await
     }
 }

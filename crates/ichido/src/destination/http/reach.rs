@@ -1,70 +1,52 @@
-//! From a URL to whom it leads to.
+//! From a URL to a client of its server.
 //!
-//! Guarantee: what is wrong with a URL is said with its place, and without a part of it that may be a secret. TLS is set up once,
-//! where it is needed.
+//! Guarantee: a problem with a URL names its place, and no part of it that may be a secret. TLS is set up once, where it is needed.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http_body_util::Full;
+use ichido_http::client::HttpClient;
+use ichido_http::guard::is_link_local;
+use ichido_http::trust;
+use ichido_http::url::HttpUrl;
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 
 use super::Problems;
-use super::peer::{Host, Peer, Tls};
-use super::pool::Pool;
-use super::way::Way;
-use crate::destination::trust;
 
 /// How receivers are reached.
 pub(crate) struct Reach<'a> {
-    /// The certificates in PEM that are believed in place of the system's.
+    /// The trusted certificates in PEM, in place of the system's.
     roots: Option<&'a str>,
     /// Hosts that may be at link-local addresses.
     allow_link_local: &'a [String],
-    client: Option<Arc<ClientConfig>>,
+    tls: Option<Arc<ClientConfig>>,
 }
 
 impl<'a> Reach<'a> {
     pub(crate) fn new(roots: Option<&'a str>, allow_link_local: &'a [String]) -> Self {
-        Self { roots, allow_link_local, client: None }
+        Self { roots, allow_link_local, tls: None }
     }
 
-    /// Whom a URL leads to, and what is asked for there.
-    pub(crate) fn peer(&mut self, place: &str, url: &str, problems: &mut Problems) -> Option<(Peer, Way)> {
-        let way = problems.check(place, Way::parse(url))?;
-        let host = way.authority.host();
+    /// A client of the server that a URL names, and the parts of the URL.
+    pub(crate) fn client(
+        &mut self,
+        place: &str,
+        url: &str,
+        problems: &mut Problems,
+    ) -> Option<(HttpClient<Full<Bytes>>, HttpUrl)> {
+        let url = problems.check(place, HttpUrl::parse(url))?;
+        let host = url.authority.host();
         let allows_link_local =
             self.allow_link_local.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
-        if way.names_link_local() && !allows_link_local {
+        if url.names_link_local() && !allows_link_local {
             problems.add(place, format!("{host} is a link-local address, where clouds hand out credentials; if it is meant, name it in allow_link_local"));
         }
-        let tls = if way.is_tls { Some(self.tls(place, &way, problems)?) } else { None };
-        let peer = Peer {
-            authority: way.authority.clone(),
-            host: way.host.clone(),
-            port: way.port,
-            tls,
-            allows_link_local,
-            pool: Pool::default(),
-        };
-        Some((peer, way))
-    }
-
-    fn tls(&mut self, place: &str, way: &Way, problems: &mut Problems) -> Option<Tls> {
-        let config = if let Some(config) = &self.client {
-            Arc::clone(config)
-        } else {
-            let mut config = problems.check("trusted_roots", trust::client(self.roots))?;
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-            Arc::new(config)
-        };
-        self.client = Some(Arc::clone(&config));
-        let name = match &way.host {
-            Host::Address(address) => ServerName::from(*address),
-            Host::Name(name) => {
-                let name = ServerName::try_from(name.clone());
-                problems.check(place, name.map_err(|_| "its host is no name that a certificate can have"))?
-            }
-        };
-        Some(Tls { config, name })
+        if url.is_tls && self.tls.is_none() {
+            self.tls = Some(problems.check("trusted_roots", trust::https(self.roots))?);
+        }
+        let may_connect = if allows_link_local { |_| true } else { |address| !is_link_local(address) };
+        let client = problems.check(place, HttpClient::new(&url, self.tls.clone(), may_connect))?;
+        Some((client, url))
     }
 }

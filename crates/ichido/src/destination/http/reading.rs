@@ -15,11 +15,10 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::{
     Advice, Answer, Echo, Effect, ErrorCode, NetworkFault, Row, Seen, Table, Verdict, When,
 };
+use ichido_http::client::{FullResponse, NetworkError};
 use ichido_store::message::{Note, limits};
 
 use super::super::Came;
-use super::exchange::Answered;
-use super::peer::Fault;
 
 /// What an answer means, where a destination has its own word for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,10 +115,15 @@ impl Reading {
     }
 
     /// What a try came to.
-    pub(super) fn judge(&self, key: &IdempotencyKey, seen: Result<Answered, Fault>, now: Timestamp) -> Came {
+    pub(super) fn judge(
+        &self,
+        key: &IdempotencyKey,
+        seen: Result<FullResponse, NetworkError>,
+        now: Timestamp,
+    ) -> Came {
         let answered = match seen {
             Ok(answered) => answered,
-            Err(Fault { kind, why }) => {
+            Err(NetworkError { kind, why, .. }) => {
                 let verdict = self.table.judge(&Seen::Network(kind), now);
                 return Came::Judged {
                     verdict,
@@ -158,7 +162,7 @@ impl Reading {
     pub(super) fn echo(
         &self,
         key: &IdempotencyKey,
-        answered: &Answered,
+        answered: &FullResponse,
         document: Option<&Document<'_>>,
     ) -> Echo {
         let in_body = document.and_then(|document| document.at(&self.key_at)).map_or(Echo::Absent, |value| {
@@ -181,7 +185,7 @@ impl Reading {
         self.table.promises_echo
     }
 
-    fn note(&self, verdict: Verdict, answered: &Answered, document: Option<&Document<'_>>) -> Note {
+    fn note(&self, verdict: Verdict, answered: &FullResponse, document: Option<&Document<'_>>) -> Note {
         let evidence = self.evidence(answered, document);
         Note {
             code: verdict.code,
@@ -195,7 +199,7 @@ impl Reading {
     }
 
     /// All that an answer holds for the audit.
-    pub(super) fn evidence(&self, answered: &Answered, document: Option<&Document<'_>>) -> Note {
+    pub(super) fn evidence(&self, answered: &FullResponse, document: Option<&Document<'_>>) -> Note {
         let receipt = self.receipt_at.as_ref().and_then(|pointer| document?.at(pointer)).and_then(text_of);
         Note {
             status: Some(answered.status),
@@ -208,7 +212,7 @@ impl Reading {
 }
 
 /// The answer as JSON, if it is, whatever its media type says.
-pub(super) fn document(answered: &Answered) -> Option<Document<'_>> {
+pub(super) fn document(answered: &FullResponse) -> Option<Document<'_>> {
     if !answered.is_whole {
         return None;
     }
@@ -216,7 +220,7 @@ pub(super) fn document(answered: &Answered) -> Option<Document<'_>> {
 }
 
 /// The digest of a result: of its canonical form if it is JSON, else of its bytes (SPEC D10).
-fn digest(answered: &Answered) -> Digest {
+fn digest(answered: &FullResponse) -> Digest {
     let media_type =
         answered.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rules = BodyRules { bytes_max: answered.body.len(), ..BodyRules::default() };
@@ -224,7 +228,7 @@ fn digest(answered: &Answered) -> Digest {
 }
 
 /// The beginning of the answer as text; before what a failure says, its status, which most who look at it want to know first.
-fn excerpt(answered: &Answered) -> Option<String> {
+fn excerpt(answered: &FullResponse) -> Option<String> {
     let start = &answered.body[..answered.body.len().min(limits::EXCERPT_BYTES_MAX)];
     let said = (!start.is_empty()).then(|| String::from_utf8_lossy(start));
     let status = StatusCode::from_u16(answered.status).ok().filter(|status| !status.is_success());
@@ -235,6 +239,6 @@ fn excerpt(answered: &Answered) -> Option<String> {
     }
 }
 
-fn fields(answered: &Answered) -> Vec<(&str, &[u8])> {
+fn fields(answered: &FullResponse) -> Vec<(&str, &[u8])> {
     answered.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect()
 }

@@ -9,11 +9,10 @@ use http::{HeaderMap, Method, Request, Uri};
 use http_body_util::Full;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Echo;
+use ichido_http::client::{CallLimits, HttpClient};
 use ichido_store::message::Note;
 
 use super::super::Asked;
-use super::exchange::Bounds;
-use super::peer::Peer;
 use super::reading::{Reading, Sign, document};
 use super::{AGENT, IDEMPOTENCY_KEY, key_field};
 
@@ -33,7 +32,7 @@ pub(super) const PLACE: &str = "{key}";
 
 /// How a receiver is asked.
 pub(super) struct Reconcile {
-    pub(super) peer: Peer,
+    pub(super) client: HttpClient<Full<Bytes>>,
     /// Path and query, with [`PLACE`] where the key goes, if it goes there.
     pub(super) template: String,
     pub(super) rules: Vec<(Sign, Found)>,
@@ -44,13 +43,13 @@ impl Reconcile {
         &self,
         key: &IdempotencyKey,
         headers: &HeaderMap,
-        bounds: &Bounds,
+        limits: &CallLimits,
         reading: &Reading,
     ) -> Asked {
         let Some(request) = self.request(key, headers) else {
             return unknown("the question cannot be asked: the key does not fit into the URL");
         };
-        let answered = match self.peer.exchange(request, bounds).await {
+        let answered = match self.client.exchange(request, limits).await {
             Ok(answered) => answered,
             Err(fault) => return unknown(fault.why),
         };
@@ -86,7 +85,7 @@ impl Reconcile {
         *request.uri_mut() = target.parse::<Uri>().ok()?;
         let fields = request.headers_mut();
         fields.clone_from(headers);
-        fields.insert(HOST, self.peer.host_field());
+        fields.insert(HOST, self.client.host_field());
         fields.insert(USER_AGENT, AGENT);
         fields.insert(IDEMPOTENCY_KEY, key_field(key)?);
         Some(request)

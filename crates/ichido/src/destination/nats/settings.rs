@@ -12,7 +12,7 @@ use rustls::ClientConfig;
 use super::Problems;
 use super::line::{LET_GO_WITHIN, Way};
 use super::start::NatsPlan;
-use crate::destination::trust;
+use ichido_http::trust;
 
 /// The most servers.
 pub const URLS_MAX: usize = 16;

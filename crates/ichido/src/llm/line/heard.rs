@@ -7,25 +7,24 @@ use http::StatusCode;
 use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Answer, Echo, ErrorCode, Seen, Table, Verdict};
+use ichido_http::client::{FullResponse, NetworkError};
 use serde_json::Value;
 
 use super::hush::Hush;
-use crate::destination::http::exchange::Answered;
-use crate::destination::http::peer::Fault;
 use crate::llm::{Reply, Trial, Trouble};
 
 /// The longest name of an error that is taken for one.
 const NAME_BYTES_MAX: usize = 64;
 
 pub(super) fn trial(
-    seen: Result<Answered, Fault>,
+    seen: Result<FullResponse, NetworkError>,
     hush: &Hush<'_>,
     read: fn(&Value) -> Option<Reply>,
     now: Timestamp,
 ) -> Trial {
     let answered = match seen {
         Ok(answered) => answered,
-        Err(Fault { kind, why }) => {
+        Err(NetworkError { kind, why, .. }) => {
             let verdict = Table::llm().judge(&Seen::Network(kind), now);
             let trouble = Trouble { verdict, status: None, name: None, why };
             return Trial { came: Err(trouble), limits: Limits::default() };
@@ -53,7 +52,7 @@ fn hinted(mut verdict: Verdict, limits: &Limits, now: Timestamp) -> Verdict {
     verdict
 }
 
-fn reply(answered: &Answered, read: fn(&Value) -> Option<Reply>) -> Result<Reply, String> {
+fn reply(answered: &FullResponse, read: fn(&Value) -> Option<Reply>) -> Result<Reply, String> {
     if !answered.is_whole {
         return Err(format!("the answer is longer than {} bytes", answered.body.len()));
     }

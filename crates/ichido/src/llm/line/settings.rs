@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use ichido_http::client::CallLimits;
+use ichido_http::url::HttpUrl;
 
 use super::{ANSWER_BYTES_MAX, Endpoint, Line};
-use crate::destination::http::exchange::Bounds;
 use crate::destination::http::reach::Reach;
-use crate::destination::http::way::Way;
 use crate::destination::http::{Problems, TIME_OUT_MAX};
 
 /// The most endpoints of one model.
@@ -89,32 +89,32 @@ impl ServiceSettings {
         let (mut names, mut endpoints) = (Vec::new(), Vec::new());
         for (index, url) in self.base_urls.iter().enumerate() {
             let place = format!("base_urls[{index}]");
-            let Some((peer, way)) = reach.peer(&place, url, &mut problems) else { continue };
-            let (name, Some(target)) = (name(&way), target(&way, path)) else {
-                problems.add(place, "is no URL");
+            let Some((client, url)) = reach.client(&place, url, &mut problems) else { continue };
+            let (name, Some(target)) = (name(&url), target(&url, path)) else {
+                problems.add(place, "is not a URL");
                 continue;
             };
             if names.contains(&name) {
                 problems.add(place, "is there before; take one of the two out");
             }
             names.push(name);
-            endpoints.push(Endpoint { peer, target });
+            endpoints.push(Endpoint { client, target });
         }
         if !problems.0.is_empty() {
             return Err(problems);
         }
-        let bounds = Bounds {
+        let limits = CallLimits {
             connect: self.connect_time_out,
-            answer: self.time_out,
+            response: self.time_out,
             total: self.time_out,
-            answer_bytes_max: ANSWER_BYTES_MAX,
+            max_response_bytes: ANSWER_BYTES_MAX,
         };
         Ok(Line {
             model: self.model.clone(),
             names,
             endpoints,
             headers,
-            bounds,
+            limits,
             api_key: self.api_key.clone(),
         })
     }
@@ -134,14 +134,14 @@ impl ServiceSettings {
 }
 
 /// An endpoint's name: its URL, less a query, which may hold a secret.
-fn name(way: &Way) -> String {
-    let scheme = if way.is_tls { "https" } else { "http" };
-    format!("{scheme}://{}{}", way.authority, way.target.path().trim_end_matches('/'))
+fn name(url: &HttpUrl) -> String {
+    let scheme = if url.is_tls { "https" } else { "http" };
+    format!("{scheme}://{}{}", url.authority, url.target.path().trim_end_matches('/'))
 }
 
 /// The API's own path under that of the base URL, whose query it keeps.
-fn target(way: &Way, path: &str) -> Option<PathAndQuery> {
-    let base = way.target.path().trim_end_matches('/');
-    let query = way.target.query().map(|query| format!("?{query}")).unwrap_or_default();
+fn target(url: &HttpUrl, path: &str) -> Option<PathAndQuery> {
+    let base = url.target.path().trim_end_matches('/');
+    let query = url.target.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("{base}{path}{query}").parse().ok()
 }

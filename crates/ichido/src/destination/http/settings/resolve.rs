@@ -6,17 +6,17 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido_core::json::Pointer;
 use ichido_core::retry::Guarantee;
+use ichido_http::client::CallLimits;
+use ichido_http::url::HttpUrl;
 
 use super::{
     ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, SECRETS_MAX, TIME_OUT_MAX,
 };
 use crate::destination::Promise;
-use crate::destination::http::exchange::Bounds;
 use crate::destination::http::reach::Reach;
 use crate::destination::http::reading::{Reading, Sign};
 use crate::destination::http::reconcile::{Found, PLACE, Reconcile};
 use crate::destination::http::sign::Secret;
-use crate::destination::http::way::Way;
 use crate::destination::http::{Http, Problems};
 
 impl HttpSettings {
@@ -26,7 +26,7 @@ impl HttpSettings {
         let headers = self.header_map(&mut problems);
         let secrets = self.secrets(&mut problems);
         let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
-        let post = reach.peer("url", &self.url, &mut problems);
+        let post = reach.client("url", &self.url, &mut problems);
         let rules = self.rules.iter().map(|rule| (&rule.status, &rule.at, rule.means));
         let rules = signs("rules", rules, &mut problems);
         let key_at = problems.check("key_pointer", Pointer::parse(&self.key_pointer));
@@ -39,18 +39,18 @@ impl HttpSettings {
             None => Some(None),
         };
         let built = (post, key_at, receipt_at, reconcile);
-        let (Some((peer, way)), Some(key_at), Some(receipt_at), Some(reconcile)) = built else {
+        let (Some((client, url)), Some(key_at), Some(receipt_at), Some(reconcile)) = built else {
             return Err(problems);
         };
         if !problems.0.is_empty() {
             return Err(problems);
         }
         Ok(Http {
-            peer,
-            target: way.target,
+            client,
+            target: url.target,
             headers,
             secrets,
-            bounds: self.bounds(),
+            limits: self.limits(),
             reading: Reading::new(rules, self.echoes_key, key_at, receipt_at),
             reconcile,
             promise: Promise {
@@ -61,12 +61,12 @@ impl HttpSettings {
         })
     }
 
-    fn bounds(&self) -> Bounds {
-        Bounds {
+    fn limits(&self) -> CallLimits {
+        CallLimits {
             connect: self.connect_time_out,
-            answer: self.answer_time_out,
+            response: self.answer_time_out,
             total: self.total_time_out,
-            answer_bytes_max: self.answer_bytes_max,
+            max_response_bytes: self.answer_bytes_max,
         }
     }
 
@@ -89,8 +89,8 @@ impl HttpSettings {
         let hosts = [Some(&self.url), self.reconcile.as_ref().map(|asked| &asked.url)];
         for host in &self.allow_link_local {
             let is_used = |url: &&String| {
-                Way::parse(&url.replace(PLACE, STAND_IN))
-                    .is_ok_and(|way| way.authority.host().eq_ignore_ascii_case(host))
+                HttpUrl::parse(&url.replace(PLACE, STAND_IN))
+                    .is_ok_and(|url| url.authority.host().eq_ignore_ascii_case(host))
             };
             if !hosts.iter().flatten().any(is_used) {
                 problems.add(
@@ -158,13 +158,13 @@ fn reconcile(
         );
     }
     // Braces are no part of a URL: it is taken apart with a key's place held by what may stand there.
-    let (peer, way) = reach.peer("reconcile.url", &settings.url.replace(PLACE, STAND_IN), problems)?;
-    if way.authority.as_str().contains(STAND_IN) {
+    let (client, url) = reach.client("reconcile.url", &settings.url.replace(PLACE, STAND_IN), problems)?;
+    if url.authority.as_str().contains(STAND_IN) {
         problems
             .add("reconcile.url", "a key cannot be a part of the host; put {key} into the path or the query");
     }
-    let template = way.target.as_str().replace(STAND_IN, PLACE);
-    Some(Reconcile { peer, template, rules })
+    let template = url.target.as_str().replace(STAND_IN, PLACE);
+    Some(Reconcile { client, template, rules })
 }
 
 /// Stands for a key where a URL is taken apart.

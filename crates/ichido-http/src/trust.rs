@@ -1,4 +1,4 @@
-//! Whose certificates are believed.
+//! The certificates that TLS trusts.
 
 use std::sync::Arc;
 
@@ -8,21 +8,33 @@ use rustls::{ClientConfig, RootCertStore};
 
 /// Why TLS cannot be spoken.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrustError {
+pub enum TrustError {
+    /// The given roots are not PEM.
     #[error("cannot be read as PEM: {0}")]
     Pem(rustls::pki_types::pem::Error),
+    /// The given roots are empty.
     #[error("holds no certificate; give at least one in PEM")]
     Empty,
+    /// One of the given roots is not a certificate.
     #[error("holds a certificate that cannot be used: {0}")]
     Certificate(rustls::Error),
+    /// The system has none.
     #[error("the system's trusted certificates cannot be read, and none are given here: {0}")]
     System(String),
+    /// The library refuses.
     #[error("TLS cannot be set up: {0}")]
     Setup(rustls::Error),
 }
 
+/// TLS for [`HttpClient`](crate::client::HttpClient).
+pub fn https(roots_pem: Option<&str>) -> Result<Arc<ClientConfig>, TrustError> {
+    let mut config = client(roots_pem)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
 /// TLS 1.2 and 1.3 with the roots given in PEM, or else the system's.
-pub(crate) fn client(roots_pem: Option<&str>) -> Result<ClientConfig, TrustError> {
+pub fn client(roots_pem: Option<&str>) -> Result<ClientConfig, TrustError> {
     let roots = match roots_pem {
         Some(pem) => from_pem(pem)?,
         None => from_system()?,

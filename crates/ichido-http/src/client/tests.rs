@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
+use http_body_util::Full;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpListener;
 
+use super::connect::handshake;
 use super::*;
-use crate::destination::http::peer::{Host, speak};
-use crate::destination::http::pool::Pool;
 
 /// A connection that ends when it is told to, without anybody being woken for it, and counts what is written.
 #[derive(Clone, Default)]
@@ -41,29 +41,27 @@ impl AsyncWrite for Ending {
     }
 }
 
-const BOUNDS: Bounds = Bounds {
+const LIMITS: CallLimits = CallLimits {
     connect: Duration::from_mins(1),
-    answer: Duration::from_mins(1),
+    response: Duration::from_mins(1),
     total: Duration::from_mins(1),
-    answer_bytes_max: 1024,
+    max_response_bytes: 1024,
 };
 
-async fn peer() -> (TcpListener, Peer) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("it listens");
-    let peer = Peer {
-        authority: address.to_string().parse().expect("an authority"),
-        host: Host::Address(address.ip()),
-        port: address.port(),
-        tls: None,
-        allows_link_local: false,
-        pool: Pool::default(),
-    };
-    (listener, peer)
+/// A server, a client of it that keeps a connection, and that connection.
+async fn client() -> (TcpListener, HttpClient<Full<Bytes>>, Ending) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = HttpUrl::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let client = HttpClient::new(&url, None, |_| true).unwrap();
+    let ending = Ending::default();
+    let mut connection = handshake(ending.clone()).await.unwrap();
+    connection.ready().await.unwrap();
+    client.pool.put(connection);
+    (listener, client, ending)
 }
 
 fn request() -> Request<Full<Bytes>> {
-    Request::post("/").header("Host", "x").body(Full::from("order")).expect("a request")
+    Request::post("/").header("Host", "x").body(Full::from("order")).unwrap()
 }
 
 /// Answers one request, and gives back what came.
@@ -82,30 +80,22 @@ async fn answer_one(listener: TcpListener) -> String {
 
 #[tokio::test]
 async fn a_request_that_is_handed_back_unwritten_goes_out_once_on_a_new_connection() {
-    let (listener, peer) = peer().await;
-    let ending = Ending::default();
-    let mut line = speak(ending.clone()).await.expect("it is open");
-    line.ready().await.expect("it takes a request");
-    peer.pool.put(line);
+    let (listener, client, ending) = client().await;
     ending.has_ended.store(true, Ordering::Release);
     let answering = tokio::spawn(answer_one(listener));
-    let answered = peer.exchange(request(), &BOUNDS).await.expect("an answer");
-    assert_eq!(answered.status, 200);
-    drop(peer);
-    assert_eq!(answering.await.expect("it does not panic").matches("POST / ").count(), 1);
+    let response = client.exchange(request(), &LIMITS).await.unwrap();
+    assert_eq!(response.status, 200);
+    drop(client);
+    assert_eq!(answering.await.unwrap().matches("POST / ").count(), 1);
     assert_eq!(ending.written.load(Ordering::Acquire), 0, "not a byte went to the one that had ended");
 }
 
 #[tokio::test]
 async fn a_request_of_which_a_byte_was_written_goes_nowhere_else() {
-    let (listener, peer) = peer().await;
-    let ending = Ending::default();
-    let mut line = speak(ending.clone()).await.expect("it is open");
-    line.ready().await.expect("it takes a request");
-    peer.pool.put(line);
-    let bounds = Bounds { answer: Duration::from_millis(100), ..BOUNDS };
-    let fault = peer.exchange(request(), &bounds).await.expect_err("nobody answers");
-    assert_eq!(fault.kind, NetworkFault::Timeout);
+    let (listener, client, ending) = client().await;
+    let limits = CallLimits { response: Duration::from_millis(100), ..LIMITS };
+    let error = client.exchange(request(), &limits).await.unwrap_err();
+    assert_eq!(error.kind, NetworkFault::Timeout);
     assert!(0 < ending.written.load(Ordering::Acquire));
     let nobody = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(nobody.is_err(), "it was not sent again");

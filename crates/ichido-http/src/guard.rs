@@ -12,7 +12,7 @@ const METADATA: [IpAddr; 2] = [
 ];
 
 /// Whether it is link-local, or known to hand out a machine's credentials.
-pub(super) fn is_link_local(address: IpAddr) -> bool {
+pub fn is_link_local(address: IpAddr) -> bool {
     if METADATA.contains(&address) {
         return true;
     }

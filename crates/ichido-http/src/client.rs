@@ -1,0 +1,257 @@
+//! The HTTP client: one server, its connections, and what is known when a request fails.
+//!
+//! Guarantee: a request is written once. It goes to another connection only if the first one returns it whole, with not a byte written.
+//! An error before that point means that the request never arrived; an error after it means that it may have. Each stage has its timeout,
+//! and a response its size.
+//!
+//! The client is built on hyper's connections and not on hyper-util's client, because the stages must be told apart: that client does not
+//! say when a request was handed to a connection, which is where the wait for the response begins.
+
+mod connect;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::Body;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use ichido_core::verdict::NetworkFault;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::time::{Instant, timeout_at};
+
+use self::connect::{Connection, Server, Tls};
+use self::pool::Pool;
+use crate::url::{Host, HttpUrl};
+
+/// How often a request goes to another connection because a kept one had closed unused. After that it gets a new one.
+const MAX_UNUSED: u32 = 3;
+
+/// A client of one server.
+pub struct HttpClient<B> {
+    authority: Authority,
+    server: Server,
+    pool: Arc<Pool<B>>,
+}
+
+/// How long each stage may take, and how much is read.
+#[derive(Clone, Copy, Debug)]
+pub struct CallLimits {
+    /// For name lookup, TCP and TLS.
+    pub connect: Duration,
+    /// From when a connection gets the request until the head of the response is there.
+    pub response: Duration,
+    /// For all of it, to the last byte of the response.
+    pub total: Duration,
+    /// The largest response body that is read to its end.
+    pub max_response_bytes: usize,
+}
+
+/// A response with its body, up to the limit.
+#[derive(Debug)]
+pub struct FullResponse {
+    /// The status.
+    pub status: u16,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// Whether that is all of the body. If not, the rest was not read.
+    pub is_whole: bool,
+}
+
+/// Why there is no whole response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkError {
+    /// What it says about the request.
+    pub kind: NetworkFault,
+    /// Why, in words.
+    pub why: String,
+    /// Whether nobody vouches for the server's certificate.
+    pub is_untrusted: bool,
+}
+
+/// The host of an `https` URL cannot be in a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("has a host that no certificate can name")]
+pub struct ServerNameError;
+
+impl NetworkError {
+    /// An error of this kind.
+    pub fn new(kind: NetworkFault, why: impl Into<String>) -> Self {
+        Self { kind, why: why.into(), is_untrusted: false }
+    }
+
+    fn tls(error: &std::io::Error) -> Self {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+        let is_untrusted = matches!(cause, Some(rustls::Error::InvalidCertificate(_)));
+        Self { is_untrusted, ..Self::new(NetworkFault::Tls, format!("no TLS connection: {error}")) }
+    }
+
+    /// The request, or a part of it, was written.
+    fn broken(error: &hyper::Error) -> Self {
+        let kind = if error.is_parse() { NetworkFault::AnswerCut } else { NetworkFault::Broken };
+        Self::new(kind, format!("the connection broke after the request was written: {error}"))
+    }
+}
+
+impl<B> fmt::Debug for HttpClient<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("authority", &self.authority).finish_non_exhaustive()
+    }
+}
+
+impl<B> HttpClient<B>
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    /// A client of the server that a URL names. Over `https` it uses `tls`, which [`crate::trust::https`] makes. It connects only to
+    /// addresses that `may_connect` allows.
+    pub fn new(
+        url: &HttpUrl,
+        tls: Option<Arc<ClientConfig>>,
+        may_connect: fn(IpAddr) -> bool,
+    ) -> Result<Self, ServerNameError> {
+        let name = match &url.host {
+            Host::Address(address) => Ok(ServerName::from(*address)),
+            Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| ServerNameError),
+        };
+        let tls = match tls.filter(|_| url.is_tls) {
+            Some(config) => Some(Tls { config, name: name? }),
+            None => None,
+        };
+        let server = Server { host: url.host.clone(), port: url.port, tls, may_connect };
+        Ok(Self { authority: url.authority.clone(), server, pool: Arc::default() })
+    }
+
+    /// Host and port, as the field `Host` has them.
+    pub const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The value of the field `Host`.
+    pub fn host_field(&self) -> HeaderValue {
+        // An authority is visible ASCII, so there is always a value.
+        HeaderValue::from_str(self.authority.as_str()).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    /// Sends a request and reads its response.
+    pub async fn exchange(
+        &self,
+        request: Request<B>,
+        limits: &CallLimits,
+    ) -> Result<FullResponse, NetworkError> {
+        let deadline = Instant::now() + limits.total;
+        let patience = || tokio::time::sleep_until(deadline.min(Instant::now() + limits.response));
+        let (connection, response) = self.send_on(request, limits.connect, deadline, patience).await?;
+        let response = read(response, deadline, limits.max_response_bytes).await?;
+        // A connection whose response was not read to its end is closed.
+        if response.is_whole {
+            self.pool.put(connection);
+        }
+        Ok(response)
+    }
+
+    /// Sends a request and returns its response as soon as the head is there. `patience` is made when a connection gets the request, and
+    /// ends when the wait for the response does.
+    pub async fn send<F: Future<Output = ()>>(
+        &self,
+        request: Request<B>,
+        connect: Duration,
+        deadline: Instant,
+        patience: impl Fn() -> F,
+    ) -> Result<Response<Incoming>, NetworkError> {
+        let (mut connection, response) = self.send_on(request, connect, deadline, patience).await?;
+        let pool = Arc::clone(&self.pool);
+        tokio::spawn(async move {
+            // It is ready again when the body was read to its end.
+            if connection.ready().await.is_ok() {
+                pool.put(connection);
+            }
+        });
+        Ok(response)
+    }
+
+    async fn send_on<F: Future<Output = ()>>(
+        &self,
+        mut request: Request<B>,
+        connect: Duration,
+        deadline: Instant,
+        patience: impl Fn() -> F,
+    ) -> Result<(Connection<B>, Response<Incoming>), NetworkError> {
+        let mut unused = 0;
+        loop {
+            let connect_by = deadline.min(Instant::now() + connect);
+            let kept = if unused < MAX_UNUSED { self.take_kept(connect_by).await } else { None };
+            let is_kept = kept.is_some();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => self.server.connect(connect_by).await?,
+            };
+            let mut error = tokio::select! {
+                biased;
+                sent = connection.try_send_request(request) => match sent {
+                    Ok(response) => return Ok((connection, response)),
+                    Err(error) => error,
+                },
+                () = patience() => {
+                    return Err(NetworkError::new(NetworkFault::Timeout, "no answer came in time"));
+                }
+            };
+            // Returned means that not a byte of it was written.
+            match error.take_message() {
+                Some(returned) if is_kept => request = returned,
+                Some(_) => {
+                    return Err(NetworkError::new(
+                        NetworkFault::ClosedUnused,
+                        "a new connection was closed before the request was written",
+                    ));
+                }
+                None => return Err(NetworkError::broken(error.error())),
+            }
+            unused += 1;
+        }
+    }
+
+    async fn take_kept(&self, by: Instant) -> Option<Connection<B>> {
+        timeout_at(by, self.pool.take()).await.ok().flatten()
+    }
+}
+
+async fn read(
+    response: Response<Incoming>,
+    deadline: Instant,
+    max_bytes: usize,
+) -> Result<FullResponse, NetworkError> {
+    let (head, mut incoming) = response.into_parts();
+    let cut = |why: String| NetworkError::new(NetworkFault::AnswerCut, why);
+    let mut body = BytesMut::new();
+    let is_whole = loop {
+        let frame = timeout_at(deadline, incoming.frame()).await;
+        let frame = frame.map_err(|_| cut("the response began and did not end in time".to_owned()))?;
+        let Some(frame) = frame else {
+            break true;
+        };
+        let frame = frame.map_err(|error| cut(format!("the response began and did not end: {error}")))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        let left = max_bytes - body.len();
+        body.extend_from_slice(&data[..data.len().min(left)]);
+        if left < data.len() {
+            break false;
+        }
+    };
+    Ok(FullResponse { status: head.status.as_u16(), headers: head.headers, body: body.freeze(), is_whole })
+}

@@ -1,0 +1,142 @@
+//! New connections to a server.
+//!
+//! Guarantee: an error here means that not a byte of a request was written. The client connects to the address that it checked, so a
+//! name cannot change in between; it takes no proxy from the environment.
+
+use std::error::Error as StdError;
+use std::io::{Error, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http_body::Body;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use ichido_core::verdict::NetworkFault;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use super::NetworkError;
+use crate::url::Host;
+
+/// The most header fields of a response.
+const MAX_HEADERS: usize = 256;
+/// The most bytes of a response's status line and header fields together.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// A connection that carries one request at a time.
+pub(super) type Connection<B> = SendRequest<B>;
+
+/// A server and how to connect to it.
+pub(super) struct Server {
+    pub(super) host: Host,
+    pub(super) port: u16,
+    pub(super) tls: Option<Tls>,
+    pub(super) may_connect: fn(IpAddr) -> bool,
+}
+
+/// TLS, and the name that the server's certificate must have.
+pub(super) struct Tls {
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) name: ServerName<'static>,
+}
+
+impl Server {
+    /// Opens a connection before `deadline`.
+    pub(super) async fn connect<B>(&self, deadline: Instant) -> Result<Connection<B>, NetworkError>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let late = |_| NetworkError::new(NetworkFault::ConnectTimeout, "no connection came about in time");
+        timeout_at(deadline, self.open(deadline)).await.map_err(late)?
+    }
+
+    async fn open<B>(&self, deadline: Instant) -> Result<Connection<B>, NetworkError>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let stream = connect_to_first(&self.addresses().await?, deadline).await?;
+        let Some(tls) = &self.tls else {
+            return handshake(stream).await;
+        };
+        let stream = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), stream).await;
+        handshake(stream.map_err(|error| NetworkError::tls(&error))?).await
+    }
+
+    /// The addresses of the host, without those that must not be called.
+    async fn addresses(&self) -> Result<Vec<SocketAddr>, NetworkError> {
+        let unknown = |why: String| NetworkError::new(NetworkFault::NameNotResolved, why);
+        let mut found: Vec<SocketAddr> = match &self.host {
+            Host::Address(address) => vec![SocketAddr::new(*address, self.port)],
+            Host::Name(name) => tokio::net::lookup_host((name.as_str(), self.port))
+                .await
+                .map_err(|error| unknown(format!("the name {name} was not resolved: {error}")))?
+                .collect(),
+        };
+        if found.is_empty() {
+            return Err(unknown("the name of the host has no address".to_owned()));
+        }
+        found.retain(|address| (self.may_connect)(address.ip()));
+        if found.is_empty() {
+            // Our own decision: nothing was sent, and it says nothing about the server's health.
+            return Err(NetworkError::new(
+                NetworkFault::HeldBack,
+                "every address of the host is one that must not be called",
+            ));
+        }
+        Ok(found)
+    }
+}
+
+/// Connects to the first address that accepts. Each has its share of the time, so a silent one leaves some to the rest.
+async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, NetworkError> {
+    let mut last = None;
+    for (index, address) in addresses.iter().enumerate() {
+        let left = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
+        let now = Instant::now();
+        let share = deadline.saturating_duration_since(now) / left;
+        let error = match timeout_at(now + share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                // A hint to the system: without it requests are a little slower.
+                drop(stream.set_nodelay(true));
+                return Ok(stream);
+            }
+            Ok(Err(error)) => error,
+            Err(_) => Error::from(ErrorKind::TimedOut),
+        };
+        let kind = match error.kind() {
+            ErrorKind::TimedOut => NetworkFault::ConnectTimeout,
+            _ => NetworkFault::ConnectRefused,
+        };
+        last = Some(NetworkError::new(kind, format!("no connection to {address}: {error}")));
+    }
+    Err(last.unwrap_or_else(|| NetworkError::new(NetworkFault::NameNotResolved, "there is no address")))
+}
+
+/// Speaks HTTP/1.1 only: where a connection carries one request at a time, a broken one leaves no doubt about whose request it was.
+pub(super) async fn handshake<S, B>(stream: S) -> Result<Connection<B>, NetworkError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let mut builder = http1::Builder::new();
+    builder.max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|error| {
+        NetworkError::new(NetworkFault::ConnectRefused, format!("no HTTP connection: {error}"))
+    })?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection ended early");
+        }
+    });
+    Ok(sender)
+}
