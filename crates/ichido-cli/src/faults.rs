@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ichido_core::boundary::report::visible;
+use ichido_core::text::visible;
 use serde_json::{Value, json};
 
 /// What is wrong, one finding after another.

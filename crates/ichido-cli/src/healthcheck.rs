@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ichido_client::{ClientSettings, Outcome};
-use ichido_core::boundary::report::visible;
 use ichido_core::retry::Retry;
+use ichido_core::text::visible;
 use serde_json::json;
 
 use crate::config::LISTEN_DEFAULT;

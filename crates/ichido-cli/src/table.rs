@@ -1,8 +1,10 @@
 //! Tables for people: columns as wide as their widest text.
 
-/// A table with its head. Control characters are shown as escapes, so that what a client sent cannot steer a terminal.
+use ichido_core::text::visible;
+
+/// A table with its head. Control characters and invisible ones are shown as escapes, so that what a client sent cannot steer a terminal.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let shown = |row: [String; N]| row.map(|text| text.chars().flat_map(escaped).collect::<String>());
+    let shown = |row: [String; N]| row.map(|text| visible(&text));
     let all: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows.map(shown)).collect();
     let mut widths = [0; N];
     for row in &all {
@@ -18,15 +20,6 @@ pub(crate) fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = 
         out.push('\n');
     }
     out
-}
-
-fn escaped(character: char) -> impl Iterator<Item = char> {
-    let (plain, escape) = if character.is_control() {
-        (None, Some(character.escape_default()))
-    } else {
-        (Some(character), None)
-    };
-    plain.into_iter().chain(escape.into_iter().flatten())
 }
 
 #[cfg(test)]

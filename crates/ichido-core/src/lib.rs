@@ -113,6 +113,7 @@ pub mod limits;
 pub mod pace;
 pub mod plan;
 pub mod retry;
+pub mod text;
 pub mod time;
 pub mod tries;
 pub mod verdict;

@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 
-use ichido_core::boundary::report::{self, visible};
+use ichido_core::boundary::report;
 use ichido_core::boundary::{Finding, Rule, Severity, UNREADABLE};
+use ichido_core::text::visible;
 
 use super::{misconfigured, naming};
 use crate::exit::Exit;

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use ichido_core::boundary::report::{Findings, visible};
+use ichido_core::boundary::report::Findings;
 use ichido_core::boundary::{Boundary, loosened};
+use ichido_core::text::visible;
 
 use super::allowed::{Allowed, Judged, note};
 use super::args::Args;

@@ -2,8 +2,9 @@
 
 use std::io::{self, IsTerminal as _};
 
-use ichido_core::boundary::report::{self, Findings, visible};
+use ichido_core::boundary::report::{self, Findings};
 use ichido_core::boundary::{Boundary, Finding};
+use ichido_core::text::visible;
 
 use super::allowed::note;
 use super::args::Format;

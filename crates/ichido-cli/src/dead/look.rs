@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ichido_core::boundary::report::visible;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 use ichido_store::letter::{LetterRow, Standing};
 use ichido_store::message::{MessageRow, Transition};

@@ -7,8 +7,8 @@ mod many;
 use std::fmt::Write as _;
 
 use form_urlencoded::Serializer;
-use ichido_core::boundary::report::visible;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::text::visible;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;

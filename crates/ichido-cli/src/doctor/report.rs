@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ichido_core::boundary::report::visible;
+use ichido_core::text::visible;
 use serde_json::{Value, json};
 
 /// One thing that was looked at.

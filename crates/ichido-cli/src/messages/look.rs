@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ichido_core::boundary::report::visible;
+use ichido_core::text::visible;
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;

@@ -3,7 +3,7 @@
 use http::header::LOCATION;
 use ichido_client::next::Why;
 use ichido_client::{Answer, Last, Outcome};
-use ichido_core::boundary::report::visible;
+use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 
 use crate::exit::Exit;

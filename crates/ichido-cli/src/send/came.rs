@@ -1,6 +1,6 @@
 //! What came of a message, for people and for programs.
 
-use ichido_core::boundary::report::visible;
+use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 use serde_json::{Map, Value, json};
 

@@ -316,10 +316,7 @@ impl Offline<'_> {
                 (_, Some(trouble)) => format!("the server cannot be reached: {trouble}"),
                 (_, None) => "the server cannot be reached".to_owned(),
             };
-            return Err(Exit::Unreachable(format!(
-                "{}; {left}",
-                ichido_core::boundary::report::visible(&why)
-            )));
+            return Err(Exit::Unreachable(format!("{}; {left}", ichido_core::text::visible(&why))));
         }
         if run.counts.one_conflicts {
             return Err(Exit::Conflict(format!(

@@ -9,7 +9,6 @@ mod github;
 mod machine;
 mod people;
 mod sarif;
-mod visible;
 mod writer;
 
 pub use drawing::mermaid;
@@ -17,7 +16,6 @@ pub use github::github;
 pub use machine::json;
 pub use people::{people, summary};
 pub use sarif::sarif;
-pub use visible::visible;
 
 use super::rules::{Finding, Severity};
 

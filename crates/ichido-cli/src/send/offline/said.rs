@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ichido_client::queue::{Accepted, EntryId, Reason, State};
-use ichido_core::boundary::report::visible;
+use ichido_core::text::visible;
 use serde_json::{Value, json};
 
 use super::super::came::{About, Came, Refused};

@@ -1,7 +1,8 @@
 //! Findings as workflow commands of GitHub Actions, which become annotations on the lines of a change.
 
-use super::{Allowed, Findings, visible};
+use super::{Allowed, Findings};
 use crate::boundary::Finding;
+use crate::text::visible;
 
 /// One command a line: `::error file=…,line=…,col=…,title=…::…`. What is allowed is a `notice`.
 pub fn github(findings: &Findings<'_>) -> String {

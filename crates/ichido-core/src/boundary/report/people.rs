@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Allowed, Findings, visible};
+use super::{Allowed, Findings};
 use crate::boundary::{Boundary, Finding, Name, Severity, rules, ways};
+use crate::text::visible;
 
 /// Each finding with its place, its reason and its mend, errors first; then what is accepted, with why.
 pub fn people(findings: &Findings<'_>) -> String {

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::writer::Json;
-use super::{Allowed, Findings, visible};
+use super::{Allowed, Findings};
 use crate::boundary::{Finding, Rule, rules};
+use crate::text::visible;
 
 /// One run with all rules and these findings; `version` is the program's. What is allowed is a result with a suppression.
 pub fn sarif(findings: &Findings<'_>, version: &str) -> String {

@@ -1,6 +1,6 @@
 //! Findings, for people and for machines.
 
-use ichido_core::boundary::report::{Findings, github, json, mermaid, people, sarif, summary, visible};
+use ichido_core::boundary::report::{Findings, github, json, mermaid, people, sarif, summary};
 use ichido_core::boundary::{Boundary, Finding, check, rules};
 use serde_json::Value;
 
@@ -112,16 +112,6 @@ fn words_of_a_file_do_not_reach_the_terminal_as_they_are() {
     let shown = people(&Findings::open(&findings));
     assert!(!shown.contains('\u{1b}'), "{shown}");
     assert!(shown.contains(r"/headers/\u{1b}[2J/allow"), "{shown}");
-}
-
-#[test]
-fn only_what_a_person_can_see_is_left_as_it_is() {
-    let plain = "a \"quoted\" path\\with 'everything' /é/日本/%,:.json";
-    assert_eq!(visible(plain), plain);
-    for one in "\0\u{7}\u{1b}\r\n\t\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars() {
-        let shown = visible(&format!("a{one}b"));
-        assert!(shown.starts_with("a\\") && shown.is_ascii(), "{shown}");
-    }
 }
 
 #[test]

@@ -1,0 +1,33 @@
+//! Text of unknown origin, such as a path or a name that a client sent, for a terminal or a log.
+//!
+//! Guarantee: what [`visible`] returns is one line without control characters and without characters that cannot be seen.
+//! Escapes look as in a Rust string: `\n`, `\u{1b}`.
+
+/// Escapes every character that a terminal would interpret or not show: control characters, line breaks, marks that change
+/// the direction of writing, spaces without width.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    // `escape_debug` also escapes quotes and backslashes, which source code needs and a terminal does not.
+    for piece in text.split_inclusive(['"', '\'', '\\']) {
+        let end = piece.chars().next_back().filter(|end| ['"', '\'', '\\'].contains(end));
+        let words = end.and_then(|end| piece.strip_suffix(end)).unwrap_or(piece);
+        shown.extend(words.escape_debug());
+        shown.extend(end);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_person_can_see_is_left_as_it_is() {
+        let plain = "a \"quoted\" path\\with 'everything' /é/日本/%,:.json";
+        assert_eq!(visible(plain), plain);
+        for one in "\0\u{7}\u{1b}\r\n\t\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars() {
+            let shown = visible(&format!("a{one}b"));
+            assert!(shown.starts_with("a\\") && shown.is_ascii(), "{shown}");
+        }
+    }
+}
