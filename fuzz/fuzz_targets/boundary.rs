@@ -1,8 +1,8 @@
 //! Any bytes as a boundary file: no panic, one error with a place in the text, and a file that is read can be judged.
 #![no_main]
 
-use ichido_core::boundary::report::{Findings, github, json, mermaid, people, sarif};
-use ichido_core::boundary::{Boundary, Finding, check, loosened};
+use ichido_boundary::report::{Findings, github, json, mermaid, people, sarif};
+use ichido_boundary::{Boundary, Finding, check, loosened};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let lines = data.split(|byte| *byte == b'\n').count();

@@ -14,8 +14,8 @@ mod reading;
 mod report;
 mod starting;
 
-use ichido_core::boundary::report::Findings;
-use ichido_core::boundary::{Finding, Rule, check, rules};
+use ichido_boundary::report::Findings;
+use ichido_boundary::{Finding, Rule, check, rules};
 use serde_json::{Value, json};
 
 pub(crate) use args::Args;

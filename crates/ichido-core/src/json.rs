@@ -50,7 +50,7 @@ pub use error::{Fault, JsonError};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
 pub use place::LineColumn;
 pub use pointer::{Pointer, PointerError};
-pub(crate) use string::write as write_string;
+pub use string::write as write_string;
 pub use value::{Kind, Value};
 
 use std::fmt;

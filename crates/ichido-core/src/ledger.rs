@@ -16,9 +16,9 @@ mod settlement;
 
 pub use admission::{Admission, Expiry, Kept, Phase, Record, Settled, admit, may_sweep};
 pub use name::RecordName;
-pub(crate) use policy::client_horizon;
 pub use policy::{
-    Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, PolicyErrors, limits,
+    Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, PolicyErrors, client_horizon,
+    limits,
 };
 pub use profile::{Profile, ProfileNumbers};
 pub use settlement::{Outcome, Resolution, ResolveError, Settlement, Standing, may_settle, resolve, settle};

@@ -98,7 +98,6 @@
 
 pub mod alert;
 pub mod audit;
-pub mod boundary;
 pub mod clock;
 pub mod digest;
 pub mod drain;

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use ichido_core::boundary::report;
-use ichido_core::boundary::{Finding, Rule, Severity, UNREADABLE};
+use ichido_boundary::report;
+use ichido_boundary::{Finding, Rule, Severity, UNREADABLE};
 use ichido_core::text::visible;
 
 use super::{misconfigured, naming};

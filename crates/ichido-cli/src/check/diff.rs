@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use ichido_core::boundary::report::Findings;
-use ichido_core::boundary::{Boundary, loosened};
+use ichido_boundary::report::Findings;
+use ichido_boundary::{Boundary, loosened};
 use ichido_core::text::visible;
 
 use super::allowed::{Allowed, Judged, note};

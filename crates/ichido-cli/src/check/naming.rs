@@ -1,6 +1,6 @@
 //! A rule by its id, also in short: `ICH-B020`, `b020`, `20`.
 
-use ichido_core::boundary::{Rule, rule, rules};
+use ichido_boundary::{Rule, rule, rules};
 use ichido_core::text::visible;
 
 /// How many rules are suggested in place of one that is not there.

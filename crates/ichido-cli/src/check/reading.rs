@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use ichido_core::boundary::{BYTES_MAX, Boundary, Finding, Place, UNREADABLE};
+use ichido_boundary::{BYTES_MAX, Boundary, Finding, Place, UNREADABLE};
 use ichido_core::json::LineColumn;
 
 use super::args::Format;

@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal as _};
 
-use ichido_core::boundary::report::{self, Findings};
-use ichido_core::boundary::{Boundary, Finding};
+use ichido_boundary::report::{self, Findings};
+use ichido_boundary::{Boundary, Finding};
 use ichido_core::text::visible;
 
 use super::allowed::note;

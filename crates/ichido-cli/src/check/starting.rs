@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 
-use ichido_core::boundary::{STARTING, STARTING_README};
+use ichido_boundary::{STARTING, STARTING_README};
 use serde_json::json;
 
 use super::report::say;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use ichido_core::boundary::Party;
+use ichido_boundary::Party;
 
 use crate::listen::bounds::Bounds;
 

@@ -10,7 +10,7 @@ use http::header::{
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue};
-use ichido_core::boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portable};
+use ichido_boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portable};
 
 /// The one header of the key, under its two names.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -169,7 +169,7 @@ pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use ichido_core::boundary::FingerprintInput;
+    use ichido_boundary::FingerprintInput;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use ichido_core::boundary::RetryPlan;
+use ichido_boundary::RetryPlan;
 use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
 use ichido_core::verdict::{Effect, Seen, Table};
 use tokio::time::{Instant, sleep};

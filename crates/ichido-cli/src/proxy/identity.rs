@@ -12,7 +12,7 @@ use std::sync::Once;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
 use ichido::once::{Caller, NoIdentity};
-use ichido_core::boundary::FingerprintInput;
+use ichido_boundary::FingerprintInput;
 use ichido_core::fingerprint::Inputs;
 use ichido_core::json::{Document, Form};
 

@@ -7,7 +7,7 @@
 use http::header::HeaderName;
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use ichido_core::boundary::{Methods, RequestId as RequestIdRule, Traceparent};
+use ichido_boundary::{Methods, RequestId as RequestIdRule, Traceparent};
 use ichido_core::hops::{Hop, HopName, Hops, RequestId};
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use uuid::Uuid;

@@ -80,8 +80,8 @@ pub(super) fn nfc(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_ascii() || unicode_normalization::is_nfc(&text) { text } else { text.nfc().collect() }
 }
 
-/// Writes `text` in its canonical spelling.
-pub(crate) fn write(text: &str, out: &mut Vec<u8>) {
+/// Appends `text` to `out` as a JSON string in its canonical spelling, quotes included.
+pub fn write(text: &str, out: &mut Vec<u8>) {
     let text = text.as_bytes();
     out.push(b'"');
     let mut at = 0;

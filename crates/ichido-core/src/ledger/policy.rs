@@ -439,7 +439,7 @@ impl EffectMode {
     }
 }
 
-/// How long a client goes on that follows the default schedule.
-pub(crate) fn client_horizon() -> Duration {
+/// How long a client that follows the default schedule, [`Retry::CLIENT`], goes on trying.
+pub fn client_horizon() -> Duration {
     Retry::CLIENT.horizon(limits::CLIENT_CALL_MAX, limits::CLIENT_HINT_MAX)
 }

@@ -1,8 +1,7 @@
-//! The rules of the core, seen from outside: files, documents, paces and whole worlds.
+//! The rules of the core, seen from outside: documents, paces and whole worlds.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at what cannot be")]
 
-mod boundary;
 mod json;
 mod pace;
 mod world;

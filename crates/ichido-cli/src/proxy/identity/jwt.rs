@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ichido_core::boundary::ClaimPath;
+use ichido_boundary::ClaimPath;
 use ichido_core::json::{Document, Form, Kind, Value};
 use jsonwebtoken::{DecodingKey, TokenData, Validation, decode};
 use serde_json::value::RawValue;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::HeaderName;
-use ichido_core::boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
+use ichido_boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
 use ichido_core::json::Form;
 use ichido_core::ledger::{Class, EffectMode, KeyNeed, Policy, PolicyDraft, Profile};
 

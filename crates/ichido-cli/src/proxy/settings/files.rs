@@ -1,6 +1,6 @@
 //! The boundary files: which of them the role receives by, and which it sends by.
 
-use ichido_core::boundary::{Boundary, Finding, Rule, Severity, check};
+use ichido_boundary::{Boundary, Finding, Rule, Severity, check};
 
 use crate::check::read_file;
 use crate::faults::Faults;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 use http::{Method, StatusCode};
-use ichido_core::boundary::{
+use ichido_boundary::{
     Backoff, Boundary, HeaderLists, Methods, RequestId, Retry, RetryGate, RetryPlan, Traceparent, owner,
 };
 use ichido_core::hops::HopName;

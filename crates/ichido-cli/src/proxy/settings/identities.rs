@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Once};
 
 use http::header::HeaderName;
-use ichido_core::boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRule, IdentitySource};
+use ichido_boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRule, IdentitySource};
 
 use super::Files;
 use crate::faults::Faults;

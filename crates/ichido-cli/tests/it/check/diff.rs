@@ -1,6 +1,6 @@
 //! `--diff`: what a change loosens is found, unless it is allowed by its rule with a reason.
 
-use ichido_core::boundary::STARTING;
+use ichido_boundary::STARTING;
 use serde_json::Value;
 
 use super::place::{Folder, fresh};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use ichido_core::boundary::STARTING;
+use ichido_boundary::STARTING;
 
 use super::place::{end, fresh};
 

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::process::Stdio;
 
-use ichido_core::boundary::STARTING;
+use ichido_boundary::STARTING;
 use serde_json::Value;
 
 use super::place::{Folder, clean, fresh, judged};

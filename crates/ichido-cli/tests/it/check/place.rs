@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ichido_core::boundary::{STARTING, rules};
+use ichido_boundary::{STARTING, rules};
 use serde_json::Value;
 
 pub(crate) struct Folder(PathBuf);

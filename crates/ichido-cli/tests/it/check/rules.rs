@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ichido_core::boundary::{Rule, Severity, UNREADABLE, rules};
+use ichido_boundary::{Rule, Severity, UNREADABLE, rules};
 
 use super::place::{clean, fresh, judged, starting};
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ichido_core::boundary::STARTING;
+use ichido_boundary::STARTING;
 
 use super::place::{clean, end, fresh};
 

@@ -1,6 +1,6 @@
 //! Boundary files for one test.
 
-use ichido_core::boundary::STARTING;
+use ichido_boundary::STARTING;
 use serde_json::Value;
 
 use crate::folder::Folder;

@@ -1,0 +1,128 @@
+//! Which headers pass.
+
+use ichido_core::key::NAMES;
+
+use super::{Loose, Pair, list, loose};
+use crate::member::escape;
+use crate::model::{applies, traffic};
+use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, Named, Party, STATUS_HEADER, Traffic};
+
+/// The headers that must pass, each with the rule that says so; any other is [`of_lists`]'.
+const OF_REQUESTS: [(&str, &str); 5] = [
+    (NAMES[0], "ICH-B010"),
+    (NAMES[1], "ICH-B010"),
+    (HOPS_HEADER, "ICH-B013"),
+    ("traceparent", "ICH-B014"),
+    ("authorization", "ICH-B084"),
+];
+const OF_ANSWERS: [(&str, &str); 4] = [
+    ("Idempotency-Replayed", "ICH-B016"),
+    ("Idempotent-Replayed", "ICH-B016"),
+    (STATUS_HEADER, "ICH-B016"),
+    ("Retry-After", "ICH-B016"),
+];
+
+/// The rule about lists as such.
+const fn of_lists(traffic: Traffic) -> &'static str {
+    match traffic {
+        Traffic::Requests => "ICH-B015",
+        Traffic::Answers => "ICH-B016",
+    }
+}
+
+pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
+    let (before, after) = (pair.before, pair.after);
+    let mut directions: Vec<(&str, &str)> = names(before).map(|old| (old, renamed(pair, old))).collect();
+    let is_new = |new: &&str| !directions.iter().any(|(_, known)| known == new);
+    let added: Vec<(&str, &str)> = names(after).filter(is_new).map(|new| (new, new)).collect();
+    directions.extend(added);
+    directions.into_iter().flat_map(|(old, new)| direction_of(pair, old, new)).collect()
+}
+
+/// What a direction is called in the new file: `inbound` may have become `bff_inbound`, which means the same there.
+fn renamed<'a>(pair: &Pair<'a>, old: &'a str) -> &'a str {
+    if names(pair.after).any(|new| new == old) {
+        return old;
+    }
+    let meaning = |direction: &str| {
+        let crossings = [Crossing::Arriving, Crossing::Leaving];
+        let who = Party::ALL
+            .map(|party| crossings.map(|crossing| applies(direction, pair.after.name(), party, crossing)));
+        (traffic(direction), who)
+    };
+    let mut others = names(pair.after).filter(|new| !names(pair.before).any(|known| known == *new));
+    others.find(|new| meaning(new) == meaning(old)).unwrap_or(old)
+}
+
+fn names(file: &Boundary) -> impl Iterator<Item = &str> {
+    file.headers.iter().flat_map(Named::iter).map(|(direction, _)| direction)
+}
+
+/// The lists of a direction; where there are none, everything passes.
+fn lists(file: &Boundary, direction: &str) -> HeaderLists {
+    let mut all = file.headers.iter().flat_map(Named::iter);
+    all.find(|(name, _)| *name == direction).map(|(_, lists)| lists.clone()).unwrap_or_default()
+}
+
+fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loose> {
+    let (old, new) = (lists(pair.before, was), lists(pair.after, is));
+    let traffic = traffic(is);
+    let pointer = format!("/headers/{}", escape(is));
+    let wanted: &[(&str, &str)] = match traffic {
+        Traffic::Requests => &OF_REQUESTS,
+        Traffic::Answers => &OF_ANSWERS,
+    };
+    let mut found = Vec::new();
+    if old.allow.is_some() && new.allow.is_none() {
+        let what = "the headers that pass: was those of a list, is all of them";
+        found.push(loose(of_lists(traffic), pointer.clone(), what));
+    }
+    let promised = promised(pair.before, &old, traffic, wanted);
+    for header in known(&[&old, &new], &promised) {
+        // `x-app-*` is asked about like a header: it passes where all that begin so do.
+        if promised.contains(&header) && old.passes(&header) && !new.passes(&header) {
+            let rule = wanted.iter().find(|(name, _)| name.eq_ignore_ascii_case(&header));
+            let rule = rule.map_or(of_lists(traffic), |(_, rule)| rule);
+            let how = if new.drops(&header) { "dropped" } else { "not allowed" };
+            found.push(loose(rule, pointer.clone(), format!("`{header}`: was let through, is {how}")));
+        } else if old.drops(&header) && !new.drops(&header) && named(old.drop.as_ref(), &header) {
+            let is_from_browser = pair.after.name() == Name::BrowserToBff && traffic == Traffic::Requests;
+            let rule = if is_from_browser { "ICH-B083" } else { of_lists(traffic) };
+            let how = if new.passes(&header) { "let through" } else { "no longer named in `drop`" };
+            found.push(loose(rule, pointer.clone(), format!("`{header}`: was dropped, is {how}")));
+        } else if header.ends_with('*') && !old.allows(&header) && new.passes(&header) && new.allow.is_some()
+        {
+            let what = format!("`{header}`: was not allowed, is, with every header that begins so");
+            found.push(loose(of_lists(traffic), pointer.clone(), what));
+        }
+    }
+    found
+}
+
+fn named(names: Option<&Vec<String>>, header: &str) -> bool {
+    list(names).iter().any(|name| name.eq_ignore_ascii_case(header))
+}
+
+/// The headers that somebody counts on: what must pass, and what an old list lets through by name. Where this direction
+/// had none, those of the file's other directions count, because they got through here as well.
+fn promised(before: &Boundary, old: &HeaderLists, of: Traffic, wanted: &[(&str, &str)]) -> Vec<String> {
+    let mut promised: Vec<String> = wanted.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+    let allowed: Vec<String> = if let Some(allow) = &old.allow {
+        allow.clone()
+    } else {
+        let directions = names(before).filter(|direction| traffic(direction) == of);
+        directions.flat_map(|direction| lists(before, direction).allow.unwrap_or_default()).collect()
+    };
+    promised.extend(allowed.iter().map(|name| name.to_ascii_lowercase()));
+    promised
+}
+
+/// The headers that can be asked about: what is promised, what it covers, and what the lists name.
+fn known(here: &[&HeaderLists; 2], promised: &[String]) -> Vec<String> {
+    let entries = here.iter().flat_map(|lists| [&lists.allow, &lists.drop]).flatten().flatten();
+    let mut known: Vec<String> = entries.map(|name| name.to_ascii_lowercase()).collect();
+    known.extend_from_slice(promised);
+    known.sort_unstable();
+    known.dedup();
+    known
+}

@@ -1,0 +1,102 @@
+//! What a hop asks for, and how long it waits.
+
+use super::said::names;
+use super::{Loose, Pair, list, loose};
+use crate::rules::SAFE_METHODS;
+use crate::{Boundary, Mode, Name, Reaction};
+
+pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loose> {
+    [key(pair), methods(pair), timeouts(pair), redaction(pair)].into_iter().flatten().collect()
+}
+
+fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let (old, new) = (&before.http.idempotency, &after.http.idempotency);
+    let mut found = Vec::new();
+    let may_own = matches!(after.name(), Name::GatewayToAdapter | Name::Adapter);
+    let mode = |mode: Option<Mode>| mode.map_or("not said", Mode::as_str);
+    let change = format!("the mode was {}, is {}", mode(old.mode), mode(new.mode));
+    match (old.mode, new.mode) {
+        (Some(Mode::Enabled), now) if may_own && now != Some(Mode::Enabled) => {
+            found.push(loose("ICH-B072", "/http/idempotency/mode", change));
+        }
+        (Some(Mode::ValidateOnly | Mode::Enabled), None | Some(Mode::Disabled)) => {
+            found.push(loose("ICH-B001", "/http/idempotency/mode", change));
+        }
+        _ => (),
+    }
+    let is_on = matches!(new.mode, Some(Mode::ValidateOnly | Mode::Enabled));
+    if is_on && old.requires_key() && !new.requires_key() {
+        found.push(loose("ICH-B002", "/http/idempotency", "the key was required, is not"));
+    }
+    let (was, is) = (old.on_missing_key(), new.on_missing_key());
+    if is_on && was.is_some_and(Reaction::refuses) && !is.is_some_and(Reaction::refuses) {
+        let is = is.map_or("not said".to_owned(), reaction);
+        let what = format!("a missing key: was {}, is {is}", was.map_or_else(String::new, reaction));
+        found.push(loose("ICH-B003", "/http/idempotency", what));
+    }
+    if old.echo_key == Some(true) && new.echo_key != Some(true) {
+        let what = "the answers carried the key: was true, is not";
+        found.push(loose("ICH-B073", "/http/idempotency/echo_key", what));
+    }
+    found
+}
+
+fn reaction(reaction: &Reaction) -> String {
+    let status = reaction.status.map(|status| status.to_string());
+    let words: Vec<String> = reaction.action.clone().into_iter().chain(status).collect();
+    names(&words).replace(", ", " ")
+}
+
+fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let (old, new) = (&before.http.methods, &after.http.methods);
+    let mut found = Vec::new();
+    let is_opened = old.allowed.is_some() && new.allowed.is_none();
+    if is_opened {
+        let was = names(list(old.allowed.as_ref()));
+        let what = format!("the methods that pass: was {was}, is not said, so that all pass");
+        found.push(loose("ICH-B004", "/http/methods/allowed", what));
+    }
+    let lists = [&old.allowed, &new.allowed, &old.state_changing];
+    let said = lists.into_iter().flatten().flatten().map(String::as_str);
+    let mut known: Vec<&str> = said.chain(["POST", "PATCH"]).collect();
+    known.sort_unstable();
+    known.dedup();
+    // What a safe method does needs no key, and the rules ask that it does not count.
+    known.retain(|method| !SAFE_METHODS.contains(method));
+    for method in known.into_iter().filter(|method| new.allows(method) && !new.changes_state(method)) {
+        if old.changes_state(method) {
+            let what = format!("{method}: was state-changing and needed a key, is not");
+            found.push(loose("ICH-B004", "/http/methods/state_changing", what));
+        } else if !old.allows(method) {
+            let what = format!("{method}: was refused, is let through without a key");
+            found.push(loose("ICH-B004", "/http/methods/allowed", what));
+        }
+    }
+    found
+}
+
+/// A time that is longer or shorter is not looser; what then no longer fits, the rules about time find.
+fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let (old, new) = (&before.http.timeouts, &after.http.timeouts);
+    let bounds = [
+        ("ICH-B060", "upstream_timeout_ms", "each try", old.upstream_timeout_ms, new.upstream_timeout_ms),
+        ("ICH-B061", "client_timeout_ms", "all tries together", old.client_timeout_ms, new.client_timeout_ms),
+    ];
+    let gone = bounds.into_iter().filter_map(|(rule, member, what, old, new)| {
+        let was = old.filter(|_| new.is_none())?;
+        let what = format!("the bound on {what}: was {was} ms, is left out");
+        Some(loose(rule, format!("/http/timeouts/{member}"), what))
+    });
+    gone.collect()
+}
+
+fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let redacted = |file: &Boundary| file.observability.redaction.clone().unwrap_or_default();
+    let (old, new) = (redacted(before), redacted(after));
+    let mut lost: Vec<String> = old.0.iter().map(|name| name.to_ascii_lowercase()).collect();
+    lost.retain(|name| old.names(name) && !new.names(name));
+    lost.sort_unstable();
+    lost.dedup();
+    let lost = lost.into_iter().map(|name| format!("`{name}`: was kept out of the logs, is not"));
+    lost.map(|what| loose("ICH-B090", "/observability/redaction", what)).collect()
+}

@@ -1,0 +1,133 @@
+//! What the owner of the outcome promises.
+
+use ichido_core::json::{Numbers, Unicode};
+
+use super::said::time;
+use super::{Loose, Pair, list, loose, lost, lost_names};
+use crate::{BodyHash, Boundary, Enabled, Mode};
+
+pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
+    let is_owner = |file: &Boundary| file.http.idempotency.mode == Some(Mode::Enabled);
+    if !is_owner(before) || !is_owner(after) {
+        return Vec::new();
+    }
+    let base = after.http.idempotency.enabled_pointer();
+    let (old, new) = (&before.http.idempotency.enabled, &after.http.idempotency.enabled);
+    let (old_hash, new_hash) = (&old.fingerprint.body_hash, &new.fingerprint.body_hash);
+    let mut found = Vec::new();
+    for input in lost_names(list(old.fingerprint.include.as_ref()), list(new.fingerprint.include.as_ref())) {
+        let what = format!("`{input}`: was in the fingerprint, is not");
+        found.push(loose("ICH-B030", format!("{base}/fingerprint/include"), what));
+    }
+    found.extend(form(old_hash, new_hash, &format!("{base}/fingerprint/body_hash")));
+    found.extend(answers(old, new, base));
+    if let (Some(was), Some(is)) = (old.ttl(), new.ttl())
+        && is < was
+    {
+        let what = format!("outcomes are kept: was {}, is {}", time(was), time(is));
+        found.push(loose("ICH-B052", format!("{base}/storage/ttl"), what));
+    }
+    found
+}
+
+/// What is hashed of a body. Requests that differed must not become one, nor a retry of before a request of its own.
+fn form(old: &BodyHash, new: &BodyHash, base: &str) -> Vec<Loose> {
+    let mut found = Vec::new();
+    for member in lost(list(new.input.leave_out.as_ref()), list(old.input.leave_out.as_ref())) {
+        let what = format!("`{member}` in the body: was hashed, is left out");
+        found.push(loose("ICH-B033", format!("{base}/input/leave_out"), what));
+    }
+    if let (Some(was), Some(is)) = (old.max_body_bytes_to_hash, new.max_body_bytes_to_hash)
+        && was != is
+    {
+        let why = if is < was {
+            "a retry of a body between them is refused, and its outcome not told"
+        } else {
+            "more is read before it is refused"
+        };
+        let what = format!("the largest body, in bytes: was {was}, is {is}; {why}");
+        found.push(loose("ICH-B035", format!("{base}/max_body_bytes_to_hash"), what));
+    }
+    let (Ok(was), Ok(is)) = (old.body_rules(), new.body_rules()) else {
+        return found;
+    };
+    let encoding = format!("{base}/input/encoding");
+    if let (Some(was), Some(is)) = (&old.input.encoding.r#type, &new.input.encoding.r#type)
+        && is_jcs(was) != is_jcs(is)
+    {
+        let what = format!("the body's normal form: was {was}, is {is}");
+        found.push(loose("ICH-B033", format!("{encoding}/type"), what));
+    }
+    if strictness(is.form.numbers) < strictness(was.form.numbers) {
+        let what = format!("numbers: was {}, is {}", numbers(was.form.numbers), numbers(is.form.numbers));
+        found.push(loose("ICH-B034", format!("{encoding}/rules/number_representation"), what));
+    }
+    if was.form.unicode != is.form.unicode {
+        let what = format!("texts: was {}, is {}", unicode(was.form.unicode), unicode(is.form.unicode));
+        found.push(loose("ICH-B033", format!("{encoding}/rules/unicode_normalization"), what));
+    }
+    found
+}
+
+fn is_jcs(encoding: &str) -> bool {
+    !encoding.eq_ignore_ascii_case("canonical_json")
+}
+
+const fn strictness(numbers: Numbers) -> u8 {
+    match numbers {
+        Numbers::Double => 0,
+        Numbers::Exact => 1,
+        Numbers::ExactNoExponent => 2,
+    }
+}
+
+const fn numbers(numbers: Numbers) -> &'static str {
+    match numbers {
+        Numbers::Double => "compared as doubles",
+        Numbers::Exact => "compared exactly",
+        Numbers::ExactNoExponent => "compared exactly and refused with an exponent",
+    }
+}
+
+const fn unicode(unicode: Unicode) -> &'static str {
+    match unicode {
+        Unicode::AsWritten => "compared as written",
+        Unicode::Nfc => "compared in NFC",
+    }
+}
+
+/// What a duplicate is answered.
+fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loose> {
+    let mut found = Vec::new();
+    if let (Some(was), Some(is)) = (old.in_flight_wait(), new.in_flight_wait())
+        && is < was
+    {
+        let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
+        let what = format!("a duplicate waits for the outcome: was {}, is {}", time(was), time(is));
+        found.push(loose("ICH-B042", pointer, what));
+    }
+    let statuses = [
+        ("another request under a used key", "conflict_rule", old.conflict_status(), new.conflict_status()),
+        ("a request in flight", "response_replay", old.in_flight_status(), new.in_flight_status()),
+    ];
+    for (what, member, was, is) in statuses {
+        if let (Some(was), Some(is)) = (was, is)
+            && was != is
+        {
+            let what = format!("the status for {what}: was {was}, is {is}; clients go by it");
+            found.push(loose("ICH-B043", format!("{base}/{member}"), what));
+        }
+    }
+    let pointer = format!("{base}/response_replay/response_headers_subset_allowlist");
+    let replayed = list(old.response_replay.response_headers_subset_allowlist.as_ref());
+    let replays = list(new.response_replay.response_headers_subset_allowlist.as_ref());
+    for header in lost_names(replayed, replays) {
+        let what = format!("`{header}`: was repeated by a replay, is not");
+        found.push(loose("ICH-B044", pointer.clone(), what));
+    }
+    for header in lost_names(replays, replayed) {
+        let what = format!("`{header}`: was not repeated by a replay, is, to whoever has the key");
+        found.push(loose("ICH-B045", pointer.clone(), what));
+    }
+    found
+}

@@ -1,0 +1,104 @@
+//! What a file says and said, in few words.
+
+use std::time::Duration;
+
+use ichido_core::json::{Document, Kind, Value};
+
+use super::Pair;
+use crate::Boundary;
+use crate::read::BYTES_MAX;
+
+/// The longest that a value is shown; longer ones are cut.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// `was …, is …` for the value that the pointer leads to, where that has changed. An element stands for its list, and an
+/// object for those of its members that have changed.
+pub(super) fn change(pair: &Pair<'_>, pointer: &str) -> Option<String> {
+    let (before, after) = (read(pair.before)?, read(pair.after)?);
+    let (was, is) = (find(before.root(), pointer), find(after.root(), pointer));
+    if let (Some(was), Some(is)) = (was, is)
+        && (was.kind(), is.kind()) == (Kind::Object, Kind::Object)
+    {
+        let changes = members(was, is).into_iter().filter_map(|(name, was, is)| {
+            let change = said(was, is)?;
+            Some(format!("{name} {change}"))
+        });
+        let changes: Vec<String> = changes.collect();
+        return (!changes.is_empty()).then(|| changes.join("; "));
+    }
+    said(was, is)
+}
+
+fn read(file: &Boundary) -> Option<Document<'_>> {
+    Document::parse(file.text().as_bytes(), BYTES_MAX).ok()
+}
+
+fn find<'d, 'a>(root: Value<'d, 'a>, pointer: &str) -> Option<Value<'d, 'a>> {
+    let mut value = root;
+    for step in pointer.split('/').skip(1) {
+        if value.kind() == Kind::Array {
+            break;
+        }
+        value = value.get(&step.replace("~1", "/").replace("~0", "~"))?;
+    }
+    Some(value)
+}
+
+type Member<'d, 'a> = (String, Option<Value<'d, 'a>>, Option<Value<'d, 'a>>);
+
+fn members<'d, 'a>(was: Value<'d, 'a>, is: Value<'d, 'a>) -> Vec<Member<'d, 'a>> {
+    let names = was.members().chain(is.members()).map(|(name, _)| name.into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    let both = names.into_iter().map(|name| {
+        let (was, is) = (was.get(&name), is.get(&name));
+        (name, was, is)
+    });
+    both.collect()
+}
+
+fn said(was: Option<Value<'_, '_>>, is: Option<Value<'_, '_>>) -> Option<String> {
+    let text = |value: Option<Value<'_, '_>>| value.map_or_else(|| "left out".to_owned(), shown);
+    let (was, is) = (text(was), text(is));
+    (was != is).then(|| format!("was {was}, is {is}"))
+}
+
+fn shown(value: Value<'_, '_>) -> String {
+    let text = match value.kind() {
+        Kind::Null => "null".to_owned(),
+        Kind::Bool => value.as_bool().unwrap_or_default().to_string(),
+        Kind::Number => value.as_number_text().unwrap_or_default().to_owned(),
+        Kind::String => format!("\"{}\"", value.as_str().unwrap_or_default()),
+        Kind::Array => joined('[', value.elements().map(shown), ']'),
+        Kind::Object => {
+            joined('{', value.members().map(|(name, value)| format!("{name}: {}", shown(value))), '}')
+        }
+    };
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+fn joined(open: char, inside: impl Iterator<Item = String>, close: char) -> String {
+    format!("{open}{}{close}", inside.collect::<Vec<_>>().join(", "))
+}
+
+/// A time in the greatest unit that tells it exactly.
+pub(super) fn time(time: Duration) -> String {
+    const UNITS: [(u128, &str); 4] =
+        [(24 * 60 * 60 * 1000, "day"), (60 * 60 * 1000, "hour"), (60 * 1000, "minute"), (1000, "second")];
+    let ms = time.as_millis();
+    let unit = UNITS.iter().find(|(unit, _)| ms != 0 && ms.is_multiple_of(*unit));
+    match unit {
+        Some((unit, name)) if ms == *unit => format!("1 {name}"),
+        Some((unit, name)) => format!("{} {name}s", ms / unit),
+        None => format!("{ms} ms"),
+    }
+}
+
+/// A list in the order of the file.
+pub(super) fn names(list: &[String]) -> String {
+    if list.is_empty() { "none".to_owned() } else { list.join(", ") }
+}

@@ -1,0 +1,121 @@
+//! What an adapter does: its operations, and who asks for them.
+
+use ichido_core::ledger::{Class, EffectMode, PolicyDraft};
+
+use super::{Enabled, IdentityNames, Length, Ttl};
+use crate::member::{object, words};
+
+words! {
+    /// What kind of work an operation does (SPEC C10).
+    OperationClass {
+        /// Changes nothing.
+        Read = "read",
+        /// Changes the service's own state.
+        Mutate = "mutate",
+        /// Cannot be undone.
+        Irreversible = "irreversible",
+        /// Acts outside.
+        ExternalEffect = "external_effect",
+        /// Charges somebody: an external effect.
+        Billing = "billing",
+    }
+}
+
+words! {
+    /// How an operation's outcome becomes durable.
+    Effect {
+        /// Effect and outcome commit in one transaction. Only the library can do this, not a proxy.
+        Transactional = "transactional",
+        /// The service honours the key.
+        Keyed = "keyed",
+        /// Neither.
+        Opaque = "opaque",
+    }
+}
+
+words! {
+    /// Where the caller's stable name comes from.
+    IdentitySource {
+        /// A header that a trusted hop sets.
+        Header = "header",
+        /// A claim of a verified JWT.
+        JwtClaim = "jwt_claim",
+        /// An API key, by its hash.
+        ApiKey = "api_key",
+        /// There is one caller, and its name stands in the file.
+        Single = "single",
+    }
+}
+
+object! {
+    /// Who asks. Its secrets and public keys are no part of the file.
+    Identity {
+        /// Where the caller's stable name comes from.
+        source: Option<IdentitySource>,
+        /// The header's name, the claim's name, the API key's header, or the single caller's name. Several claims name the
+        /// caller together (`["tenant_id", "sub"]`); a dot leads into a claim that is an object (`actor.actor_id`).
+        name: Option<IdentityNames>,
+    }
+}
+
+object! {
+    /// One thing that can be asked for.
+    Operation {
+        /// The methods it answers to; without it, every state-changing one.
+        methods: Option<Vec<String>>,
+        /// The route's pattern, such as `/v1/orders/{id}`.
+        path: Option<String>,
+        /// What kind of work it is.
+        class: Option<OperationClass>,
+        /// How its outcome becomes durable; without it, `opaque`.
+        effect: Option<Effect>,
+        /// Who asks, where it is not as for the others.
+        identity: Option<Identity>,
+        /// How long its outcomes are kept, where it is not as for the others.
+        ttl: Option<Ttl>,
+        /// How long the service remembers a key, where the effect is `keyed`.
+        upstream_keeps_keys_for: Option<Length>,
+    }
+}
+
+impl OperationClass {
+    /// The class as the ledger knows it.
+    pub const fn class(self) -> Class {
+        match self {
+            Self::Read => Class::Read,
+            Self::Mutate => Class::Mutate,
+            Self::Irreversible => Class::Irreversible,
+            Self::ExternalEffect | Self::Billing => Class::ExternalEffect,
+        }
+    }
+}
+
+impl Effect {
+    /// The mode as the ledger knows it.
+    pub const fn mode(self) -> EffectMode {
+        match self {
+            Self::Transactional => EffectMode::Transactional,
+            Self::Keyed => EffectMode::Keyed,
+            Self::Opaque => EffectMode::Opaque,
+        }
+    }
+}
+
+impl Operation {
+    /// What the file asks of the ledger for this operation; `promises` are those of the boundary that owns the outcome.
+    ///
+    /// A class that is not given counts as an external effect: the least is assumed, and the most protected.
+    pub fn draft(&self, promises: &Enabled) -> PolicyDraft {
+        let class = self.class.map_or(Class::ExternalEffect, OperationClass::class);
+        let ttl = self.ttl.as_ref().or(promises.storage.ttl.as_ref());
+        PolicyDraft {
+            profile: promises.profile().unwrap_or_default(),
+            mode: self.effect.map(Effect::mode),
+            ttl: ttl.map(Ttl::length),
+            short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
+            upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),
+            in_flight_wait: promises.in_flight_wait(),
+            ..PolicyDraft::of(class)
+        }
+    }
+}

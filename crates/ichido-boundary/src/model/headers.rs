@@ -1,0 +1,151 @@
+//! Which headers cross a boundary.
+
+use super::{Members, Name, Party};
+use crate::member::{Named, escape, object};
+
+object! {
+    /// Which headers pass in one direction.
+    HeaderLists {
+        /// The headers that pass; without it, all of them. A name that ends with `*` stands for all that begin so.
+        allow: Option<Vec<String>>,
+        /// The headers that are taken out, whatever `allow` says.
+        drop: Option<Vec<String>>,
+    }
+}
+
+object! {
+    /// What browsers on other origins may send and read.
+    Cors {
+        /// The request headers they may send.
+        allowed_headers: Items,
+        /// The answer's headers they may read.
+        exposed_headers: Items,
+    }
+}
+
+object! {
+    /// A list of headers.
+    Items {
+        /// The names of the headers.
+        items: Option<Vec<String>>,
+    }
+}
+
+/// Whether requests or answers are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// From the sender to the receiver.
+    Requests,
+    /// Back again.
+    Answers,
+}
+
+/// When a party applies a list of headers to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// As it arrives: `inbound`, `gateway_inbound`.
+    Arriving,
+    /// As it leaves: `outbound`, `bff_outbound`.
+    Leaving,
+}
+
+impl HeaderLists {
+    /// Whether the header passes. Case does not matter.
+    pub fn passes(&self, header: &str) -> bool {
+        self.allows(header) && !self.drops(header)
+    }
+
+    /// Whether `drop` takes the header out.
+    pub(crate) fn drops(&self, header: &str) -> bool {
+        self.drop.as_ref().is_some_and(|drop| names(drop, header))
+    }
+
+    /// Whether `allow` lets the header through.
+    pub(crate) fn allows(&self, header: &str) -> bool {
+        self.allow.as_ref().is_none_or(|allow| names(allow, header))
+    }
+}
+
+impl Items {
+    /// Whether the list names the header itself. Case does not matter.
+    pub fn names(&self, header: &str) -> bool {
+        self.items.iter().flatten().any(|item| item.eq_ignore_ascii_case(header))
+    }
+}
+
+/// Whether the list names the header, by itself or by a beginning with `*`.
+fn names(list: &[String], header: &str) -> bool {
+    list.iter().any(|entry| match entry.strip_suffix('*') {
+        Some(start) => header.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)),
+        None => entry.eq_ignore_ascii_case(header),
+    })
+}
+
+/// The first entry of a list of headers that can be no header's name, by its pointer, and what is wrong with it.
+///
+/// Such an entry matches nothing: a list that names ` idempotency-key` lets no key through, and one that drops
+/// `*-id` drops nothing.
+pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
+    let by_direction = members.headers.iter().flat_map(Named::iter).flat_map(|(direction, lists)| {
+        let base = format!("/headers/{}", escape(direction));
+        [(format!("{base}/allow"), &lists.allow), (format!("{base}/drop"), &lists.drop)]
+    });
+    let by_cors = members.cors.iter().flat_map(|cors| {
+        let lists = [("allowed_headers", &cors.allowed_headers), ("exposed_headers", &cors.exposed_headers)];
+        lists.map(|(name, list)| (format!("/cors/{name}/items"), &list.items))
+    });
+    let idempotency = &members.http.idempotency;
+    let replayed = &idempotency.enabled.response_replay.response_headers_subset_allowlist;
+    let pointer =
+        format!("{}/response_replay/response_headers_subset_allowlist", idempotency.enabled_pointer());
+    by_direction.chain(by_cors).chain([(pointer, replayed)]).find_map(|(pointer, list)| {
+        let index = list.iter().flatten().position(|entry| !is_name(entry))?;
+        let entry: String = list.as_ref()?.get(index)?.chars().take(SHOWN_CHARS_MAX).collect();
+        let what = format!(
+            "expected a header's name, such as content-type, or its beginning with `*` at the end, found \"{}\"",
+            entry.escape_debug()
+        );
+        Some((format!("{pointer}/{index}"), what))
+    })
+}
+
+/// How much of a word that is no name is shown.
+const SHOWN_CHARS_MAX: usize = 40;
+
+/// Whether it is a token, the last `*` aside, which stands for any end.
+fn is_name(entry: &str) -> bool {
+    entry == "*" || is_token(entry.strip_suffix('*').unwrap_or(entry))
+}
+
+/// Whether it is a header's name: a token (RFC 9110, 5.6.2), but for `*`, which lists take for any end.
+pub(crate) fn is_token(name: &str) -> bool {
+    let is_of_a_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_of_a_token)
+}
+
+/// Whether the direction is about requests or about answers. Its case does not matter.
+pub(crate) fn traffic(direction: &str) -> Traffic {
+    if direction.to_ascii_lowercase().contains("response") { Traffic::Answers } else { Traffic::Requests }
+}
+
+/// Whether `party` applies the lists of this direction, in the file `name`, to requests at this crossing.
+///
+/// A party's name in the direction makes it that party's; else `outbound` is the sender's and `inbound` the
+/// receiver's. A direction with neither word holds at both crossings.
+pub(crate) fn applies(direction: &str, name: Name, party: Party, crossing: Crossing) -> bool {
+    let direction = direction.to_ascii_lowercase();
+    let word = match crossing {
+        Crossing::Arriving => "inbound",
+        Crossing::Leaving => "outbound",
+    };
+    let (arrives, leaves) = (direction.contains("inbound"), direction.contains("outbound"));
+    let fits_crossing = direction.contains(word) || !(arrives || leaves);
+    let owner = Party::ALL.into_iter().find(|party| direction.contains(party.as_str()));
+    let is_ours = match owner {
+        Some(owner) => owner == party,
+        None if arrives => party == name.receiver(),
+        None if leaves => party == name.sender(),
+        None => party == name.sender() || party == name.receiver(),
+    };
+    fits_crossing && is_ours
+}

@@ -1,0 +1,70 @@
+//! How requests cross a boundary: methods, idempotency, retries, time.
+
+use std::time::Duration;
+
+use super::{Idempotency, Retry};
+use crate::member::object;
+
+/// What changes state where a file does not say.
+const STATE_CHANGING_DEFAULT: [&str; 2] = ["POST", "PATCH"];
+
+object! {
+    /// How requests cross the boundary.
+    Http {
+        /// Which methods pass, and which of them change state.
+        methods: Methods,
+        /// Who requires the key, and who owns the outcome.
+        idempotency: Idempotency,
+        /// Whether and when the sender tries again.
+        retry: Retry,
+        /// How long the sender waits.
+        timeouts: Timeouts,
+    }
+}
+
+object! {
+    /// Which methods pass, and which of them change state.
+    Methods {
+        /// The methods that pass; without it, all of them.
+        allowed: Option<Vec<String>>,
+        /// The methods that need a key; without it, POST and PATCH.
+        state_changing: Option<Vec<String>>,
+    }
+}
+
+object! {
+    /// How long the sender at this boundary waits.
+    Timeouts {
+        /// How long the sender waits for the receiver, on each try.
+        upstream_timeout_ms: Option<u64>,
+        /// How long the sender has in all, every try and the waits between them included.
+        client_timeout_ms: Option<u64>,
+    }
+}
+
+impl Methods {
+    /// Whether requests of this method pass. Case matters, as in HTTP.
+    pub fn allows(&self, method: &str) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|one| one == method))
+    }
+
+    /// Whether requests of this method need a key.
+    pub fn changes_state(&self, method: &str) -> bool {
+        match &self.state_changing {
+            Some(methods) => methods.iter().any(|one| one == method),
+            None => STATE_CHANGING_DEFAULT.contains(&method),
+        }
+    }
+}
+
+impl Timeouts {
+    /// How long one try may take; where only the time in all is given, that.
+    pub fn of_a_try(&self) -> Option<Duration> {
+        self.upstream_timeout_ms.or(self.client_timeout_ms).map(Duration::from_millis)
+    }
+
+    /// How long all tries together may take, if the file bounds that.
+    pub fn in_all(&self) -> Option<Duration> {
+        self.client_timeout_ms.map(Duration::from_millis)
+    }
+}

@@ -1,0 +1,171 @@
+//! Who requires the key, and who owns the outcome.
+
+use ichido_core::json::Kind;
+
+use super::{Enabled, Reaction};
+use crate::member::{At, Field, Member, Misfit, Read, Reading, Shape, object, words};
+
+words! {
+    /// What a boundary does about idempotency.
+    Mode {
+        /// It checks that the key is there and passes it on; it stores nothing (SPEC C2).
+        ValidateOnly = "validate_only",
+        /// It completes idempotency: only the adapter does.
+        Enabled = "enabled",
+        /// It does nothing.
+        Disabled = "disabled",
+    }
+}
+
+object! {
+    /// What a boundary checks that does not own the outcome.
+    ValidateOnly {
+        /// Whether a state-changing request without a key is stopped here.
+        require_header_when_state_changing: Option<bool>,
+        /// What is done about a state-changing request without a key.
+        on_missing_key: Option<Reaction>,
+    }
+}
+
+/// Who requires the key, and who owns the outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Idempotency {
+    /// What the boundary does about idempotency.
+    pub mode: Option<Mode>,
+    /// Whether the receiver's answers carry the key: at all boundaries or at none (SPEC C5).
+    pub echo_key: Option<bool>,
+    /// What is checked where the mode is `validate_only`.
+    pub validate_only: ValidateOnly,
+    /// What is promised where the mode is `enabled`. Its members stand in `enabled`, or in `http.idempotency` itself
+    /// where there is no `enabled`.
+    pub enabled: Enabled,
+    /// The members of `enabled` that stand in `http.idempotency` itself and are read by nobody, because there is an
+    /// `enabled` that says otherwise, or because the mode is another.
+    pub unread: Vec<&'static str>,
+    /// Where the members of `enabled` stand.
+    is_flat: bool,
+}
+
+/// How many steps lead to a member of `/http/idempotency`.
+const DEPTH: usize = 3;
+
+/// Words for promising nothing: `"storage": "none"`.
+const NOTHING: [&str; 4] = ["none", "off", "disabled", "never"];
+
+const KNOWN: [&str; 4] = ["mode", "echo_key", "validate_only", "enabled"];
+
+impl Idempotency {
+    /// The JSON pointer to the members of [`Idempotency::enabled`].
+    pub const fn enabled_pointer(&self) -> &'static str {
+        if self.is_flat { "/http/idempotency" } else { "/http/idempotency/enabled" }
+    }
+
+    /// Whether a state-changing request needs a key here.
+    pub fn requires_key(&self) -> bool {
+        match self.mode {
+            Some(Mode::ValidateOnly) => self.validate_only.require_header_when_state_changing == Some(true),
+            Some(Mode::Enabled) => self.enabled.require_key == Some(true),
+            Some(Mode::Disabled) | None => false,
+        }
+    }
+
+    /// What is done about a state-changing request without a key, if the file says so.
+    pub fn on_missing_key(&self) -> Option<&Reaction> {
+        match self.mode {
+            Some(Mode::Enabled) => self.enabled.on_missing_key.as_ref(),
+            Some(Mode::ValidateOnly | Mode::Disabled) | None => self.validate_only.on_missing_key.as_ref(),
+        }
+    }
+}
+
+impl Read for Idempotency {
+    fn shape() -> Shape {
+        Shape::Object(vec![
+            Member { name: "mode", doc: "What the boundary does about idempotency.", shape: Mode::shape() },
+            Member {
+                name: "echo_key",
+                doc: "Whether the receiver's answers carry the key: at all boundaries or at none.",
+                shape: bool::shape(),
+            },
+            Member {
+                name: "validate_only",
+                doc: "What is checked where the mode is `validate_only`.",
+                shape: <ValidateOnly as Read>::shape(),
+            },
+            Member {
+                name: "enabled",
+                doc: "What is promised where the mode is `enabled`; its members may also stand beside `mode`.",
+                shape: <Enabled as Read>::shape(),
+            },
+        ])
+    }
+
+    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+        let mode = Option::read_member(at, "mode", reading)?;
+        let is_flat = mode == Some(Mode::Enabled) && !at.has("enabled");
+        let known: Vec<&'static str> =
+            if is_flat { KNOWN.iter().chain(Enabled::NAMES).copied().collect() } else { KNOWN.into() };
+        at.object(&known, reading)?;
+        let enabled =
+            if is_flat { read_flat(at, reading)? } else { Enabled::read_member(at, "enabled", reading)? };
+        let unread = match mode {
+            _ if is_flat => Vec::new(),
+            Some(Mode::Enabled) => at_odds(at, &enabled),
+            Some(Mode::ValidateOnly | Mode::Disabled) | None => out_of_place(at),
+        };
+        Ok(Self {
+            mode,
+            echo_key: Option::read_member(at, "echo_key", reading)?,
+            validate_only: ValidateOnly::read_member(at, "validate_only", reading)?,
+            enabled,
+            unread,
+            is_flat,
+        })
+    }
+}
+
+fn read_flat(at: At<'_>, reading: &mut Reading) -> Result<Enabled, Misfit> {
+    let mut inside = Reading::default();
+    let enabled = Enabled::read(at, &mut inside)?;
+    // At this level it takes `mode` and its neighbours for unknown; deeper down it is right.
+    let is_deeper = |pointer: &str| DEPTH < pointer.matches('/').count();
+    inside.unknown.retain(|pointer| is_deeper(pointer));
+    inside.misspelt.retain(|one| is_deeper(&one.pointer));
+    reading.unknown.append(&mut inside.unknown);
+    reading.misspelt.append(&mut inside.misspelt);
+    Ok(enabled)
+}
+
+/// The members beside `enabled` that do not say the same as those inside it.
+fn at_odds(at: At<'_>, enabled: &Enabled) -> Vec<&'static str> {
+    let present = Enabled::NAMES.iter().copied().filter(|name| at.has(name));
+    // What cannot even be read says something else.
+    match Enabled::read(at, &mut Reading::default()) {
+        Ok(beside) => present.filter(|name| !beside.agrees(enabled, name)).collect(),
+        Err(_) => present.collect(),
+    }
+}
+
+/// The members of `enabled` that stand where the mode is another, and promise something all the same.
+fn out_of_place(at: At<'_>) -> Vec<&'static str> {
+    let promises = |name: &str| {
+        at.value().get(name).is_some_and(|value| match (name, value.as_str().as_deref(), value.as_bool()) {
+            ("owner", Some("adapter"), _) => false,
+            ("require_key", _, truth) => truth != Some(true),
+            (_, Some(word), _) => !NOTHING.iter().any(|one| one.eq_ignore_ascii_case(word)),
+            (_, _, Some(truth)) => truth,
+            _ => value.kind() != Kind::Null && value.members().next().is_some(),
+        })
+    };
+    Enabled::NAMES.iter().copied().filter(|name| promises(name)).collect()
+}
+
+impl Field for Idempotency {
+    fn shape() -> Shape {
+        <Self as Read>::shape()
+    }
+
+    fn read_member(holder: At<'_>, name: &str, reading: &mut Reading) -> Result<Self, Misfit> {
+        Ok(Option::<Self>::read_member(holder, name, reading)?.unwrap_or_default())
+    }
+}

@@ -1,0 +1,99 @@
+//! From the file's words about the caller to where the adapter finds its name.
+
+use ichido_core::json::Kind;
+
+use super::{ClaimPath, Identity, IdentitySource, is_portable, is_token};
+use crate::member::{At, Misfit, Read, Reading, Shape};
+
+/// How many claims may name a caller together: tenant, organisation, user and some more.
+pub const IDENTITY_CLAIMS_MAX: usize = 8;
+
+/// Names of what says who the caller is: one text, or a list of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentityNames(pub Vec<String>);
+
+impl Read for IdentityNames {
+    fn shape() -> Shape {
+        Shape::Either(vec![String::shape(), Vec::<String>::shape()])
+    }
+
+    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+        match at.kind() {
+            Kind::String => Ok(Self(vec![String::read(at, reading)?])),
+            Kind::Array => {
+                let names = Vec::read(at, reading);
+                names.map(Self).map_err(|_| at.wrong("expected a text, or an array of texts".to_owned()))
+            }
+            Kind::Null | Kind::Bool | Kind::Number | Kind::Object => {
+                Err(at.misfit("a text, or an array of texts"))
+            }
+        }
+    }
+}
+
+/// Where the adapter finds the caller's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdentityRule {
+    /// In this header, which a trusted hop sets.
+    Header(String),
+    /// In these claims of a verified token, all of which it must have.
+    Claims(Vec<ClaimPath>), // Invariant: 1..=IDENTITY_CLAIMS_MAX.
+    /// Beside the hash of the API key in this header.
+    ApiKey(String),
+    /// There is one caller, of this name.
+    Single(String),
+}
+
+/// Why the file's words do not say where the caller's name comes from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// No source.
+    #[error("`source` is missing")]
+    NoSource,
+    /// No name, or an empty one.
+    #[error("`name` is missing")]
+    NoName,
+    /// Several names where one is needed.
+    #[error("`name` has several names; only claims name a caller together, so write one, or use jwt_claim")]
+    SeveralNames,
+    /// More claims than a name may have.
+    #[error("`name` has more than {IDENTITY_CLAIMS_MAX} claims")]
+    TooManyClaims,
+    /// Not the name of a claim.
+    #[error("`{0}` is not a claim; write its name, such as sub, or the path to it, such as actor.actor_id")]
+    NotAClaim(String),
+    /// Not the name of a header.
+    #[error("`{0}` is no header's name")]
+    NotAHeader(String),
+    /// A header's name that proxies drop.
+    #[error("proxies drop the header `{0}`; use a name of letters, digits and hyphens")]
+    Dropped(String),
+}
+
+impl Identity {
+    /// Where the adapter finds the caller's name.
+    pub fn rule(&self) -> Result<IdentityRule, IdentityError> {
+        let source = self.source.ok_or(IdentityError::NoSource)?;
+        let names = self.name.as_ref().map_or(&[][..], |names| &names.0);
+        if names.is_empty() || names.iter().any(String::is_empty) {
+            return Err(IdentityError::NoName);
+        }
+        if source == IdentitySource::JwtClaim {
+            if IDENTITY_CLAIMS_MAX < names.len() {
+                return Err(IdentityError::TooManyClaims);
+            }
+            let claim =
+                |name: &String| ClaimPath::parse(name).ok_or_else(|| IdentityError::NotAClaim(name.clone()));
+            return names.iter().map(claim).collect::<Result<_, _>>().map(IdentityRule::Claims);
+        }
+        let [name] = names else { return Err(IdentityError::SeveralNames) };
+        let name = name.clone();
+        match source {
+            IdentitySource::Single => Ok(IdentityRule::Single(name)),
+            _ if !is_token(&name) => Err(IdentityError::NotAHeader(name)),
+            _ if !is_portable(&name) => Err(IdentityError::Dropped(name)),
+            IdentitySource::ApiKey => Ok(IdentityRule::ApiKey(name)),
+            IdentitySource::Header | IdentitySource::JwtClaim => Ok(IdentityRule::Header(name)),
+        }
+    }
+}

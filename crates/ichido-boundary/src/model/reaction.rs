@@ -1,0 +1,177 @@
+//! Reactions: what is done about a request that cannot simply pass.
+
+use ichido_core::json::Kind;
+
+use crate::member::{At, Field, Member, Misfit, Read, Reading, Shape};
+
+/// What is done: an object with `action`, `status` and `error_code`, or the action or the status alone.
+///
+/// A word that names its status (`return_202`) has that status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reaction {
+    /// What is done, in a word.
+    pub action: Option<String>,
+    /// The status that is answered.
+    pub status: Option<u16>,
+    /// The stable code in the answer's body.
+    pub error_code: Option<String>,
+}
+
+/// Words for refusing a request: an action that begins with one is a refusal, if the rest of it says nothing else.
+const REFUSING: [&str; 6] = ["reject", "refuse", "deny", "error", "fail", "conflict"];
+
+/// What may follow in the words for a refusal. `fail_open` and `reject_or_execute` are none.
+const OF_A_REFUSAL: [&str; 21] = [
+    "bad",
+    "body",
+    "client",
+    "closed",
+    "code",
+    "conflict",
+    "duplicate",
+    "entity",
+    "error",
+    "fast",
+    "http",
+    "key",
+    "large",
+    "missing",
+    "payload",
+    "request",
+    "response",
+    "status",
+    "too",
+    "unprocessable",
+    "with",
+];
+
+/// Words for giving the stored answer again, of which one must be there.
+const REPLAYING: [&str; 6] = ["replay", "stored", "cached", "original", "saved", "recorded"];
+
+/// What else may stand in the words for a replay. `replay_or_execute` is none.
+const OF_A_REPLAY: [&str; 17] = [
+    "and",
+    "answer",
+    "body",
+    "exact",
+    "first",
+    "headers",
+    "http",
+    "identical",
+    "outcome",
+    "respond",
+    "response",
+    "result",
+    "return",
+    "same",
+    "status",
+    "verbatim",
+    "with",
+];
+
+/// Words for telling that the first request still runs, of which one must be there, unless it is a refusal.
+const RUNNING: [&str; 8] =
+    ["accepted", "flight", "inflight", "pending", "processing", "progress", "running", "unfinished"];
+
+/// What else may stand in the words for that. `execute` is none.
+const OF_RUNNING: [&str; 14] = [
+    "after", "answer", "error", "http", "in", "key", "later", "request", "respond", "response", "retry",
+    "return", "status", "with",
+];
+
+impl Reaction {
+    /// Whether the action is a refusal: a word such as `reject` or `reject_request`, or, without a word, a status
+    /// from 400 on.
+    pub fn refuses(&self) -> bool {
+        match &self.action {
+            Some(action) => {
+                let words = words(action);
+                let begins = words.first().is_some_and(|word| REFUSING.contains(&word.as_str()));
+                begins && words[1..].iter().all(|word| is_one_of(word, &[&OF_A_REFUSAL]))
+            }
+            None => self.status.is_some_and(|status| 400 <= status),
+        }
+    }
+
+    /// Whether the action gives the stored answer again: `replay`, `replay_stored_response`, `return_stored_response`.
+    pub fn replays(&self) -> bool {
+        self.action.as_deref().is_some_and(|action| {
+            let words = words(action);
+            words.iter().any(|word| REPLAYING.contains(&word.as_str()))
+                && words.iter().all(|word| is_one_of(word, &[&REPLAYING, &OF_A_REPLAY]))
+        })
+    }
+
+    /// Whether the action tells that the first request still runs: `processing`, `return_202_processing`, `reject`;
+    /// without a word, any status does.
+    pub fn tells_of_running(&self) -> bool {
+        self.action.as_deref().is_none_or(|action| {
+            let words = words(action);
+            let tells = |word: &String| RUNNING.contains(&word.as_str()) || status_in(word).is_some();
+            let is_told = words.iter().any(tells)
+                && words.iter().all(|word| is_one_of(word, &[&RUNNING, &OF_RUNNING, &REFUSING]));
+            is_told || self.refuses()
+        })
+    }
+
+    /// The status that the action's words name, where it is another than the one beside them.
+    pub fn status_at_odds(&self) -> Option<u16> {
+        status_in(self.action.as_deref()?).filter(|named| self.status != Some(*named))
+    }
+}
+
+fn words(action: &str) -> Vec<String> {
+    let words = action.split(['_', '-', ' ']).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect()
+}
+
+fn is_one_of(word: &str, lists: &[&[&str]]) -> bool {
+    lists.iter().any(|list| list.contains(&word)) || status_in(word).is_some()
+}
+
+/// The status that a word names: three digits from 100 to 599 that stand alone.
+fn status_in(word: &str) -> Option<u16> {
+    let numbers = word.split(|character: char| !character.is_ascii_digit());
+    numbers
+        .filter(|digits| digits.len() == 3)
+        .find_map(|digits| digits.parse().ok().filter(|status| (100..600).contains(status)))
+}
+
+impl Read for Reaction {
+    fn shape() -> Shape {
+        let object = Shape::Object(vec![
+            Member {
+                name: "action",
+                doc: "What is done, in a word: `reject`, `replay`.",
+                shape: String::shape(),
+            },
+            Member { name: "status", doc: "The status that is answered.", shape: u16::shape() },
+            Member {
+                name: "error_code",
+                doc: "The stable code in the answer's body.",
+                shape: String::shape(),
+            },
+        ]);
+        Shape::Either(vec![Shape::Text, u16::shape(), object])
+    }
+
+    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+        match at.kind() {
+            Kind::String => {
+                let action = String::read(at, reading)?;
+                Ok(Self { status: status_in(&action), action: Some(action), error_code: None })
+            }
+            Kind::Number => Ok(Self { status: Some(u16::read(at, reading)?), ..Self::default() }),
+            Kind::Object => {
+                at.object(&["action", "status", "error_code"], reading)?;
+                let action: Option<String> = Field::read_member(at, "action", reading)?;
+                let status: Option<u16> = Field::read_member(at, "status", reading)?;
+                let error_code = Field::read_member(at, "error_code", reading)?;
+                Ok(Self { status: status.or_else(|| status_in(action.as_deref()?)), action, error_code })
+            }
+            Kind::Null | Kind::Bool | Kind::Array => {
+                Err(at.misfit("a word, a status, or an object with action and status"))
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What is kept out of logs, in whatever form a file says so.
+
+use ichido_core::json::{Kind, Value};
+
+use crate::member::{At, Misfit, Read, Reading, Shape};
+
+/// What is kept out of logs: every text and every name that stands anywhere in the member, but for what is said to be
+/// shown; and then what is said to be shown.
+///
+/// Files write this in many forms; which of them a logger reads is not ours to say, so only the names are taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redaction(
+    /// What is kept out.
+    pub Vec<String>,
+    /// What is said to be shown, by a list such as `never_redact` or a word such as `plain`.
+    pub Vec<String>,
+);
+
+/// Names of members that list what is shown, with `_` for `-`.
+const SHOWING: [&str; 16] = [
+    "allow",
+    "allowed",
+    "allowlist",
+    "do_not_redact",
+    "dont_redact",
+    "except",
+    "exceptions",
+    "exclude",
+    "excluded",
+    "never",
+    "never_redact",
+    "no_redact",
+    "not_redacted",
+    "show",
+    "unredacted",
+    "visible",
+];
+
+/// Words that let the header be shown whose member they are: `"authorization": "plain"`.
+const SHOWN: [&str; 11] =
+    ["allow", "clear", "full", "keep", "log", "none", "off", "pass", "plain", "raw", "show"];
+
+/// Members that switch what they stand in on or off.
+const SWITCHES: [&str; 5] = ["enabled", "active", "redact", "redacted", "mode"];
+
+/// Words for off.
+const OFF: [&str; 4] = ["off", "disabled", "none", "never"];
+
+impl Redaction {
+    /// Whether it keeps the header or field out. Case does not matter.
+    pub fn names(&self, name: &str) -> bool {
+        self.0.iter().any(|one| one.eq_ignore_ascii_case(name)) && !self.shows(name)
+    }
+
+    /// Whether it says that the header or field is shown. Case does not matter.
+    pub fn shows(&self, name: &str) -> bool {
+        self.1.iter().any(|one| one.eq_ignore_ascii_case(name))
+    }
+
+    /// Recurses no deeper than the reader of JSON lets a text go.
+    fn gather(&mut self, value: Value<'_, '_>, is_shown: bool) {
+        if is_off(value) {
+            return;
+        }
+        let names = if is_shown { &mut self.1 } else { &mut self.0 };
+        names.extend(value.as_str().map(std::borrow::Cow::into_owned));
+        for (name, member) in value.members() {
+            let word = member.as_str();
+            let is_let_out =
+                member.as_bool() == Some(false) || word.is_some_and(|word| is_one_of(&SHOWN, &word));
+            match () {
+                () if is_one_of(&SWITCHES, &name) && is_single(member) => (),
+                () if is_one_of(&SHOWING, &name) => self.gather(member, true),
+                () if is_let_out => self.1.push(name.into_owned()),
+                () => {
+                    if is_shown { &mut self.1 } else { &mut self.0 }.push(name.into_owned());
+                    self.gather(member, is_shown);
+                }
+            }
+        }
+        for element in value.elements() {
+            self.gather(element, is_shown);
+        }
+    }
+}
+
+/// Whether an object is switched off by one of its members.
+fn is_off(value: Value<'_, '_>) -> bool {
+    value.members().any(|(name, member)| {
+        let is_no =
+            member.as_bool() == Some(false) || member.as_str().is_some_and(|word| is_one_of(&OFF, &word));
+        is_one_of(&SWITCHES, &name) && is_no
+    })
+}
+
+fn is_single(value: Value<'_, '_>) -> bool {
+    !matches!(value.kind(), Kind::Array | Kind::Object)
+}
+
+fn is_one_of(list: &[&str], word: &str) -> bool {
+    let word = word.replace('-', "_");
+    list.iter().any(|one| one.eq_ignore_ascii_case(&word))
+}
+
+impl Read for Redaction {
+    fn shape() -> Shape {
+        Shape::Any
+    }
+
+    fn read(at: At<'_>, _: &mut Reading) -> Result<Self, Misfit> {
+        let mut found = Self::default();
+        found.gather(at.value(), false);
+        at.count(found.0.len() + found.1.len())?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether and when the sender tries again.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::json::Kind;
+use ichido_core::retry::{TRIES_MAX, WAIT_MAX};
+use ichido_core::verdict::Seen;
+
+use crate::member::{At, Misfit, Read, Reading, Shape, object};
+
+object! {
+    /// Whether and when the sender at this boundary tries again by itself.
+    Retry {
+        /// `disabled` (also `none`, `off`, `never`), or any other word for a retry as the members beside it say.
+        mode: Option<String>,
+        /// The methods that are tried again.
+        apply_to_methods: Option<Vec<String>>,
+        /// The tries in all, the first one included.
+        max_attempts: Option<u64>,
+        /// The statuses after which it is tried again.
+        retry_on_status: Option<Vec<u16>>,
+        /// Whether it is tried again when no answer came.
+        retry_on_network_error: Option<bool>,
+        /// The waits before the second, third … try; the last one again when they run out.
+        backoff_ms: Option<Backoff>,
+        /// What must be there before a try is repeated.
+        retry_gate: RetryGate,
+    }
+}
+
+object! {
+    /// What must be there before a try is repeated.
+    RetryGate {
+        /// Whether a state-changing request is tried again only with a key (SPEC C4).
+        require_idempotency_key_when_state_changing: Option<bool>,
+    }
+}
+
+/// Waits in milliseconds: one number, or an array of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backoff(pub Vec<u64>);
+
+impl Read for Backoff {
+    fn shape() -> Shape {
+        Shape::Either(vec![u64::shape(), Vec::<u64>::shape()])
+    }
+
+    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+        match at.kind() {
+            Kind::Number => Ok(Self(vec![u64::read(at, reading)?])),
+            Kind::Array => Vec::read(at, reading).map(Self),
+            Kind::Null | Kind::Bool | Kind::String | Kind::Object => {
+                Err(at.misfit("a whole number of milliseconds, or an array of them"))
+            }
+        }
+    }
+}
+
+/// Words for not trying again.
+const OFF: [&str; 5] = ["disabled", "none", "off", "never", "no_retry"];
+
+/// A retry that is switched on, every number filled in and within its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryPlan {
+    /// The tries in all, the first one included; [`TRIES_MAX`] at most.
+    pub attempts: NonZeroU32,
+    /// The methods that are tried again.
+    pub methods: Vec<String>,
+    /// The statuses after which it is tried again.
+    pub statuses: Vec<u16>,
+    /// Whether it is tried again when no answer came.
+    pub on_network_error: bool,
+    /// Whether a state-changing request is tried again only with a key.
+    pub needs_key: bool,
+    waits: Vec<Duration>,
+}
+
+impl Retry {
+    /// Whether the file switches retries off, or is silent.
+    pub fn is_off(&self) -> bool {
+        match &self.mode {
+            Some(mode) => OFF.iter().any(|off| off.eq_ignore_ascii_case(mode)),
+            None => self.max_attempts.is_none_or(|attempts| attempts <= 1),
+        }
+    }
+
+    /// The retry as the file has it; `None` where there is none, or a single try.
+    pub fn plan(&self) -> Option<RetryPlan> {
+        let attempts = self.max_attempts.unwrap_or(1).min(TRIES_MAX.into());
+        let attempts = u32::try_from(attempts).ok().and_then(NonZeroU32::new)?;
+        if self.is_off() || attempts == NonZeroU32::MIN {
+            return None;
+        }
+        let waits = self.backoff_ms.iter().flat_map(|backoff| &backoff.0);
+        Some(RetryPlan {
+            attempts,
+            methods: self.apply_to_methods.clone().unwrap_or_default(),
+            statuses: self.retry_on_status.clone().unwrap_or_default(),
+            on_network_error: self.retry_on_network_error.unwrap_or(false),
+            needs_key: self.retry_gate.require_idempotency_key_when_state_changing.unwrap_or(false),
+            waits: waits.map(|ms| Duration::from_millis(*ms).min(WAIT_MAX)).collect(),
+        })
+    }
+}
+
+impl RetryPlan {
+    /// Whether the file lets a request of `method` be tried again after what was `seen`.
+    ///
+    /// What the file allows is not yet what may be done: a hop that does not own idempotency asks
+    /// [`hop_may_repeat`](ichido_core::retry::hop_may_repeat) as well.
+    pub fn covers(&self, method: &str, seen: &Seen<'_>) -> bool {
+        let after = match seen {
+            Seen::Network(_) => self.on_network_error,
+            Seen::Answer(answer) => self.statuses.contains(&answer.status),
+            Seen::Named(_) | Seen::UnusableAnswer => false,
+        };
+        after && self.methods.iter().any(|one| one == method)
+    }
+
+    /// The wait after failure `n`, counted from 1, before the next try; `None` when that was the last.
+    pub fn wait_after(&self, failure: NonZeroU32) -> Option<Duration> {
+        if self.attempts <= failure {
+            return None;
+        }
+        let index = failure.get() as usize - 1;
+        Some(self.waits.get(index).or(self.waits.last()).copied().unwrap_or(Duration::ZERO))
+    }
+
+    /// All waits of a request that fails on every try.
+    pub fn waits_in_all(&self) -> Duration {
+        let failures = (1..self.attempts.get()).filter_map(NonZeroU32::new);
+        failures.filter_map(|failure| self.wait_after(failure)).fold(Duration::ZERO, Duration::saturating_add)
+    }
+}

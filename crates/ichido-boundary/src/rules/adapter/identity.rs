@@ -1,0 +1,110 @@
+//! Who asks: said, not forged, and not lost on the way.
+
+use ichido_core::key::NAMES;
+
+use super::{Found, adapters, operations};
+use crate::member::escape;
+use crate::rules::fingerprint::input::changes_by_name;
+use crate::{Boundary, Crossing, Identity, IdentityRule, Name, Operation, Party, Traffic, Way};
+
+/// What is wrong with an identity; `None` where it is whole and stays the same from token to token.
+fn unfit(identity: &Identity) -> Option<String> {
+    match identity.rule() {
+        Err(error) => Some(error.to_string()),
+        Ok(IdentityRule::Claims(claims)) => {
+            let changing = claims.iter().find(|claim| changes_by_name(claim.last()))?;
+            Some(format!("`{}` is another with every token", changing.last()))
+        }
+        // An API key may well come in `authorization`.
+        Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => {
+            (!name.eq_ignore_ascii_case("authorization") && differs(&name))
+                .then(|| format!("`{name}` is another with every request"))
+        }
+        Ok(IdentityRule::Single(_)) => None,
+    }
+}
+
+fn differs(header: &str) -> bool {
+    changes_by_name(header) || NAMES.iter().any(|name| name.eq_ignore_ascii_case(header))
+}
+
+pub(super) fn is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for file in adapters(way) {
+        let own = |(_, _, operation): &(_, _, &Operation)| operation.identity.is_some();
+        if file.identity.is_none()
+            && (operations(file).next().is_none() || !operations(file).all(|one| own(&one)))
+        {
+            found.push(Found::at(file, "/identity", "`identity` is missing"));
+        }
+        found.extend(
+            identities(file)
+                .filter_map(|(pointer, identity)| Some(Found::at(file, pointer, unfit(identity)?))),
+        );
+    }
+    found
+}
+
+/// Every identity of an adapter's file, and where it stands.
+fn identities(file: &Boundary) -> impl Iterator<Item = (String, &Identity)> {
+    let of_file = file.identity.iter().map(|identity| ("/identity".to_owned(), identity));
+    let of_operations = operations(file).filter_map(|(pointer, _, operation)| {
+        Some((format!("{pointer}/identity"), operation.identity.as_ref()?))
+    });
+    of_file.chain(of_operations)
+}
+
+pub(super) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let Some(browser) = way.file(Name::BrowserToBff) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for file in adapters(way) {
+        for (pointer, identity) in identities(file) {
+            let Ok(IdentityRule::Header(header)) = identity.rule() else {
+                continue;
+            };
+            if browser.passes(Party::Bff, Crossing::Arriving, Traffic::Requests, &header) {
+                let (above, below) = (browser.name(), file.name());
+                let what = format!("{above} lets a browser send `{header}`, by which {below} says who asks");
+                found.push(Found::at(file, format!("{pointer}/name"), what));
+            }
+        }
+    }
+    found
+}
+
+/// The lists between the BFF and the adapter that a header does not pass.
+pub(in crate::rules) fn stopping<'a>(
+    way: &Way<'a>,
+    header: &str,
+) -> impl Iterator<Item = (&'a Boundary, &'a str)> {
+    let below = way
+        .lists(Traffic::Requests)
+        .filter(|(file, ..)| matches!(file.name(), Name::BffToGateway | Name::GatewayToAdapter));
+    below.filter(move |(_, _, lists)| !lists.passes(header)).map(|(file, direction, _)| (file, direction))
+}
+
+pub(super) fn arrives<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    let sources =
+        adapters(way).flat_map(identities).filter_map(|(_, identity)| match identity.rule().ok()? {
+            IdentityRule::Header(name) | IdentityRule::ApiKey(name) => Some(name),
+            IdentityRule::Claims(_) => Some("authorization".to_owned()),
+            IdentityRule::Single(_) => None,
+        });
+    let mut headers: Vec<String> = sources.collect();
+    headers.sort();
+    headers.dedup();
+    for header in headers {
+        for (file, direction) in stopping(way, &header) {
+            let pointer = format!("/headers/{}", escape(direction));
+            found.push(Found::at(
+                file,
+                pointer,
+                format!("`{header}`, by which the adapter knows who asks, does not pass"),
+            ));
+        }
+    }
+    found
+}

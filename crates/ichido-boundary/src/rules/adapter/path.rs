@@ -1,0 +1,82 @@
+//! Paths: which requests an operation has, and whether another has them too.
+
+use super::{Found, adapters, operations};
+use crate::rules::key::SAFE_METHODS;
+use crate::{Operation, Way};
+
+/// The most segments of a path.
+const SEGMENTS_MAX: usize = 64;
+
+/// What is wrong with a path's pattern; `None` where requests can have it.
+pub(super) fn wrong_with(path: &str) -> Option<String> {
+    let Some(rest) = path.strip_prefix('/') else {
+        return Some(format!("`{path}` does not begin with `/`"));
+    };
+    let segments: Vec<&str> = rest.split('/').collect();
+    if SEGMENTS_MAX < segments.len() {
+        return Some(format!("there are more than {SEGMENTS_MAX} segments"));
+    }
+    // A slash at the end is one empty segment, and a path of its own.
+    let (last, inner) = segments.split_last()?;
+    let odd = inner.iter().find(|segment| segment.is_empty() || !is_segment(segment));
+    let odd = odd.or(Some(last).filter(|last| !last.is_empty() && !is_segment(last)))?;
+    Some(match *odd {
+        "" => "`//` is in no request's path".to_owned(),
+        odd if odd.starts_with(':') || odd.contains('*') => {
+            format!("`{odd}` stands for itself; write a name as `{{id}}`")
+        }
+        odd => format!("`{odd}` is no segment of a path; write it like `orders`, or `{{id}}` for any"),
+    })
+}
+
+/// Whether a segment is a name in braces or a literal that a request can have.
+fn is_segment(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"{}?#\"<>\\^`|*".contains(&byte);
+    match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        Some(name) => !name.is_empty() && name.bytes().all(is_word),
+        None => !matches!(text, "." | "..") && !text.starts_with(':') && text.bytes().all(is_plain),
+    }
+}
+
+pub(super) fn differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for file in adapters(way) {
+        let all: Vec<_> = operations(file).collect();
+        for (index, (pointer, _, operation)) in all.iter().enumerate() {
+            let twin = all[..index].iter().find(|(_, _, earlier)| {
+                let paths = operation.path.as_deref().zip(earlier.path.as_deref());
+                paths.is_some_and(|(one, other)| collide(one, other)) && methods_meet(earlier, operation)
+            });
+            if let Some((_, name, _)) = twin {
+                let what = format!("`{name}` answers to the same requests");
+                found.push(Found::at(file, format!("{pointer}/path"), what));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a request could have both paths, and neither of them is the closer in every step.
+fn collide(one: &str, other: &str) -> bool {
+    // Many a service takes a slash at the end for nothing.
+    let steps = |path: &'_ str| path.trim_end_matches('/').split('/').map(str::to_owned).collect::<Vec<_>>();
+    let (one, other) = (steps(one), steps(other));
+    let is_name = |step: &str| step.starts_with(['{', ':', '*']);
+    let pairs = || one.iter().zip(&other);
+    let meet = one.len() == other.len() && pairs().all(|(a, b)| a == b || is_name(a) || is_name(b));
+    let is_closer = |(a, b): (&String, &String)| !is_name(a) && is_name(b);
+    let (first, second) = (pairs().any(is_closer), pairs().any(|(a, b)| is_closer((b, a))));
+    meet && first == second
+}
+
+/// Whether both answer to one method; without methods, an operation has those that change state.
+fn methods_meet(a: &Operation, b: &Operation) -> bool {
+    let changes =
+        |methods: &Vec<String>| methods.iter().any(|method| !SAFE_METHODS.contains(&method.as_str()));
+    match (&a.methods, &b.methods) {
+        (Some(a), Some(b)) => a.iter().any(|method| b.contains(method)),
+        (None, Some(methods)) | (Some(methods), None) => changes(methods),
+        (None, None) => true,
+    }
+}

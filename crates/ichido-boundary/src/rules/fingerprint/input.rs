@@ -1,0 +1,185 @@
+//! The inputs of a fingerprint: what they name, and whether that stays the same from one try to the next.
+
+use crate::rules::adapter::identity::stopping;
+use crate::{
+    Boundary, ClaimPath, Crossing, FingerprintInput, Identity, IdentityRule, Name, Named, OperationClass,
+    Party, Traffic, Way,
+};
+
+/// Inputs that differ from one try to the next, with `_` for `-`.
+const CHANGING: [&str; 46] = [
+    "access_token",
+    "at_hash",
+    "attempt",
+    "auth_time",
+    "authorization",
+    "bearer",
+    "c_hash",
+    "client_ip",
+    "cookie",
+    "correlation_id",
+    "date",
+    "exp",
+    "expires_at",
+    "forwarded",
+    "iat",
+    "ichido_hops",
+    "id_token",
+    "ip",
+    "issued_at",
+    "jti",
+    "jwt",
+    "nbf",
+    "nonce",
+    "now",
+    "rand",
+    "random",
+    "remote_addr",
+    "request_id",
+    "retry_count",
+    "session",
+    "session_id",
+    "sid",
+    "span_id",
+    "time",
+    "timestamp",
+    "token",
+    "trace_id",
+    "traceparent",
+    "tracestate",
+    "ts",
+    "user_agent",
+    "uuid",
+    "x_correlation_id",
+    "x_forwarded_for",
+    "x_real_ip",
+    "x_request_id",
+];
+
+/// Words that hold claims, and say nothing without the name of one.
+const HOLDERS: [&str; 8] = ["claim", "claims", "header", "headers", "jwt", "query", "token", "tokens"];
+
+/// The words of an input: `claims.tenant_id` has two, `headers['x-request-id']` as well.
+fn parts(input: &str) -> impl Iterator<Item = &str> {
+    let is_of_a_word = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-' | '*');
+    input.split(move |one| !is_of_a_word(one)).filter(|part| !part.is_empty())
+}
+
+fn last(input: &str) -> &str {
+    parts(input).last().unwrap_or_default()
+}
+
+/// Whether it is empty, a `*`, or holds names and gives none: `claims.` and `headers`.
+///
+/// `query` is the whole of the query, which stays the same.
+pub(super) fn is_nameless(input: &str) -> bool {
+    let last = last(input);
+    let is_all = last.is_empty() || last.contains('*');
+    is_all
+        || (last != "query"
+            && parts(input).count() == 1
+            && HOLDERS.iter().any(|one| one.eq_ignore_ascii_case(last)))
+}
+
+/// Whether it differs from one try to the next.
+pub(super) fn changes(input: &str) -> bool {
+    changes_by_name(last(input))
+}
+
+/// Whether a claim, a header or the like of this name differs from one try, or from one token, to the next.
+pub(in crate::rules) fn changes_by_name(name: &str) -> bool {
+    let name = name.replace('-', "_");
+    CHANGING.iter().any(|one| one.eq_ignore_ascii_case(&name))
+}
+
+/// Whether it says who asks, by a name that stays the same.
+pub(super) fn is_caller(input: &FingerprintInput) -> bool {
+    match input {
+        FingerprintInput::Identity => true,
+        FingerprintInput::Claim(path) => !changes_by_name(path.last()),
+        _ => false,
+    }
+}
+
+/// Whether it has this claim: by its name, or as whatever says who asks.
+pub(super) fn names(input: &FingerprintInput, claim: &ClaimPath) -> bool {
+    match input {
+        FingerprintInput::Identity => true,
+        FingerprintInput::Claim(path) => path == claim,
+        _ => false,
+    }
+}
+
+/// The claims by which the adapter's files know who asks.
+pub(super) fn identity_claims<'a>(way: &Way<'a>) -> Vec<(&'a Boundary, ClaimPath)> {
+    let of_claims = identities(way).filter_map(|(file, one)| match one.rule() {
+        Ok(IdentityRule::Claims(claims)) => Some(claims.into_iter().map(move |claim| (file, claim))),
+        _ => None,
+    });
+    let mut claims: Vec<_> = of_claims.flatten().collect();
+    claims.sort_by(|(_, one), (_, other)| one.cmp(other));
+    claims.dedup_by(|(_, one), (_, other)| one == other);
+    claims
+}
+
+/// Whether it is the header by which the adapter knows who asks.
+pub(super) fn is_identity_header(way: &Way<'_>, input: &FingerprintInput) -> bool {
+    let FingerprintInput::Header(header) = input else { return false };
+    identities(way).any(|(_, one)| match one.rule() {
+        Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => name.eq_ignore_ascii_case(header),
+        _ => false,
+    })
+}
+
+/// Why the adapter would not read an input that has a meaning.
+pub(super) fn unread(way: &Way<'_>, input: &FingerprintInput) -> Option<String> {
+    match input {
+        FingerprintInput::Claim(_) => {
+            let (file, pointer) = tokenless(way)?;
+            let file = file.name();
+            Some(format!("{file} takes no token for {pointer}, so there are no claims; write `identity`"))
+        }
+        FingerprintInput::Header(header) => {
+            let listed = stopping(way, header).map(|(file, direction)| (file, direction.to_owned())).next();
+            let own = || {
+                let stops = |file: &&Boundary| {
+                    !file.passes(Party::Adapter, Crossing::Arriving, Traffic::Requests, header)
+                };
+                way.file(Name::Adapter).filter(stops).map(|file| (file, "headers".to_owned()))
+            };
+            let (file, direction) = listed.or_else(own)?;
+            Some(format!("`{header}` does not pass {direction} of {}", file.name()))
+        }
+        _ => None,
+    }
+}
+
+/// An operation that is guarded and whose caller is not known by a token, and where its identity stands.
+fn tokenless<'a>(way: &Way<'a>) -> Option<(&'a Boundary, String)> {
+    let has_token = |identity: &Identity| matches!(identity.rule(), Ok(IdentityRule::Claims(_)) | Err(_));
+    let file = way.file(Name::Adapter)?;
+    let mut guarded = file
+        .operations
+        .iter()
+        .flat_map(Named::iter)
+        .filter(|(_, operation)| operation.class != Some(OperationClass::Read));
+    let of_operation = guarded.find_map(|(name, operation)| {
+        let identity = operation.identity.as_ref().or(file.identity.as_ref())?;
+        (!has_token(identity)).then(|| (file, format!("`{name}`")))
+    });
+    let of_file = || {
+        let is_alone = file.operations.is_none();
+        let identity = file.identity.as_ref().filter(|identity| is_alone && !has_token(identity));
+        identity.map(|_| (file, "its identity".to_owned()))
+    };
+    of_operation.or_else(of_file)
+}
+
+fn identities<'a>(way: &Way<'a>) -> impl Iterator<Item = (&'a Boundary, &'a Identity)> {
+    let files = way.files().filter(|file| file.name() == Name::Adapter);
+    files.flat_map(|file| {
+        let of_operations =
+            file.operations.iter().flat_map(Named::iter).filter_map(|(_, one)| one.identity.as_ref());
+        file.identity.iter().chain(of_operations).map(move |identity| (file, identity))
+    })
+}

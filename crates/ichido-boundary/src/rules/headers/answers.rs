@@ -1,0 +1,79 @@
+//! What an answer says of itself comes back, and a page can read it (SPEC C5, C6).
+
+use ichido_core::key::NAMES;
+use ichido_core::ledger::Profile;
+
+use super::{Found, spellings_sent, stopped};
+use crate::member::escape;
+use crate::{Boundary, STATUS_HEADER, Traffic, Way};
+
+pub(super) fn pass<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found: Vec<_> =
+        telling(way).into_iter().flat_map(|header| stopped(way, Traffic::Answers, &[header])).collect();
+    found.extend(echo(way).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
+    found
+}
+
+pub(super) fn are_exposed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    const POINTER: &str = "/cors/exposed_headers/items";
+    let telling = telling(way);
+    let found = |file: &'a Boundary| {
+        let exposed = &file.cors.as_ref()?.exposed_headers;
+        let hidden: Vec<&str> = telling.iter().filter(|header| !exposed.names(header)).copied().collect();
+        let what = format!("a page cannot read {}", hidden.join(", ")).to_ascii_lowercase();
+        (!hidden.is_empty()).then(|| Found::at(file, POINTER, what))
+    };
+    let mut found: Vec<_> = way.files().filter_map(found).collect();
+    found.extend(echo(way).into_iter().filter(|one| !one.is_of_lists).map(|one| one.found));
+    found
+}
+
+/// The headers by which a client tells what kind of answer it has.
+fn telling(way: &Way<'_>) -> Vec<&'static str> {
+    let profile = way
+        .owners()
+        .last()
+        .map_or(Profile::Ichido, |(_, promises, _)| promises.profile().unwrap_or_default());
+    let numbers = profile.numbers();
+    let mut headers = vec![numbers.replay_marker, "Retry-After"];
+    // Only a 202 can be taken for success.
+    if numbers.in_flight_status == 202 {
+        headers.push(STATUS_HEADER);
+    }
+    headers
+}
+
+/// A place where the echo of the key gets lost.
+struct Lost<'a> {
+    found: Found<'a>,
+    /// Whether a list of headers loses it, and not what a page may read.
+    is_of_lists: bool,
+}
+
+/// Where an echoed key gets lost on its way back: it comes back in a spelling in which it went, which every list must pass.
+fn echo<'a>(way: &Way<'a>) -> Vec<Lost<'a>> {
+    if !way.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
+        return Vec::new();
+    }
+    let lists = way.lists(Traffic::Answers).map(|(file, direction, lists)| {
+        (true, file, format!("/headers/{}", escape(direction)), NAMES.map(|header| lists.passes(header)))
+    });
+    let exposed = way.files().filter_map(|file| {
+        let exposed = &file.cors.as_ref()?.exposed_headers;
+        let pointer = "/cors/exposed_headers/items".to_owned();
+        Some((false, file, pointer, NAMES.map(|header| exposed.names(header))))
+    });
+    let mut left = spellings_sent(way);
+    let mut lost = Vec::new();
+    for (is_of_lists, file, pointer, passes) in lists.chain(exposed) {
+        let still = [left[0] && passes[0], left[1] && passes[1]];
+        if still.contains(&true) {
+            left = still;
+            continue;
+        }
+        let header = if left[0] { NAMES[0] } else { NAMES[1] };
+        let what = format!("the key is echoed, and {header} does not come back").to_ascii_lowercase();
+        lost.push(Lost { found: Found::at(file, pointer, what), is_of_lists });
+    }
+    lost
+}

@@ -1,0 +1,186 @@
+//! The key is required where the request begins, and asked for at every hop (SPEC C1, C2, C8, A1).
+
+use super::refusal::not_refused;
+use super::{Found, Rule, declare};
+use crate::{Boundary, Methods, Misspelt, Mode, Name, Way};
+
+/// The methods that change nothing (RFC 9110): they need no key.
+pub(crate) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
+
+/// The methods of HTTP that change state, which pass wherever `allowed` is not said.
+const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+
+/// The status for a request without its key (SPEC A1).
+const MISSING_KEY_STATUS: u16 = 400;
+
+pub(super) const RULES: &[Rule] = &[
+    declare! {
+        "ICH-B001", Error, "C2, C8",
+        "Every boundary says what it does about idempotency, and does something",
+        why: "Where the mode is missing or `disabled`, a state-changing request without a key passes, and the next \
+              retry of it does the work a second time.",
+        mend: "Set `http.idempotency.mode` to `validate_only`, or to `enabled` where the adapter receives.",
+        example: "bff_to_gateway.json" at "/http/idempotency",
+        check: mode_is_said,
+    },
+    declare! {
+        "ICH-B002", Error, "A1, C1, C2, C8",
+        "A state-changing request needs a key at every boundary",
+        why: "A request that gets in without a key can never be told from its own repetition further down.",
+        mend: "Set `require_header_when_state_changing` to true where the mode is `validate_only`, and `require_key` \
+               to true where it is `enabled`.",
+        example: "browser_to_bff.json" at "/http/idempotency/validate_only",
+        check: key_is_required,
+    },
+    declare! {
+        "ICH-B003", Error, "A1, C1",
+        "A missing key is refused with 400",
+        why: "A hop that lets the request through, or makes a key itself, gives each retry a key of its own: the key \
+              must be made where the person is. Another status than 400 sends clients into retries that cannot help.",
+        mend: "Say `\"on_missing_key\": {\"action\": \"reject\", \"status\": 400, \"error_code\": \"key_missing\"}`.",
+        example: "browser_to_bff.json" at "/http/idempotency/validate_only/on_missing_key",
+        check: missing_key_is_refused,
+    },
+    declare! {
+        "ICH-B004", Error, "C4, C8",
+        "Every method that passes and is not safe counts as state-changing",
+        why: "The key is required, and retries are gated, for the methods that `state_changing` names. One that is left \
+              out passes and is repeated without a key.",
+        mend: "Name it in `http.methods.state_changing`, or take it out of `http.methods.allowed`.",
+        example: "bff_to_gateway.json" at "/http/methods",
+        check: unsafe_methods_change_state,
+    },
+    declare! {
+        "ICH-B005", Warning, "C11",
+        "A safe method does not count as state-changing",
+        why: "Reads have no effect to repeat. Asking them for keys stores answers that nobody needs and breaks links \
+              and reloads.",
+        mend: "Take it out of `http.methods.state_changing`; a GET that changes something should be a POST.",
+        example: "browser_to_bff.json" at "/http/methods",
+        check: safe_methods_do_not,
+    },
+    declare! {
+        "ICH-B006", Warning, "C8",
+        "No member is almost one of the dialect",
+        why: "A member that nobody knows is left alone, so that files can say more than we read. `retries` or `Allow` is one \
+              of those: it looks as if it held, and nobody reads it.",
+        mend: "Spell it as the dialect does; if it is a member of your own, give it a name that is not so close.",
+        example: "browser_to_bff.json" at "/headers/inbound",
+        check: members_are_spelled_right,
+    },
+];
+
+fn mode_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    const POINTER: &str = "/http/idempotency/mode";
+    let found = |file: &'a Boundary| match file.http.idempotency.mode {
+        Some(Mode::Disabled) => Some(Found::at(file, POINTER, "idempotency is disabled here")),
+        // The adapter's promises may stand in the file before its own.
+        None if file.name() == Name::Adapter => None,
+        None => Some(Found::at(file, POINTER, "`mode` is missing")),
+        Some(Mode::ValidateOnly | Mode::Enabled) => None,
+    };
+    way.files().filter_map(found).collect()
+}
+
+fn key_is_required<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let found = |file: &'a Boundary| {
+        let idempotency = &file.http.idempotency;
+        let pointer = match idempotency.mode? {
+            Mode::ValidateOnly => {
+                "/http/idempotency/validate_only/require_header_when_state_changing".to_owned()
+            }
+            Mode::Enabled => format!("{}/require_key", idempotency.enabled_pointer()),
+            Mode::Disabled => return None,
+        };
+        let what = "a state-changing request without a key is not stopped here";
+        (!idempotency.requires_key()).then(|| Found::at(file, pointer, what))
+    };
+    way.files().filter_map(found).collect()
+}
+
+fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let found = |file: &'a Boundary| {
+        let idempotency = &file.http.idempotency;
+        let pointer = match idempotency.mode? {
+            Mode::ValidateOnly => "/http/idempotency/validate_only/on_missing_key".to_owned(),
+            Mode::Enabled => format!("{}/on_missing_key", idempotency.enabled_pointer()),
+            Mode::Disabled => return None,
+        };
+        let what = match (idempotency.on_missing_key(), idempotency.mode?) {
+            // The owner refuses in any case: `require_key` says so.
+            (None, Mode::Enabled | Mode::Disabled) => return None,
+            (None, Mode::ValidateOnly) => "`on_missing_key` is missing".to_owned(),
+            (Some(reaction), _) => match (not_refused(reaction), reaction.status) {
+                (Some(what), _) => what,
+                (None, Some(MISSING_KEY_STATUS)) => return None,
+                (None, Some(status)) => format!("a request without a key is answered {status}, not 400"),
+                (None, None) => "its `status` is missing".to_owned(),
+            },
+        };
+        Some(Found::at(file, pointer, what))
+    };
+    way.files().filter_map(found).collect()
+}
+
+fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    way.hops()
+        .filter_map(|file| {
+            let methods = &file.http.methods;
+            let missing: Vec<&str> = passing(methods)
+                .filter(|method| !SAFE_METHODS.contains(method) && !named(methods, method))
+                .collect();
+            let what = match &methods.state_changing {
+                _ if missing.is_empty() => return None,
+                None => format!("`state_changing` is missing, and these pass: {}", missing.join(", ")),
+                Some(_) => format!("not named, and passing: {}", missing.join(", ")),
+            };
+            Some(Found::at(file, "/http/methods/state_changing", what))
+        })
+        .collect()
+}
+
+fn safe_methods_do_not<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for file in way.files() {
+        let named = file.http.methods.state_changing.iter().flatten().enumerate();
+        for (index, method) in named.filter(|(_, method)| SAFE_METHODS.contains(&method.as_str())) {
+            let pointer = format!("/http/methods/state_changing/{index}");
+            found.push(Found::at(file, pointer, format!("{method} changes nothing")));
+        }
+    }
+    found
+}
+
+fn members_are_spelled_right<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let of_file = |file: &'a Boundary| file.misspelt_members().iter().map(move |one| (file, one));
+    way.files()
+        .flat_map(of_file)
+        .map(|(file, Misspelt { pointer, meant })| {
+            Found::at(file, pointer, format!("nobody reads this; is `{meant}` meant?"))
+        })
+        .collect()
+}
+
+/// The methods that pass.
+fn passing(methods: &Methods) -> Box<dyn Iterator<Item = &str> + '_> {
+    match &methods.allowed {
+        Some(allowed) => Box::new(allowed.iter().map(String::as_str)),
+        None => Box::new(UNSAFE_METHODS.into_iter()),
+    }
+}
+
+fn named(methods: &Methods, method: &str) -> bool {
+    methods.state_changing.iter().flatten().any(|one| one == method)
+}
+
+/// Whether it is a method of HTTP, or one that the way's files name.
+pub(super) fn is_method(way: &Way<'_>, method: &str) -> bool {
+    let is_of_http = SAFE_METHODS.contains(&method) || UNSAFE_METHODS.contains(&method);
+    let named = way.files().flat_map(|file| {
+        let methods = &file.http.methods;
+        methods.allowed.iter().chain(&methods.state_changing).flatten()
+    });
+    let is_spelled =
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+    is_of_http || (is_spelled && named.into_iter().any(|one| one == method))
+}

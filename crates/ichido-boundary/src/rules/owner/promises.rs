@@ -1,0 +1,52 @@
+//! What the owner promises stands once, where it is read.
+
+use super::Found;
+use crate::rules::refusal::not_refused;
+use crate::{Enabled, Mode, Name, ValidateOnly, Way};
+
+pub(super) fn stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for file in way.files() {
+        let idempotency = &file.http.idempotency;
+        let is_enabled = idempotency.mode == Some(Mode::Enabled);
+        found.extend(idempotency.unread.iter().map(|member| {
+            let what = if is_enabled {
+                format!("`enabled` says something else of `{member}`, or nothing")
+            } else {
+                format!("`{member}` is promised where the mode is not `enabled`")
+            };
+            Found::at(file, format!("/http/idempotency/{member}"), what)
+        }));
+        if is_enabled && !says_nothing_else(&idempotency.validate_only) {
+            let what = "`validate_only` lets requests without a key pass, and the mode is `enabled`";
+            found.push(Found::at(file, "/http/idempotency/validate_only", what));
+        }
+        let promises = &idempotency.enabled;
+        let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
+        if !is_enabled && *promises != Enabled::default() && *promises != only_names_owner {
+            let what = "`enabled` promises something, and the mode is another";
+            found.push(Found::at(file, "/http/idempotency/enabled", what));
+        }
+    }
+    found
+}
+
+/// Whether what stands beside `enabled` for another mode asks for the key as well, or is silent.
+fn says_nothing_else(beside: &ValidateOnly) -> bool {
+    let refuses = beside.on_missing_key.as_ref().is_none_or(|reaction| not_refused(reaction).is_none());
+    beside.require_header_when_state_changing != Some(false) && refuses
+}
+
+pub(super) fn agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let promises = |name: Name| way.owners().find(|(file, ..)| file.name() == name);
+    let (Some((gateway, before, _)), Some((file, own, base))) =
+        (promises(Name::GatewayToAdapter), promises(Name::Adapter))
+    else {
+        return Vec::new();
+    };
+    // Who owns is another rule's to find, and a missing key is refused alike in all that pass.
+    let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
+    let differing = members.filter(|member| !own.agrees(before, member));
+    let what = format!("{} promises something else", gateway.name());
+    differing.map(|member| Found::at(file, format!("{base}/{member}"), what.clone())).collect()
+}

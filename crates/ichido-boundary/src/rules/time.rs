@@ -1,0 +1,118 @@
+//! Each hop's tries, and the wait for a running request, fit into the hop above (SPEC C8).
+
+use std::time::Duration;
+
+use super::{Found, Rule, declare};
+use crate::{Boundary, Enabled, Name, Way, timing};
+
+pub(super) const RULES: &[Rule] = &[
+    declare! {
+        "ICH-B060", Error, "C8",
+        "Every sender says how long it waits",
+        why: "Without a bound a hop waits for ever, or as long as its library happens to, and nothing above can be fitted \
+              around it. Whoever tries again must know when one try is over.",
+        mend: "Say `http.timeouts.upstream_timeout_ms`: how long the sender waits for the receiver on each try.",
+        example: "bff_to_gateway.json" at "/http/timeouts",
+        check: time_is_said,
+    },
+    declare! {
+        "ICH-B061", Error, "C8",
+        "All tries fit into the time the sender has in all",
+        why: "The last tries would never be made, and the request ends in a timeout in the middle of one, its outcome unknown.",
+        mend: "Raise `client_timeout_ms`, or lower `upstream_timeout_ms`, `max_attempts` or `backoff_ms`: tries × time per try \
+               + waits must fit.",
+        example: "browser_to_bff.json" at "/http/timeouts",
+        check: tries_fit_in_all,
+    },
+    declare! {
+        "ICH-B062", Error, "C8",
+        "All tries of a hop fit into one try of the hop above",
+        why: "If the hop above gives up first, it sends the request again while the first is still being tried below: the hops \
+              multiply each other's tries, and every one of them meets a request in flight.",
+        mend: "From the bottom up, make each `upstream_timeout_ms` at least tries × time per try + waits of the hop below.",
+        example: "bff_to_gateway.json" at "/http/timeouts",
+        check: tries_fit_above,
+    },
+    declare! {
+        "ICH-B063", Error, "C6, C8",
+        "The wait for a running request, and the call after it, fit into the gateway's try",
+        why: "A duplicate is made to wait for the first one's outcome. If the gateway gives up sooner, no duplicate ever hears \
+              that the work is in progress; it sees a timeout and tries again.",
+        mend: "Lower `wait_up_to_ms` or the adapter's `upstream_timeout_ms`, or raise the `upstream_timeout_ms` of \
+               `gateway_to_adapter`.",
+        example: "gateway_to_adapter.json" at "/http/timeouts",
+        check: wait_fits_above,
+    },
+];
+
+const TRY_POINTER: &str = "/http/timeouts/upstream_timeout_ms";
+
+fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    way.files()
+        .filter_map(|file| {
+            let timeouts = &file.http.timeouts;
+            let what = match (timeouts.of_a_try(), timeouts.upstream_timeout_ms) {
+                (None, _) => "`upstream_timeout_ms` is missing",
+                (Some(Duration::ZERO), _) => "it waits for nothing",
+                (Some(_), None) if file.http.retry.plan().is_some() => {
+                    "`upstream_timeout_ms` is missing: the first try may take all the time there is for the others"
+                }
+                (Some(_), _) => return None,
+            };
+            Some(Found::at(file, TRY_POINTER, what))
+        })
+        .collect()
+}
+
+fn tries_fit_in_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let found = |file: &'a Boundary| {
+        let (tries, bound) = (timing::in_all(file)?, file.http.timeouts.in_all()?);
+        let what =
+            format!("all tries take up to {} ms, and there are {}", tries.as_millis(), bound.as_millis());
+        (bound < tries).then(|| Found::at(file, "/http/timeouts/client_timeout_ms", what))
+    };
+    way.files().filter_map(found).collect()
+}
+
+fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    // Of two files about one boundary the first counts; that there are two is found elsewhere.
+    let files: Vec<&Boundary> = Name::ALL.into_iter().filter_map(|name| way.file(name)).collect();
+    let pairs = files.windows(2).map(|pair| (pair[0], pair[1]));
+    // The adapter's own calls are added to the wait, which another rule does.
+    pairs
+        .filter(|(_, below)| below.name() != Name::Adapter)
+        .filter_map(|(above, below)| {
+            let (a_try, tries) = (above.http.timeouts.of_a_try()?, timing::in_all(below)?);
+            let what = format!(
+                "all tries of {} take up to {} ms, and one try of {} has {} ms",
+                below.name(),
+                tries.as_millis(),
+                above.name(),
+                a_try.as_millis()
+            );
+            (a_try < tries).then(|| Found::at(below, TRY_POINTER, what))
+        })
+        .collect()
+}
+
+fn wait_fits_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+    let owner: Option<(&'a Boundary, &'a Enabled, _)> = way.owners().last();
+    let wait = owner.and_then(|(_, promises, _)| promises.in_flight_wait()).unwrap_or_default();
+    let calls = way.file(Name::Adapter).and_then(timing::in_all).unwrap_or_default();
+    let gateway = way.file(Name::GatewayToAdapter);
+    let Some((gateway, a_try)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?))) else {
+        return Vec::new();
+    };
+    // A duplicate may wait in vain and then run: the first one's work proved undone.
+    let needed = wait.saturating_add(calls);
+    if needed < a_try {
+        return Vec::new();
+    }
+    let what = format!(
+        "a try has {} ms, and the wait for a running request ({}) with the call after it ({}) needs more",
+        a_try.as_millis(),
+        wait.as_millis(),
+        calls.as_millis()
+    );
+    vec![Found::at(gateway, TRY_POINTER, what)]
+}

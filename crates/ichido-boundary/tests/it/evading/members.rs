@@ -1,0 +1,72 @@
+//! Members that look as if they were read, and are not.
+
+use ichido_boundary::{UNKNOWN_MAX, check};
+
+use crate::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
+use crate::{read, wild};
+
+/// Where the rule finds something, and what it takes it for.
+#[track_caller]
+fn told(set: &Set) -> Vec<(String, String)> {
+    let misspelt = set.findings().into_iter().filter(|one| one.rule.id == "ICH-B006");
+    misspelt.map(|one| (one.place.pointer, one.what)).collect()
+}
+
+#[test]
+fn a_member_that_is_almost_known_is_told() {
+    for (file, pointer, meant) in [
+        (BFF, "/http/retries", "retry"),
+        (BFF, "/http/Retry", "retry"),
+        (BFF, "/header", "headers"),
+        (BFF, "/http/retry/maxAttempts", "max_attempts"),
+        (BFF, "/http/idempotency/validateOnly", "validate_only"),
+        (BROWSER, "/cors/exposed_header", "exposed_headers"),
+        (GATEWAY, "/http/idempotency/enabled/requireKey", "require_key"),
+        (ADAPTER, "/operations/orders.create/Class", "class"),
+    ] {
+        let (holder, _) = pointer.rsplit_once('/').expect("it is a pointer");
+        let known = format!("{holder}/{meant}");
+        // Read or not, what is there under its right name stays as it is, unless it is another word.
+        let set = Set::starting().with(file, pointer, r#""x""#);
+        let set = if told(&set).is_empty() { set.without(file, &known) } else { set };
+        let what = format!("nobody reads this; is `{meant}` meant?");
+        assert_eq!(told(&set), [(pointer.to_owned(), what)]);
+    }
+}
+
+#[test]
+fn other_members_are_left_alone() {
+    for (file, pointer) in [
+        (BFF, "/version"),
+        (BFF, "/owners"),
+        (BFF, "/http/retry/jitter"),
+        (BFF, "/http/timeouts/connect_timeout_ms"),
+        (BROWSER, "/cors/allowed_origins"),
+        (BROWSER, "/cors/allowed_methods"),
+        (GATEWAY, "/http/idempotency/enabled/storage/table"),
+        (GATEWAY, "/http/idempotency/enabled/owners"),
+    ] {
+        finds(file, pointer, r#""x""#, &[]);
+    }
+    assert!(check(&wild()).iter().all(|one| one.rule.id != "ICH-B006"));
+}
+
+#[test]
+fn promises_beside_the_mode_are_spelled_right_or_told() {
+    let flat = read(
+        r#"{"boundary":"gateway_to_adapter","http":{"idempotency":{"mode":"enabled","Owner":"adapter",
+            "storage":{"TTL":{"days":3}}}}}"#,
+    );
+    let found: Vec<&str> = flat.misspelt_members().iter().map(|one| one.pointer.as_str()).collect();
+    assert_eq!(found, ["/http/idempotency/Owner", "/http/idempotency/storage/TTL"]);
+}
+
+#[test]
+fn a_crowd_of_unknown_members_hides_no_misspelt_one() {
+    let mut set = Set::starting();
+    let members = set.file(GATEWAY)["http"].as_object_mut().expect("an object");
+    members.extend((0..=UNKNOWN_MAX).map(|number| (format!("a{number}"), true.into())));
+    members.insert("Retry".to_owned(), true.into());
+    assert_eq!(set.broken(), ["ICH-B006"]);
+    finds(GATEWAY, &format!("{ENABLED}/Storage"), "{}", &["ICH-B006"]);
+}

@@ -1,0 +1,105 @@
+//! Operations that no request belongs to, or that two have, or that change something as a read.
+
+use serde_json::json;
+
+use crate::set::{ADAPTER, BFF, BROWSER, GATEWAY, Set, finds};
+
+const CREATE: &str = "/operations/orders.create";
+
+#[test]
+fn a_method_is_spelled_as_http_has_it() {
+    for methods in [r#"["post"]"#, r#"["Post"]"#, r#"["POST", "PSOT"]"#, r#"[""]"#, r#"["POST "]"#, "[]"] {
+        finds(ADAPTER, &format!("{CREATE}/methods"), methods, &["ICH-B081"]);
+    }
+    finds(ADAPTER, &format!("{CREATE}/methods"), r#"["GET"]"#, &["ICH-B081"]);
+    // One that the way's files name is as good as those of HTTP.
+    let named = [BROWSER, BFF, GATEWAY].into_iter().fold(Set::starting(), |set, file| {
+        let methods = r#"{ "allowed": ["POST", "SUBMIT"], "state_changing": ["POST", "SUBMIT"] }"#;
+        set.with(file, "/http/methods", methods)
+    });
+    assert_eq!(named.with(ADAPTER, &format!("{CREATE}/methods"), r#"["SUBMIT"]"#).broken(), [""; 0]);
+}
+
+#[test]
+fn a_path_is_one_that_a_request_can_have() {
+    let odd = [
+        "",
+        "v1/orders",
+        "//v1/orders",
+        "/v1//orders",
+        "/v1/orders/:id",
+        "/v1/orders/*",
+        "/v1/orders/**",
+        "/v1/{}",
+        "/v1/{a b}",
+        "/v1/{id",
+        "/v1/x{id}",
+        "/v1/orders?a=b",
+        "/v1/orders#top",
+        "/v1/../orders",
+        "/v1/my orders",
+        "/v1/\u{e4}",
+    ];
+    for path in odd {
+        finds(ADAPTER, &format!("{CREATE}/path"), &json!(path).to_string(), &["ICH-B081"]);
+    }
+    finds(ADAPTER, &format!("{CREATE}/path"), &json!("/a".repeat(65)).to_string(), &["ICH-B081"]);
+    for path in ["/", "/v1/orders/", "/v1/orders/{order_id}/lines", "/v1/a%2Fb", "/v1/orders:batch"] {
+        finds(ADAPTER, &format!("{CREATE}/path"), &json!(path).to_string(), &[]);
+    }
+}
+
+/// What is found when two operations have these methods and paths.
+#[track_caller]
+fn two(one: (&str, &str), other: (&str, &str)) -> Vec<&'static str> {
+    let operation = |(methods, path): (&str, &str)| {
+        format!(r#"{{ "methods": {methods}, "path": "{path}", "class": "mutate", "effect": "opaque" }}"#)
+    };
+    let both = format!(r#"{{ "one": {}, "other": {} }}"#, operation(one), operation(other));
+    Set::starting().with(ADAPTER, "/operations", &both).broken()
+}
+
+#[test]
+fn no_request_belongs_to_two_operations() {
+    let post = r#"["POST"]"#;
+    for (one, other) in [
+        ("/a/{x}", "/a/{y}"),
+        ("/a/b", "/a/b/"),
+        ("/a/{x}", "/a/{y}/"),
+        ("/a/{x}", "/{y}/b"),
+        ("/{x}/b/{z}", "/a/{y}/{z}"),
+    ] {
+        assert_eq!(two((post, one), (post, other)), ["ICH-B085"], "{one} {other}");
+        assert_eq!(two((post, one), (r#"["PUT"]"#, other)), [""; 0], "{one} {other}");
+    }
+    for (one, other) in [("/a/{x}", "/a/b"), ("/a", "/a/{x}"), ("/a/b", "/a/c"), ("/{x}/{y}", "/a/{y}")] {
+        assert_eq!(two((post, one), (post, other)), [""; 0], "{one} {other}");
+    }
+}
+
+#[test]
+fn a_read_beside_an_operation_without_methods_is_no_twin_of_it() {
+    let set = Set::starting().without(ADAPTER, &format!("{CREATE}/methods"));
+    let read = r#"{ "methods": ["GET"], "path": "/v1/orders", "class": "read" }"#;
+    assert_eq!(set.with(ADAPTER, "/operations/orders.list", read).broken(), [""; 0]);
+}
+
+#[test]
+fn a_read_that_may_change_something_is_told() {
+    let read = |methods: &str| format!(r#"{{ {methods} "path": "/v1/search", "class": "read" }}"#);
+    let pointer = "/operations/orders.search";
+    for methods in [r#""methods": ["POST"],"#, r#""methods": ["GET", "DELETE"],"#, ""] {
+        finds(ADAPTER, pointer, &read(methods), &["ICH-B086"]);
+    }
+    finds(ADAPTER, pointer, &read(r#""methods": ["GET", "HEAD"],"#), &[]);
+}
+
+#[test]
+fn a_header_that_says_who_asks_is_a_header_and_stays_the_same() {
+    for name in ["x user", "", "x-user-*", "x-request-id", "Idempotency-Key", "x-forwarded-for"] {
+        let identity = json!({ "source": "header", "name": name }).to_string();
+        let broken = Set::starting().with(ADAPTER, "/identity", &identity).broken();
+        assert!(broken.contains(&"ICH-B080"), "{name}: {broken:?}");
+    }
+    finds(ADAPTER, "/identity", r#"{ "source": "api_key", "name": "authorization" }"#, &[]);
+}

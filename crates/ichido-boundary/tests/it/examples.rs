@@ -1,0 +1,59 @@
+//! Each rule finds what its page says, and nothing in what the page mends.
+
+use ichido_boundary::{Example, Rule, Severity, rule, rules};
+
+use super::set::Set;
+
+/// The files of a rule's example, before anything is changed.
+fn given(example: &Example) -> Set {
+    example.without.iter().fold(Set::starting(), |set, file| set.with(file, "", "null"))
+}
+
+fn failing(rule: &Rule) -> Set {
+    let Example { file, pointer, failing, .. } = rule.example;
+    given(&rule.example).with(file, pointer, failing)
+}
+
+#[test]
+fn the_starting_set_keeps_every_rule() {
+    let findings = Set::starting().findings();
+    assert_eq!(findings, [], "{findings:#?}");
+}
+
+#[test]
+fn each_failing_example_breaks_its_rule_and_no_other() {
+    for rule in rules() {
+        assert_eq!(failing(rule).broken(), [rule.id], "{:#?}", failing(rule).findings());
+    }
+}
+
+#[test]
+fn each_mended_example_keeps_every_rule() {
+    for rule in rules() {
+        let Example { file, pointer, mended, .. } = rule.example;
+        let findings = given(&rule.example).with(file, pointer, mended).findings();
+        assert_eq!(findings, [], "{}: {findings:#?}", rule.id);
+    }
+}
+
+#[test]
+fn rules_are_listed_in_the_order_of_their_ids() {
+    let ids: Vec<&str> = rules().map(|rule| rule.id).collect();
+    assert!(ids.is_sorted(), "{ids:?}");
+    let mut once = ids.clone();
+    once.dedup();
+    assert_eq!(once, ids, "an id stands for one rule");
+    assert!(ids.iter().all(|id| id.strip_prefix("ICH-B").is_some_and(|number| number.len() == 3)), "{ids:?}");
+    assert_eq!(rule("ich-b020").map(|rule| rule.id), Some("ICH-B020"));
+    assert!(rule("ICH-B999").is_none());
+}
+
+#[test]
+fn each_rule_says_what_why_and_how_to_mend() {
+    for rule in rules() {
+        let Rule { id, title, why, mend, spec, .. } = rule;
+        assert!(!title.ends_with('.') && title.len() < 100, "{id}: {title}");
+        assert!(why.ends_with('.') && mend.ends_with('.'), "{id}");
+        assert!(!spec.is_empty() && matches!(rule.severity, Severity::Error | Severity::Warning), "{id}");
+    }
+}

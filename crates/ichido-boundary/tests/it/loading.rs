@@ -1,0 +1,136 @@
+//! What loads, and what it says then.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_boundary::{Crossing, Effect, IdentitySource, Mode, Name, Party, Reaction, Traffic};
+use ichido_core::json::Numbers;
+use ichido_core::ledger::{Class, EffectMode, Policy, Profile};
+use ichido_core::verdict::{NetworkFault, Seen};
+
+use super::{read, wild};
+
+const fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+#[test]
+fn the_dialect_in_use_loads_as_it_is() {
+    let [browser, bff, gateway] = wild();
+    assert_eq!([browser.name(), bff.name(), gateway.name()], Name::ALL[..3]);
+
+    assert!(browser.http.methods.changes_state("DELETE") && !browser.http.methods.changes_state("GET"));
+    assert!(browser.http.methods.allows("OPTIONS") && !bff.http.methods.allows("OPTIONS"));
+    assert!(browser.http.idempotency.requires_key());
+    let missing = browser.http.idempotency.on_missing_key().expect("it says so");
+    assert!(missing.refuses());
+    assert_eq!(
+        (missing.status, missing.error_code.as_deref()),
+        (Some(400), Some("IDEMPOTENCY_KEY_REQUIRED"))
+    );
+    assert!(browser.cors.is_some());
+    assert_eq!(browser.http.timeouts.of_a_try(), Some(millis(15_000)));
+    assert_eq!(browser.http.timeouts.in_all(), Some(millis(60_000)));
+
+    let plan = bff.http.retry.plan().expect("it retries");
+    assert_eq!((plan.attempts.get(), plan.needs_key, plan.waits_in_all()), (2, true, millis(150)));
+    assert!(plan.covers("POST", &Seen::Network(NetworkFault::Timeout)));
+    assert!(!plan.covers("PATCH", &Seen::Network(NetworkFault::Timeout)));
+    assert!(gateway.http.retry.plan().is_none());
+}
+
+#[test]
+fn the_owners_promises_are_read() {
+    let [_, _, gateway] = wild();
+    let idempotency = &gateway.http.idempotency;
+    assert_eq!(idempotency.mode, Some(Mode::Enabled));
+    assert!(idempotency.requires_key());
+    let promises = &idempotency.enabled;
+    assert_eq!(promises.in_flight_wait(), Some(millis(2_000)));
+    assert_eq!(promises.profile(), Some(Profile::Ichido), "409 for a conflict, 202 in flight");
+    assert_eq!(promises.ttl(), Some(Duration::from_hours(7 * 24)));
+    assert!(promises.response_replay.on_duplicate_after_success.as_ref().is_some_and(Reaction::replays));
+    let error = promises.fingerprint.body_hash.body_rules().expect_err("a word that nobody defined");
+    assert!(error.to_string().contains("\"shortest_roundtrip\""), "{error}");
+}
+
+#[test]
+fn members_that_the_dialect_does_not_know_are_kept_and_ignored() {
+    let [browser, bff, _] = wild();
+    assert_eq!(bff.unknown_members().len(), 4, "{:?}", bff.unknown_members());
+    assert!(bff.unknown_members().contains(&"/http/retry/jitter".to_owned()));
+    assert!(browser.unknown_members().contains(&"/$schema".to_owned()));
+    assert!(browser.text().contains("#web-platform"));
+    let bare = read(r#"{"boundary":"adapter"}"#);
+    assert_eq!(bare.unknown_members(), [""; 0]);
+}
+
+#[test]
+fn what_the_owner_promises_may_stand_beside_the_mode() {
+    let nested = read(
+        r#"{"boundary":"gateway_to_adapter","http":{"idempotency":{"mode":"enabled",
+            "enabled":{"owner":"adapter","storage":{"ttl":{"days":3},"engine":"x"}}}}}"#,
+    );
+    let flat = read(
+        r#"{"boundary":"gateway_to_adapter","http":{"idempotency":{"mode":"enabled",
+            "owner":"adapter","storage":{"ttl":{"days":3},"engine":"x"},"table":"t"}}}"#,
+    );
+    assert_eq!(flat.http.idempotency.enabled, nested.http.idempotency.enabled);
+    assert_eq!(nested.http.idempotency.enabled_pointer(), "/http/idempotency/enabled");
+    assert_eq!(flat.http.idempotency.enabled_pointer(), "/http/idempotency");
+    assert_eq!(flat.unknown_members(), ["/http/idempotency/table", "/http/idempotency/storage/engine"]);
+}
+
+#[test]
+fn a_header_passes_the_lists_of_whoever_handles_it() {
+    let file = read(
+        r#"{"boundary":"bff_to_gateway","headers":{
+            "bff_outbound":{"allow":["x-*","Accept"],"drop":["x-user-id"]},
+            "inbound":{"allow":["accept","x-a"]},
+            "response":{"drop":["server"]}}}"#,
+    );
+    let leaves_bff = |header| file.passes(Party::Bff, Crossing::Leaving, Traffic::Requests, header);
+    assert!(leaves_bff("accept") && leaves_bff("X-Idempotency-Key"));
+    assert!(!leaves_bff("X-User-Id") && !leaves_bff("cookie"));
+    let enters_gateway = |header| file.passes(Party::Gateway, Crossing::Arriving, Traffic::Requests, header);
+    assert!(enters_gateway("X-A") && !enters_gateway("x-b"));
+    assert!(
+        file.passes(Party::Gateway, Crossing::Leaving, Traffic::Requests, "cookie"),
+        "no list is about that"
+    );
+    assert!(!file.passes(Party::Bff, Crossing::Arriving, Traffic::Answers, "Server"));
+    assert!(file.passes(Party::Bff, Crossing::Arriving, Traffic::Answers, "Date"));
+}
+
+#[test]
+fn waits_between_tries_repeat_the_last() {
+    let file = read(
+        r#"{"boundary":"bff_to_gateway","http":{"retry":{"mode":"enabled","max_attempts":4,"backoff_ms":[100,200]}}}"#,
+    );
+    let plan = file.http.retry.plan().expect("it retries");
+    let waits: Vec<_> = (1..=4).map(|n| plan.wait_after(NonZeroU32::new(n).expect("from 1"))).collect();
+    assert_eq!(waits, [Some(millis(100)), Some(millis(200)), Some(millis(200)), None]);
+    assert_eq!(plan.waits_in_all(), millis(500));
+}
+
+#[test]
+fn an_operation_becomes_a_policy() {
+    let file = read(
+        r#"{"boundary":"adapter","identity":{"source":"jwt_claim","name":"sub"},
+            "http":{"idempotency":{"mode":"enabled","enabled":{"storage":{"ttl":{"days":3}},
+                "fingerprint":{"body_hash":{"input":{"encoding":{"type":"canonical_json","rules":{
+                    "object_member_order":"sorted","number_representation":"exact"}},"leave_out":["/trace_id"]}}}}}},
+            "operations":{"orders.create":{"methods":["POST"],"path":"/v1/orders","class":"billing",
+                "effect":"keyed","upstream_keeps_keys_for":{"days":1},"ttl":{"hours":1,"reason":"a demo"}}}}"#,
+    );
+    let promises = &file.http.idempotency.enabled;
+    let operations = file.operations.as_ref().expect("it has some");
+    let (name, operation) = operations.iter().next().expect("it has one");
+    assert_eq!((name, operation.effect), ("orders.create", Some(Effect::Keyed)));
+    assert_eq!(file.identity.as_ref().and_then(|identity| identity.source), Some(IdentitySource::JwtClaim));
+    let policy = Policy::build(operation.draft(promises)).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!((policy.class(), policy.mode()), (Class::ExternalEffect, EffectMode::Keyed));
+    assert_eq!(policy.ttl(), Duration::from_hours(1));
+    let rules = promises.fingerprint.body_hash.body_rules().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(rules.form.numbers, Numbers::Exact);
+}

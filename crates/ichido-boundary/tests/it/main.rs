@@ -1,0 +1,30 @@
+//! Boundary files, chapter by chapter: what loads, what is refused and where.
+
+mod dialect;
+mod evading;
+mod examples;
+mod guarantees;
+mod judging;
+mod loading;
+mod loosening;
+mod published;
+mod refusing;
+mod reports;
+mod set;
+
+use ichido_boundary::Boundary;
+
+/// Reads a file that the test knows to be one.
+#[track_caller]
+fn read(text: &str) -> Boundary {
+    Boundary::read("test.json", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A trio as teams write it today, with members that are nobody's business but theirs.
+fn wild() -> [Boundary; 3] {
+    [
+        read(include_str!("wild/browser_to_bff.json")),
+        read(include_str!("wild/bff_to_gateway.json")),
+        read(include_str!("wild/gateway_to_adapter.json")),
+    ]
+}

@@ -1,0 +1,203 @@
+//! What is published in `docs` is what the code says.
+//!
+//! `UPDATE_DOCS=1 cargo test -p ichido-boundary --test it published` writes it anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ichido_boundary::{Boundary, Name, Named, STARTING, STARTING_README, Shape, check, rules, shape};
+use serde_json::{Map, Value, json};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Compares a file of `docs` with what it should hold, or writes it when asked to.
+#[track_caller]
+fn published(file: &str, expected: &str) {
+    let path = docs().join(file);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, expected).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let hint = "run `UPDATE_DOCS=1 cargo test -p ichido-boundary --test it published`";
+    assert!(found == expected, "docs/{file} is not what the code says; {hint}");
+}
+
+#[test]
+fn each_rule_has_its_page() {
+    for rule in rules() {
+        published(&format!("rules/{}.md", rule.id), &rule.page());
+    }
+}
+
+#[test]
+fn the_list_of_rules_is_whole_and_there_is_no_page_without_a_rule() {
+    let mut list = String::from(
+        "# Rules of boundaries\n\n\
+         What `ichido check` looks for. Each page has the reason, the mend, and an example that the tests run.\n\n\
+         | rule | severity | SPEC | what must hold |\n|---|---|---|---|\n",
+    );
+    for rule in rules() {
+        let (id, severity) = (rule.id, rule.severity.as_str());
+        _ = writeln!(list, "| [{id}]({id}.md) | {severity} | {} | {} |", rule.spec, rule.title);
+    }
+    published("rules/README.md", &list);
+    let expected: BTreeSet<String> =
+        rules().map(|rule| format!("{}.md", rule.id)).chain(["README.md".to_owned()]).collect();
+    let folder = std::fs::read_dir(docs().join("rules")).expect("the folder is there");
+    let found: BTreeSet<String> = folder
+        .map(|entry| entry.expect("it is readable").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_schema_is_that_of_the_model() {
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".to_owned(), json!("A boundary on the way of an idempotency key"));
+    schema.insert("required".to_owned(), json!(["boundary"]));
+    schema.extend(schema_of(&shape()));
+    let text = serde_json::to_string_pretty(&schema).expect("a value has a text");
+    published("boundary.schema.json", &format!("{text}\n"));
+}
+
+#[test]
+fn the_table_of_members_is_that_of_the_model() {
+    let mut page = String::from(MEMBERS_HEAD);
+    list_members("", &shape(), &mut page);
+    published("boundary-files.md", &format!("{page}{}", by_hand()));
+}
+
+/// The end of the page, which is written by hand.
+fn by_hand() -> String {
+    let page = std::fs::read_to_string(docs().join("boundary-files.md")).expect("it is readable");
+    let start = page.find("\n## A whole way").expect("the section is there");
+    page[start..].to_owned()
+}
+
+/// A file without its comments. No text in the example has `//` in it.
+fn without_comments(text: &str) -> String {
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_whole_way_checks_clean() {
+    let page = by_hand();
+    let texts: Vec<&str> =
+        page.split("```jsonc\n").skip(1).filter_map(|rest| rest.split("\n```").next()).collect();
+    let read = |text: &&str| {
+        let boundary = Boundary::read("example.json", without_comments(text).as_bytes());
+        let boundary = boundary.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(boundary.unknown_members(), [""; 0], "{}", boundary.name());
+        boundary
+    };
+    let files: Vec<Boundary> = texts.iter().map(read).collect();
+    assert_eq!(files.iter().map(Boundary::name).collect::<Vec<_>>(), Name::ALL);
+    assert_eq!(check(&files), []);
+}
+
+const MEMBERS_HEAD: &str = "# Boundary files, member by member
+
+One file in JSON is about one boundary: who sends, who receives, and what holds between them. `browser_to_bff` is what
+the browser sends and the BFF receives, and so on; `adapter` is what the adapter sends to the service with the side
+effect. What a file says of retries and time is the sender's, what it says of keys is the receiver's, and a list of
+headers belongs to whoever its name says: `bff_outbound` to the BFF as it sends, plain `inbound` to the receiver.
+
+`ichido check --init` writes a set to begin with into the current folder, and `ichido check .` judges it
+([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files; it takes those in which its
+role receives or sends, and does not start on one with errors ([guide](guides/run-proxies.md)).
+
+A member that is not listed here is left alone. One that is left out says nothing; what then holds stands beside it, and
+[the rules](rules/README.md) say which must not be left out. `*` is a name of your own.
+
+| member | holds | meaning |
+|---|---|---|
+";
+
+fn list_members(pointer: &str, shape: &Shape, page: &mut String) {
+    match shape {
+        Shape::Object(members) => {
+            for member in members {
+                let pointer = format!("{pointer}/{}", member.name);
+                let doc = member.doc.replace('|', "\\|");
+                _ = writeln!(page, "| `{pointer}` | {} | {doc} |", in_words(&member.shape));
+                list_members(&pointer, &member.shape, page);
+            }
+        }
+        Shape::Named(inside) => list_members(&format!("{pointer}/*"), inside, page),
+        Shape::List(inside) => list_members(pointer, inside, page),
+        Shape::Either(shapes) => shapes.iter().for_each(|shape| list_members(pointer, shape, page)),
+        Shape::Truth | Shape::Whole { .. } | Shape::Text | Shape::OneOf(_) | Shape::Any => (),
+    }
+}
+
+fn in_words(shape: &Shape) -> String {
+    match shape {
+        Shape::Truth => "true or false".to_owned(),
+        Shape::Whole { min: 0, .. } => "whole number".to_owned(),
+        Shape::Whole { min, max } => format!("{min} to {max}"),
+        Shape::Text => "text".to_owned(),
+        Shape::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Shape::List(inside) => format!("list: {}", in_words(inside)),
+        Shape::Object(_) => "object".to_owned(),
+        Shape::Named(_) => "object by name".to_owned(),
+        Shape::Either(shapes) => shapes.iter().map(in_words).collect::<Vec<_>>().join(", or "),
+        Shape::Any => "anything".to_owned(),
+    }
+}
+
+fn schema_of(shape: &Shape) -> Map<String, Value> {
+    let schema = match shape {
+        Shape::Truth => json!({ "type": "boolean" }),
+        Shape::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Shape::Text => json!({ "type": "string" }),
+        Shape::OneOf(words) => json!({ "enum": words }),
+        Shape::List(inside) => json!({ "type": "array", "items": schema_of(inside) }),
+        Shape::Named(inside) => json!({ "type": "object", "additionalProperties": schema_of(inside) }),
+        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(schema_of).collect::<Vec<_>>() }),
+        Shape::Any => json!({}),
+        Shape::Object(members) => {
+            let mut properties = Map::new();
+            for member in members {
+                let mut property = schema_of(&member.shape);
+                property.insert("description".to_owned(), json!(member.doc));
+                properties.insert(member.name.to_owned(), Value::Object(property));
+            }
+            json!({ "type": "object", "properties": properties })
+        }
+    };
+    match schema {
+        Value::Object(schema) => schema,
+        other => panic!("{other} is no schema"),
+    }
+}
+
+#[test]
+fn the_starting_set_uses_every_word_it_explains_and_no_unknown_one() {
+    let names: Vec<Name> = STARTING
+        .iter()
+        .map(|(file, text)| {
+            let boundary = Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(boundary.unknown_members(), [""; 0], "{file}");
+            assert!(STARTING_README.contains(&format!("`{file}`")), "{file}");
+            boundary.name()
+        })
+        .collect();
+    assert_eq!(names, Name::ALL);
+}
+
+#[test]
+fn a_browsers_preflight_passes_the_starting_set() {
+    let sent = ["accept", "access-control-request-headers", "access-control-request-method", "origin"];
+    for (file, text) in STARTING {
+        let boundary = Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+        assert!(boundary.http.methods.allows("OPTIONS"), "{file}");
+        for (direction, lists) in boundary.headers.iter().flat_map(Named::iter) {
+            let stopped: Vec<&str> = sent.into_iter().filter(|header| !lists.passes(header)).collect();
+            assert_eq!(stopped, [""; 0], "{file} {direction}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What is refused: one error, where it is and what is wrong.
+
+use ichido_boundary::{BYTES_MAX, Boundary, COUNT_MAX, NAME_BYTES_MAX};
+
+/// The one error for a text.
+#[track_caller]
+fn refusal(text: impl AsRef<[u8]>) -> String {
+    Boundary::read("b.json", text.as_ref()).expect_err("it is no boundary file").to_string()
+}
+
+#[test]
+fn a_text_that_is_not_json_is_refused_where_it_goes_wrong() {
+    assert_eq!(refusal(""), "b.json:1:1: the text is empty");
+    assert_eq!(refusal("boundary: adapter"), "b.json:1:1: expected a value");
+    assert_eq!(
+        refusal("{\n  \"boundary\": \"adapter\",\n}"),
+        "b.json:3:1: expected a member name in double quotes"
+    );
+    assert_eq!(refusal(b"{\"a\":\"\xff\"}"), "b.json:1:7: the text is not valid UTF-8");
+}
+
+#[test]
+fn a_member_that_stands_twice_is_refused_at_its_second_place() {
+    assert_eq!(
+        refusal("{\"boundary\":\"adapter\",\n \"http\":{},\n \"http\":{}}"),
+        "b.json:3:2: this member name repeats an earlier one of the same object"
+    );
+}
+
+#[test]
+fn a_text_nested_10_000_deep_is_refused() {
+    let text = "[".repeat(10_000);
+    assert_eq!(refusal(text), "b.json:1:65: more than 64 arrays and objects inside each other");
+}
+
+#[test]
+fn a_file_of_50_megabytes_is_refused() {
+    let text = vec![b' '; 50_000_000];
+    let expected =
+        "b.json:1:1048577: the file is larger than 1048576 bytes; a boundary file has a few thousand";
+    assert_eq!(refusal(text), expected);
+    let fits = format!("{{\"boundary\":\"adapter\"}}{}", " ".repeat(BYTES_MAX - 22));
+    assert_eq!(fits.len(), BYTES_MAX);
+    assert!(Boundary::read("b.json", fits.as_bytes()).is_ok());
+}
+
+#[test]
+fn a_wrong_type_is_refused_with_its_pointer_and_place() {
+    let refused = |members: &str| refusal(format!("{{\"boundary\":\"adapter\",\n{members}}}"));
+    let cases = [
+        (r#""http":[]"#, "b.json:2:8: /http: expected an object, found an array"),
+        (
+            r#""http":{"retry":{"max_attempts":"3"}}"#,
+            "b.json:2:33: /http/retry/max_attempts: expected a whole number, found a text",
+        ),
+        (
+            r#""http":{"retry":{"max_attempts":-1}}"#,
+            "b.json:2:33: /http/retry/max_attempts: expected a whole number, found -1",
+        ),
+        (
+            r#""http":{"retry":{"retry_on_status":[502,{}]}}"#,
+            "b.json:2:41: /http/retry/retry_on_status/1: expected an HTTP status (100 to 599), found an object",
+        ),
+        (
+            r#""http":{"retry":{"retry_on_status":[99]}}"#,
+            "b.json:2:37: /http/retry/retry_on_status/0: expected an HTTP status (100 to 599), found 99",
+        ),
+        (
+            r#""http":{"idempotency":{"mode":"on"}}"#,
+            "b.json:2:31: /http/idempotency/mode: expected one of validate_only, enabled, disabled, found \"on\"",
+        ),
+        (
+            r#""headers":{"a/b":{"allow":null}}"#,
+            "b.json:2:27: /headers/a~1b/allow: expected an array, found null; leave the member out to say nothing",
+        ),
+        (
+            r#""cors":{"allowed_headers":{"items":["a",true]}}"#,
+            "b.json:2:41: /cors/allowed_headers/items/1: expected a text, found true or false",
+        ),
+    ];
+    for (members, expected) in cases {
+        assert_eq!(refused(members), expected);
+    }
+}
+
+#[test]
+fn a_file_must_say_which_boundary_it_is_about() {
+    let words = "browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter";
+    assert_eq!(
+        refusal(" {}"),
+        format!(
+            "b.json:1:2: the file does not say which boundary it is about; add \"boundary\": one of {words}"
+        )
+    );
+    assert_eq!(
+        refusal("{\"boundary\":\"bff\\n\"}"),
+        format!("b.json:1:13: /boundary: expected one of {words}, found \"bff\\n\"")
+    );
+    assert_eq!(refusal("[1]"), "b.json:1:1: the file: expected an object, found an array");
+}
+
+#[test]
+fn a_list_has_its_bound() {
+    let list = |count: usize| vec!["\"a\""; count].join(",");
+    let headers = |count| {
+        format!("{{\"boundary\":\"adapter\",\"headers\":{{\"in\":{{\"allow\":[{}]}}}}}}", list(count))
+    };
+    assert!(Boundary::read("b.json", headers(COUNT_MAX).as_bytes()).is_ok());
+    assert_eq!(
+        refusal(headers(COUNT_MAX + 1)),
+        "b.json:1:48: /headers/in/allow: there are 1001 in here; the most is 1000"
+    );
+    let named: Vec<String> = (0..=COUNT_MAX).map(|number| format!("\"{number}\":{{}}")).collect();
+    let operations = format!("{{\"boundary\":\"adapter\",\"operations\":{{{}}}}}", named.join(","));
+    assert_eq!(refusal(operations), "b.json:1:36: /operations: there are 1001 in here; the most is 1000");
+    let redaction =
+        format!("{{\"boundary\":\"adapter\",\"observability\":{{\"redaction\":[{}]}}}}", list(COUNT_MAX + 1));
+    assert_eq!(
+        refusal(redaction),
+        "b.json:1:52: /observability/redaction: there are 1001 in here; the most is 1000"
+    );
+}
+
+#[test]
+fn a_name_has_its_bound() {
+    let name = "d".repeat(NAME_BYTES_MAX + 1);
+    let text = format!("{{\"boundary\":\"adapter\",\"headers\":{{\"{name}\":{{}}}}}}");
+    assert_eq!(refusal(text), "b.json:1:33: /headers: a name in here is longer than 255 bytes");
+}
