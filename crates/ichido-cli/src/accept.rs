@@ -11,7 +11,8 @@ use ichido_core::json::{Form, JsonError, LeaveOut, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX, REQUEST_BYTES_MAX};
+pub(crate) use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX};
 use ichido_store::message::{Enqueued, MessageFilter, NewMessage, QueueName};
 
 use crate::body_key;
@@ -20,6 +21,11 @@ use crate::schema::{Broken, Schema};
 
 /// For whom a message is where nobody says.
 pub(crate) const IDENTITY_DEFAULT: &str = "local";
+
+/// A queue's name, or what is said of a text that is none.
+pub(crate) fn queue_name(text: &str) -> Result<QueueName, &'static str> {
+    QueueName::parse(text).ok_or("is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`")
+}
 
 /// A message that somebody would like to put in.
 pub(crate) struct Offer {

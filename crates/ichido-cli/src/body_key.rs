@@ -2,7 +2,7 @@
 //!
 //! A receiver that finds two different keys in one request refuses it, so that it would die where it could have been mended here.
 
-use ichido::worker::{OutboundKey, Queue};
+use ichido::worker::OutboundKey;
 use ichido_core::json::{Document, Pointer};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
@@ -28,11 +28,10 @@ pub(crate) fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), &'static s
 }
 
 /// What is to be said where a queue sends another key than the body repeats.
-pub(crate) fn warning(queue: &Queue, body: &[u8]) -> Option<String> {
-    if queue.key == OutboundKey::Own || in_body(body).is_none() {
+pub(crate) fn warning(name: &str, key: OutboundKey, body: &[u8]) -> Option<String> {
+    if key == OutboundKey::Own || in_body(body).is_none() {
         return None;
     }
-    let name = &queue.name;
     Some(format!(
         "ichido: warning: the body has an idempotency_key, and the queue {name} sends a key that is derived from it: a receiver that compares \
          the two refuses the request; set outbound_key = \"own\" under [queues.{name}], or take the key out of the body\n"

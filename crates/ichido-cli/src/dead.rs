@@ -1,40 +1,37 @@
 //! `ichido dead`: letters that wait for a person are looked at, sent again, closed, replaced and decided (SPEC A11, D17, E3, E4, F2).
 //!
-//! Guarantee: nothing is sent again that its queue does not allow or that could be done twice. What touches many letters says first what
-//! would happen and asks; each step is in the audit with who took it. A request is shown only when it is asked for.
+//! Guarantee: nothing is decided here. Every command is a request to the API, and means the same at a server and straight on the store.
+//! Nothing is sent again that its queue does not allow or that could be done twice. What touches many letters says first what would happen
+//! and asks; each step is in the audit with who took it. A request is shown only when it is asked for.
 
-mod bulk;
-mod bulks;
+mod edit;
 mod filter;
+mod letter;
 mod look;
-mod one;
-mod served;
-mod settings;
+mod many;
+mod operation;
+mod steps;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use clap::Subcommand;
-use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::reach::Address;
-pub(crate) use bulks::{ToldBulk, bulk as told_bulk, bulks as told_bulks};
+use crate::reach::{Reach, Whom};
+use edit::Edit;
 use filter::Filter;
 pub(crate) use filter::moment;
-pub(crate) use one::{Finding, decided};
-use settings::Settings;
-pub(crate) use settings::policies;
+pub(crate) use steps::Finding;
+use steps::Work;
 
 const AFTER_HELP: &str = "\
 A dead letter was given up: its error cannot be mended by trying again, or its tries are spent. A parked one may have taken effect,
 and nobody knows: find out, then `decide`. Both are kept until a person is done with them.
 
 Exit code: 0 when all was done, 1 when something was refused or a canary halted, 2 when nothing was tried, 3 when it was stopped
-or the server or store was not reached, and 4 when another one moves letters of the same queue, or it stands against how things are at a
-server.
+or the server or store was not reached, and 4 when another one moves letters of the same queue.
 
 Examples:
   ichido dead list --queue orders --from 2h
@@ -53,29 +50,8 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        help = "A running server to ask, its token from ICHIDO_TOKEN [env: ICHIDO_SERVER]"
-    )]
-    server: Option<String>,
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        help = "Where messages are kept: sqlite:FILE or postgres://…; wins over the configuration [env: ICHIDO_STORE]"
-    )]
-    store: Option<String>,
-    /// The configuration, which says which queues allow a requeue and what their destinations promise
-    #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
-    /// Who you are, for the audit; a server goes by the token
-    #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "unknown")]
-    by: String,
-    /// JSON for programs, one object a line
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    whom: Whom,
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,27 +77,11 @@ enum Command {
         request: bool,
     },
     /// Send dead letters again, by id or by filter; the count of tries begins at 0
-    Requeue(bulk::Args),
+    Requeue(steps::Args),
     /// Say that dead letters need no more attention; they are kept, and listed by --discarded
-    Discard(bulk::Args),
+    Discard(steps::Args),
     /// Make a new message from a dead one, with another request and a new key; the two point to each other
-    Edit {
-        /// The dead one's id
-        #[arg(value_parser = crate::id::parse)]
-        id: Uuid,
-        /// The file of the new request; - is standard input
-        #[arg(long, value_name = "FILE")]
-        request: PathBuf,
-        /// The new key; left out, one is made
-        #[arg(long, value_name = "KEY")]
-        key: Option<String>,
-        /// Make it though the dead one took effect, so that it is done once more
-        #[arg(long)]
-        yes: bool,
-        /// Why
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-    },
+    Edit(Edit),
     /// Say what you found out about letters whose effect is unknown
     Decide {
         /// What you found out
@@ -151,42 +111,62 @@ impl Command {
             Self::Show { .. } => "dead show",
             Self::Requeue(_) => "dead requeue",
             Self::Discard(_) => "dead discard",
-            Self::Edit { .. } => "dead edit",
+            Self::Edit(_) => "dead edit",
             Self::Decide { .. } => "dead decide",
             Self::Stop { .. } => "dead stop",
             Self::Bulks => "dead bulks",
         }
     }
+
+    /// What is wrong with the flags, which is found before anything is opened.
+    fn check(&self) -> Result<(), Faults> {
+        match self {
+            Self::List { filter, .. } => filter.query().map(drop),
+            Self::Requeue(args) => args.check(Work::Requeue),
+            Self::Discard(args) => args.check(Work::Discard),
+            Self::Show { .. } | Self::Edit(_) | Self::Decide { .. } | Self::Stop { .. } | Self::Bulks => {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A command, and the API that it asks.
+struct Dead {
+    command: &'static str,
+    reach: Reach,
 }
 
 /// Does as it is told.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, server, store, config, by, json } = args;
+    let Args { command, whom } = args;
     let name = command.name();
-    let mut faults = Faults::default();
-    let address = Address::given(server.as_deref(), store.as_deref(), &mut faults);
-    let address = faults.or(Some(address)).map_err(|faults| Exit::Misconfigured { command: name, faults })?;
-    let store = match address {
-        Address::Server(url) => return served::run(url, by, json, command).await,
-        Address::Store(url) => Some(url),
-        Address::None => None,
-    };
-    let settings = Settings::read(name, store, config, by, json)?;
-    match command {
-        Command::List { filter, limit, after } => {
-            look::list(&settings, &filter, limit, after.as_deref()).await
+    command.check().map_err(|faults| Exit::Misconfigured { command: name, faults })?;
+    let dead = Dead { command: name, reach: Reach::open(name, whom).await? };
+    let ended = dead.run(command).await;
+    dead.reach.close().await;
+    ended
+}
+
+impl Dead {
+    async fn run(&self, command: Command) -> Result<(), Exit> {
+        match command {
+            Command::List { filter, limit, after } => self.list(&filter, limit, after).await,
+            Command::Show { id, request } => self.show(id, request).await,
+            Command::Requeue(args) => self.step(args, Work::Requeue).await,
+            Command::Discard(args) => self.step(args, Work::Discard).await,
+            Command::Edit(edit) => self.edit(edit).await,
+            Command::Decide { finding, ids, reason } => self.decide(finding, &once_each(ids), reason).await,
+            Command::Stop { operation } => self.stop(operation).await,
+            Command::Bulks => self.bulks().await,
         }
-        Command::Show { id, request } => look::show(&settings, id, request).await,
-        Command::Requeue(args) => bulk::requeue(&settings, args).await,
-        Command::Discard(args) => bulk::discard(&settings, args).await,
-        Command::Edit { id, request, key, yes, reason } => {
-            one::edit(&settings, id, one::Edit { request, key, yes, reason }).await
-        }
-        Command::Decide { finding, ids, reason } => {
-            one::decide(&settings, finding, &once_each(ids), reason).await
-        }
-        Command::Stop { operation } => bulk::stop(&settings, operation).await,
-        Command::Bulks => look::bulks(&settings).await,
+    }
+
+    /// Nothing was tried, because what was asked makes no sense.
+    fn wrong(&self, place: &str, what: impl Into<String>) -> Exit {
+        let mut faults = Faults::default();
+        faults.add(place, what);
+        Exit::Misconfigured { command: self.command, faults }
     }
 }
 
@@ -195,14 +175,4 @@ fn once_each(mut ids: Vec<Uuid>) -> Vec<Uuid> {
     let mut seen = BTreeSet::new();
     ids.retain(|id| seen.insert(*id));
     ids
-}
-
-/// Where a page ends: `2026-11-15T03:12:00Z,01995b1c-…`.
-fn cursor((since, id): (Timestamp, Uuid)) -> String {
-    format!("{since},{id}")
-}
-
-fn parse_cursor(text: &str) -> Option<(Timestamp, Uuid)> {
-    let (since, id) = text.split_once(',')?;
-    Some((Timestamp::parse(since)?, id.parse().ok()?))
 }

@@ -118,12 +118,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Cancel(step) => change(&reach, "cancel", step.id, because(step.reason.as_deref())).await,
         Command::Requeue(step) => change(&reach, "requeue", step.id, because(step.reason.as_deref())).await,
         Command::Decide { finding, step } => {
-            let decision = match finding {
-                Finding::Done => "sent",
-                Finding::NotDone => "queued",
-                Finding::GiveUp => "dead",
-            };
-            change(&reach, "decide", step.id, json!({ "decision": decision, "reason": step.reason })).await
+            let told = json!({ "decision": finding.decision(), "reason": step.reason });
+            change(&reach, "decide", step.id, told).await
         }
     }
 }

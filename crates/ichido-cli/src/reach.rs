@@ -19,7 +19,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 pub(crate) use address::Address;
-pub(crate) use end::{gave_up, redirected};
+pub(crate) use end::{Refusal, gave_up, redirected};
 
 use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
@@ -64,13 +64,6 @@ pub(crate) struct Whom {
     json: bool,
 }
 
-impl Whom {
-    /// A server, asked by a command that has flags of its own.
-    pub(crate) fn server(url: String, by: String, json: bool) -> Self {
-        Self { server: Some(url), store: None, config: None, by, json }
-    }
-}
-
 /// The API, ready to be asked.
 pub(crate) struct Reach {
     command: &'static str,
@@ -86,7 +79,11 @@ enum Way {
         /// Asks once: an operator's step has no key at the server, so that a second one could do it twice.
         changes: Box<Client>,
     },
-    Store(Inside),
+    Store {
+        api: Inside,
+        /// Whether a configuration says what its queues are.
+        is_configured: bool,
+    },
 }
 
 impl Reach {
@@ -118,20 +115,44 @@ impl Reach {
                     faults.add("--store", NOWHERE);
                 }
                 let url = faults.or(url).map_err(misconfigured)?;
-                Way::Store(Inside::new(open_existing(&url).await?, config.as_ref(), args.by))
+                let api = Inside::new(open_existing(&url).await?, config.as_ref(), args.by);
+                Way::Store { api, is_configured: config.is_some() }
             }
         };
         Ok(Self { command, json: args.json, way })
     }
 
+    /// Whether the queues are known: to a server, or by a configuration.
+    pub(crate) const fn knows_queues(&self) -> bool {
+        matches!(self.way, Way::Server { .. } | Way::Store { is_configured: true, .. })
+    }
+
+    /// Why nothing is known of a queue that the API does not know.
+    pub(crate) fn why_unknown(&self, queue: &str) -> String {
+        match self.way {
+            Way::Server { .. } => "not known there: the server does not serve this queue".to_owned(),
+            Way::Store { is_configured: true, .. } => format!(
+                "not known here: the configuration has no [queues.{queue}]; give the worker's by --config"
+            ),
+            Way::Store { is_configured: false, .. } => {
+                format!("not known here: there is no {FILE_NAME} that says it; give the worker's by --config")
+            }
+        }
+    }
+
     /// What is at a target: a path of ours, and a query if any.
     pub(crate) async fn get(&self, target: &str) -> Result<Answer, Exit> {
+        Ok(self.look(target).await??)
+    }
+
+    /// The same, for a command that has words of its own for a refusal.
+    pub(crate) async fn look(&self, target: &str) -> Result<Result<Answer, Refusal>, Exit> {
         let answer = match &self.way {
             Way::Server { reads, .. } => {
                 end::of_read(reads.read(target).await.map_err(|error| Exit::Failed(error.to_string()))?)?
             }
-            Way::Store(inside) => {
-                inside.ask(Method::GET, uri(target)?, String::new()).await.map_err(Exit::Failed)?
+            Way::Store { api, .. } => {
+                api.ask(Method::GET, uri(target)?, String::new()).await.map_err(Exit::Failed)?
             }
         };
         end::taken(self.command, answer)
@@ -144,15 +165,15 @@ impl Reach {
         key: IdempotencyKey,
         content_type: &str,
         body: Vec<u8>,
-    ) -> Result<Answer, Exit> {
+    ) -> Result<Result<Answer, Refusal>, Exit> {
         let failed = |error: &dyn std::fmt::Display| Exit::Failed(error.to_string());
         let answer = match &self.way {
             Way::Server { changes, .. } => {
                 let action = Action::new(Method::POST, target, key, content_type, body);
                 end::of_change(changes.send(&action.map_err(|error| failed(&error))?).await)?
             }
-            Way::Store(inside) => {
-                let put = inside.put_in(uri(target)?, &key, content_type, body).await;
+            Way::Store { api, .. } => {
+                let put = api.put_in(uri(target)?, &key, content_type, body).await;
                 put.map_err(Exit::Failed)?
             }
         };
@@ -164,9 +185,19 @@ impl Reach {
         let told = told.to_string();
         let answer = match &self.way {
             Way::Server { changes, .. } => end::of_change(changes.send(&action(target, told)?).await)?,
-            Way::Store(inside) => inside.ask(Method::POST, uri(target)?, told).await.map_err(Exit::Failed)?,
+            Way::Store { api, .. } => {
+                api.ask(Method::POST, uri(target)?, told).await.map_err(Exit::Failed)?
+            }
         };
-        end::taken(self.command, answer)
+        Ok(end::taken(self.command, answer)??)
+    }
+
+    /// Ends what still runs in this process. What runs at a server goes on.
+    pub(crate) async fn close(&self) {
+        match &self.way {
+            Way::Server { .. } => (),
+            Way::Store { api, .. } => api.close().await,
+        }
     }
 }
 

@@ -146,7 +146,9 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
     };
     let built = faults.or(key.zip(settings));
     let (key, settings) = built.map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
-    if let Some(warning) = settings.known.as_ref().and_then(|queue| body_key::warning(queue, &body)) {
+    if let Some(warning) =
+        settings.known.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
+    {
         out::aside(&warning);
     }
     let came = settings.sender(args).await?.put(key, body).await;

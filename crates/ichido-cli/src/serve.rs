@@ -14,6 +14,7 @@ mod answer;
 mod api;
 mod arrivals;
 mod batch;
+mod bulks;
 mod caller;
 mod cursor;
 mod destinations;

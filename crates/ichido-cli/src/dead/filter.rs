@@ -2,13 +2,11 @@
 
 use clap::ValueEnum;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::letter::{LetterFilter, Standing};
-use ichido_store::message::{LetterState, QueueName};
+use ichido_core::verdict::ErrorCode;
 use serde_json::Value;
 
 use crate::faults::Faults;
-use crate::{clock, duration};
+use crate::{accept, clock, duration};
 
 /// Which letters; all flags together must fit.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
@@ -77,94 +75,50 @@ impl Filter {
         self.parked
     }
 
-    /// What a server is asked for, as a query.
+    /// What the API is asked for, as a query.
     pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
         let standing = match (self.discarded, self.replaced) {
             (true, _) => "discarded",
             (_, true) => "replaced",
             _ => "open",
         };
-        let [from, before] = self.moments()?;
+        let state = if self.parked { "parked" } else { "dead" };
+        let mut all = self.read(clock::now())?;
+        all.extend([("state", state.to_owned()), ("standing", standing.to_owned())]);
+        Ok(all)
+    }
+
+    /// The same as JSON, for what is done to many dead letters.
+    pub(super) fn told(&self) -> Result<Value, Faults> {
+        let all = self.read(clock::now())?.into_iter().map(|(name, value)| (name, Value::from(value)));
+        let closed = [("discarded", self.discarded), ("replaced", self.replaced)];
+        let closed = closed.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, true.into()));
+        Ok(Value::Object(all.chain(closed).map(|(name, value)| (name.to_owned(), value)).collect()))
+    }
+
+    /// What both have, as the API names it; or everything that is wrong with it.
+    fn read(&self, now: Timestamp) -> Result<Vec<(&'static str, String)>, Faults> {
+        let mut faults = Faults::default();
+        if let Some(name) = &self.queue {
+            faults.check("--queue", accept::queue_name(name));
+        }
+        if let Some(code) = &self.error {
+            faults.check("--error", ErrorCode::parse(code).ok_or_else(|| no_code(code)));
+        }
+        let mut time = |flag: &str, text: &Option<String>| {
+            let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));
+            moment.map(|moment| moment.to_string())
+        };
         let all = [
-            ("state", Some(if self.parked { "parked" } else { "dead" }.to_owned())),
-            ("standing", Some(standing.to_owned())),
             ("queue", self.queue.clone()),
             ("code", self.error.clone()),
             ("effect", self.effect.map(|known| known.word().to_owned())),
             ("identity", self.identity.clone()),
-            ("since_from", from),
-            ("since_before", before),
+            ("since_from", time("--from", &self.from)),
+            ("since_before", time("--before", &self.before)),
             ("text", self.text.clone()),
         ];
-        Ok(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
-    }
-
-    /// The same as JSON, for what is done to many.
-    pub(super) fn told(&self) -> Result<Value, Faults> {
-        let mut faults = Faults::default();
-        if self.replaced {
-            faults.add("--replaced", "is for a list: what a new message was made from is not sent again, and needs no more attention");
-        }
-        faults.or(Some(()))?;
-        let [from, before] = self.moments()?;
-        let all = [
-            ("queue", self.queue.clone().map(Value::from)),
-            ("code", self.error.clone().map(Value::from)),
-            ("effect", self.effect.map(|known| known.word().into())),
-            ("identity", self.identity.clone().map(Value::from)),
-            ("since_from", from.map(Value::from)),
-            ("since_before", before.map(Value::from)),
-            ("text", self.text.clone().map(Value::from)),
-            ("discarded", self.discarded.then_some(Value::Bool(true))),
-        ];
-        let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Ok(Value::Object(given.collect()))
-    }
-
-    /// From when on and before when, by this machine's clock.
-    fn moments(&self) -> Result<[Option<String>; 2], Faults> {
-        let now = clock::now();
-        let mut faults = Faults::default();
-        let mut read = |flag, text: &Option<String>| {
-            let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));
-            moment.map(|moment| moment.to_string())
-        };
-        let moments = [read("--from", &self.from), read("--before", &self.before)];
-        faults.or(Some(moments))
-    }
-
-    /// What the store is asked for, or everything that is wrong with it.
-    pub(super) fn read(&self, now: Timestamp) -> Result<LetterFilter, Faults> {
-        let mut faults = Faults::default();
-        let queue = self.queue.as_ref().and_then(|name| {
-            let no_name = "is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-            faults.check("--queue", QueueName::parse(name).ok_or(no_name))
-        });
-        let code = self
-            .error
-            .as_ref()
-            .and_then(|code| faults.check("--error", ErrorCode::parse(code).ok_or_else(|| no_code(code))));
-        let since_from = self.from.as_ref().and_then(|text| faults.check("--from", moment(text, now)));
-        let since_before = self.before.as_ref().and_then(|text| faults.check("--before", moment(text, now)));
-        faults.or(Some(LetterFilter {
-            state: if self.parked { LetterState::Parked } else { LetterState::Dead },
-            standing: match (self.discarded, self.replaced) {
-                (true, _) => Standing::Discarded,
-                (_, true) => Standing::Replaced,
-                _ => Standing::Open,
-            },
-            queue,
-            code,
-            effect: self.effect.map(|known| match known {
-                Known::NotDone => Effect::NotDone,
-                Known::Done => Effect::Done,
-                Known::Unknown => Effect::Unknown,
-            }),
-            identity: self.identity.clone(),
-            since_from,
-            since_before,
-            text: self.text.clone(),
-        }))
+        faults.or(Some(all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()))
     }
 }
 

@@ -9,30 +9,54 @@ use ichido_core::verdict::Effect;
 use crate::exit::Exit;
 use crate::faults::Faults;
 
-/// The answer that was asked for; or how the command ends.
-pub(super) fn taken(command: &'static str, answer: Answer) -> Result<Answer, Exit> {
-    let status = answer.status;
-    if (200..300).contains(&status) {
-        return if answer.is_whole { Ok(answer) } else { Err(not_understood("it is longer than is read")) };
+/// An answer other than the one that was asked for, which says why.
+pub(crate) struct Refusal {
+    command: &'static str,
+    answer: Box<Answer>,
+}
+
+impl Refusal {
+    pub(crate) fn status(&self) -> u16 {
+        self.answer.status
     }
-    let problem = answer.problem();
-    let told = problem
-        .detail
-        .or(problem.title)
-        .or_else(|| redirected(&answer))
-        .unwrap_or_else(|| format!("the server answered {status}"));
-    let told = visible(&told);
-    Err(match status {
-        400 | 422 => {
-            let mut faults = Faults::default();
-            faults.add("what was asked", told);
-            Exit::Misconfigured { command, faults }
+
+    /// A text of its problem details, such as the one at `/reason`.
+    pub(crate) fn text_at(&self, pointer: &str) -> Option<String> {
+        self.answer.text_at(pointer)
+    }
+
+    /// Why, for people.
+    pub(crate) fn told(&self) -> String {
+        let problem = self.answer.problem();
+        let told = problem.detail.or(problem.title).or_else(|| redirected(&self.answer));
+        visible(&told.unwrap_or_else(|| format!("the server answered {}", self.answer.status)))
+    }
+}
+
+impl From<Refusal> for Exit {
+    fn from(refusal: Refusal) -> Self {
+        let told = refusal.told();
+        match refusal.status() {
+            400 | 422 => {
+                let mut faults = Faults::default();
+                faults.add("what was asked", told);
+                Self::Misconfigured { command: refusal.command, faults }
+            }
+            401 => Self::Failed(format!("{told}; commands read it from ICHIDO_TOKEN")),
+            409 => Self::Conflict(told),
+            408 | 429 | 502..=504 => Self::Unreachable(told),
+            _ => Self::Failed(told),
         }
-        401 => Exit::Failed(format!("{told}; commands read it from ICHIDO_TOKEN")),
-        409 => Exit::Conflict(told),
-        408 | 429 | 502..=504 => Exit::Unreachable(told),
-        _ => Exit::Failed(told),
-    })
+    }
+}
+
+/// The answer that was asked for, or the refusal.
+pub(super) fn taken(command: &'static str, answer: Answer) -> Result<Result<Answer, Refusal>, Exit> {
+    match (answer.status, answer.is_whole) {
+        (200..=299, true) => Ok(Ok(answer)),
+        (200..=299, false) => Err(not_understood("it is longer than is read")),
+        _ => Ok(Err(Refusal { command, answer: Box::new(answer) })),
+    }
 }
 
 /// The answer of a server, as far as there is one that says something.

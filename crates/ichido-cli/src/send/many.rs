@@ -152,7 +152,8 @@ impl Many {
 
     /// Once is enough: the lines are of one kind.
     fn warn(&self, item: &Item, warned: &mut bool) {
-        let warning = self.queue.as_ref().and_then(|queue| body_key::warning(queue, &item.body));
+        let warning =
+            self.queue.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.key, &item.body));
         if let Some(warning) = warning.filter(|_| !*warned) {
             *warned = true;
             out::aside(&warning);

@@ -10,9 +10,13 @@ use axum::body::Body;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt as _;
+use ichido::letters::{Policies, QueuePolicy};
+use ichido::worker::Queue;
 use ichido_client::Answer;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
+use ichido_store::message::QueueName;
 use ichido_store::token::Role;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::sync::watch;
@@ -29,7 +33,6 @@ use super::parsing::Parsing;
 use super::running::Running;
 use super::waiting::Waiting;
 use crate::config::Config;
-use crate::dead;
 use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
 use crate::listen::permits::Permits;
 
@@ -39,32 +42,41 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) struct Inside {
     router: Router,
     caller: Caller,
+    operations: Arc<Running>,
 }
 
 impl Inside {
     /// On a store, with the queues of a configuration. Without one no queue is known, so that none allows a requeue.
     pub(crate) fn new(store: Store, config: Option<&Config>, by: String) -> Self {
         let chosen = config.map(|config| config.serve.chosen).unwrap_or_default();
+        let operations = Arc::new(Running::default());
         let api = Api {
             chosen,
             queues: config.map(Api::known).unwrap_or_default(),
             admission: Admission::none(),
             destinations: config.map(KnownDestination::all).unwrap_or_default(),
-            policies: config.map(dead::policies).unwrap_or_default(),
+            policies: config.map(policies).unwrap_or_default(),
             // A command puts nothing in that it would wait for.
             waiting: Waiting::start(store.clone(), 0),
             batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
             listings: Listings::new(),
             bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
             parsing: Parsing::new(),
-            operations: Arc::new(Running::default()),
+            operations: Arc::clone(&operations),
             feed: Feed::new(chosen.listeners_max),
             // Nobody asks a command for its metrics.
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             worker_lives: watch::channel(false).1,
             store,
         };
-        Self { router: router(Arc::new(api)), caller: Caller { name: by, role: Role::Admin, token: None } }
+        let caller = Caller { name: by, role: Role::Admin, token: None };
+        Self { router: router(Arc::new(api)), caller, operations }
+    }
+
+    /// Stops the operations that run here before their next batch, and waits for that.
+    pub(crate) async fn close(&self) {
+        self.operations.stop();
+        self.operations.ended().await;
     }
 
     /// Asks, and reads the answer to its end. A body is JSON.
@@ -102,4 +114,17 @@ impl Inside {
         let body = body.to_bytes();
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, is_whole: true })
     }
+}
+
+/// What the queues of a configuration say about dead letters.
+fn policies(config: &Config) -> Policies {
+    let policy = |queue: &Queue| {
+        let to = config.destinations.iter().find(|described| described.name == queue.destination)?;
+        // What only its server could say is not asked here: a promise that is not known counts as none.
+        let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
+        Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
+    };
+    let telling = config.alerts.queues();
+    let known = config.queues.iter().chain(&telling).filter_map(policy);
+    known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy))
 }

@@ -12,7 +12,7 @@ use ichido::letters::Work;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::letter::{LetterFilter, LetterRow, Standing};
-use ichido_store::message::{LetterState, QueueName};
+use ichido_store::message::LetterState;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ use super::limits::LIST_MAX;
 use super::messages::{no_message, seen};
 use super::problem::{Code, Problem};
 use super::request::{Segment, parameters};
-use super::search::{code, count, moment};
+use super::search::{code, count, moment, queue_name};
 use super::show::{LastError, ProblemDetails, effect, href};
 use super::steps::refused;
 
@@ -214,10 +214,7 @@ fn asked(uri: &Uri) -> Result<Asked, Problem> {
                 let standing = Standing::parse(&text);
                 filter.standing = standing.ok_or_else(|| wrong("standing is open, discarded or replaced"))?;
             }
-            "queue" => {
-                let no_name = "queue is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-                filter.queue = Some(QueueName::parse(&text).ok_or_else(|| wrong(no_name))?);
-            }
+            "queue" => filter.queue = Some(queue_name(&name, &text)?),
             "code" => filter.code = Some(code(&text)?),
             "effect" => {
                 filter.effect = Some(match text.as_str() {

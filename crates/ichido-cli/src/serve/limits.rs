@@ -108,6 +108,8 @@ pub(crate) const PRODUCER_LISTINGS_OF_ONE_MAX: usize = 1;
 pub(crate) const TOLD_BYTES_MAX: usize = 16 * 1024;
 /// The most operations on many messages that run at once.
 pub(crate) const OPERATIONS_MAX: usize = 4;
+/// Of how many that have ended it is remembered what they came to.
+pub(crate) const OPERATIONS_KEPT: usize = 50;
 /// How long they may take to end when the server stops: each has at most a batch under way.
 pub(crate) const OPERATIONS_STOP_WITHIN: Duration = Duration::from_secs(10);
 /// The most records of unknown outcome on one page.

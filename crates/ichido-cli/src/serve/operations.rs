@@ -12,26 +12,26 @@ use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode, Uri};
 use ichido::letters::limits::LEASE;
-use ichido::letters::{Canary, Preflight, Progress, StopAsked, Work, ask_to_stop};
+use ichido::letters::{self, Canary, Ended, Preflight, Progress, Report, StopAsked, Work, ask_to_stop};
 use ichido_core::verdict::Effect;
 use ichido_store::letter::{LetterFilter, Standing};
-use ichido_store::message::{LetterState, QueueName};
+use ichido_store::message::LetterState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::answer::json;
 use super::api::Api;
+use super::bulks::{ToldBulk, bulk, bulks};
 use super::caller::Caller;
 use super::limits::OPERATIONS_MAX;
 use super::problem::{Code, Problem};
 use super::request::{Segment, parameters};
-use super::running::{NotBegun, Plan, Taken};
-use super::search::{code, moment};
+use super::running::{NotBegun, Plan, Seen, Taken};
+use super::search::{code, moment, queue_name};
 use super::show::ProblemDetails;
 use super::steps::of_store;
 use super::told::told;
-use crate::dead::{ToldBulk, told_bulk, told_bulks};
 
 /// What is to be done.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -52,6 +52,8 @@ pub(super) struct Begin {
     /// Whether only to say what would happen.
     #[serde(default)]
     preview: bool,
+    /// Only what was dead at this moment: `as_of` of the preview that a person agreed to.
+    as_of: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -84,6 +86,9 @@ struct Filter {
     /// Those that somebody discarded, in place of those that wait.
     #[serde(default)]
     discarded: bool,
+    /// Those that a new message was made from, in place of those that wait. None of them would go.
+    #[serde(default)]
+    replaced: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -105,6 +110,8 @@ pub(super) struct Begun {
 /// What would happen.
 #[derive(Debug, Serialize, ToSchema)]
 struct Preview {
+    /// When this was counted. What dies later is not touched by an operation that names this moment.
+    as_of: String,
     /// How many dead messages the filter finds.
     matched: u64,
     /// How many of them would go.
@@ -135,6 +142,7 @@ impl Preview {
             told: reason.to_string(),
         });
         Self {
+            as_of: found.as_of.to_string(),
             matched: found.matched,
             would_go: found.would_go,
             queues: found.queues.clone(),
@@ -168,6 +176,8 @@ pub(super) struct Operation {
     updated_at: String,
     /// How far it is; only while it runs in this server.
     progress: Option<Far>,
+    /// What came of it; only where it ended in this server, and not long ago.
+    result: Option<Outcome>,
 }
 
 /// How far an operation is.
@@ -191,13 +201,64 @@ struct Watched {
     ill: u64,
 }
 
-impl Operation {
-    fn new(told: ToldBulk, progress: Option<Progress>) -> Self {
-        let progress = progress.map(|Progress { moved, of, watched, .. }| Far {
-            moved,
-            of,
-            watched: watched.map(|seen| Watched { waiting: seen.waiting, well: seen.well, ill: seen.ill }),
+/// What came of an operation.
+#[derive(Debug, Serialize, ToSchema)]
+struct Outcome {
+    /// How many have gone.
+    moved: u64,
+    /// How many somebody else took meanwhile.
+    gone: u64,
+    /// How many did not go, and why.
+    refused: Vec<NotMoved>,
+    /// Who asked it to stop, if somebody did.
+    stopped_by: Option<String>,
+    /// What its canary showed when it halted.
+    watched: Option<Watched>,
+    /// Why it could not go on, if it could not.
+    error: Option<String>,
+}
+
+/// Messages that did not go.
+#[derive(Debug, Serialize, ToSchema)]
+struct NotMoved {
+    reason: &'static str,
+    count: u64,
+    /// The reason for people, with what to do about it.
+    told: String,
+}
+
+impl From<letters::Watched> for Watched {
+    fn from(seen: letters::Watched) -> Self {
+        Self { waiting: seen.waiting, well: seen.well, ill: seen.ill }
+    }
+}
+
+impl Outcome {
+    fn new(report: Report, error: Option<String>) -> Self {
+        let refused = report.refused.into_iter().map(|(reason, count)| NotMoved {
+            reason: reason.as_str(),
+            count,
+            told: reason.to_string(),
         });
+        let (stopped_by, watched) = match report.ended {
+            Ended::Stopped { by } => (by, None),
+            Ended::Halted { watched } => (None, Some(watched.into())),
+            Ended::Done | Ended::Abandoned | Ended::Failed => (None, None),
+        };
+        let (moved, gone) = (report.moved, report.gone);
+        Self { moved, gone, refused: refused.collect(), stopped_by, watched, error }
+    }
+}
+
+impl Operation {
+    fn new(told: ToldBulk, seen: Option<Seen>) -> Self {
+        let (progress, result) = match seen {
+            Some(Seen::Runs(Progress { moved, of, watched, .. })) => {
+                (Some(Far { moved, of, watched: watched.map(Watched::from) }), None)
+            }
+            Some(Seen::Ended(report, error)) => (None, Some(Outcome::new(report, error))),
+            None => (None, None),
+        };
         Self {
             id: told.id,
             action: told.kind,
@@ -207,6 +268,7 @@ impl Operation {
             begun_at: told.begun_at.to_string(),
             updated_at: told.told_at.to_string(),
             progress,
+            result,
         }
     }
 }
@@ -239,8 +301,13 @@ pub(super) async fn begin(
     let shape = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
     let asked: Begin = told(&head.headers, body, shape).await?;
     let is_preview = asked.preview;
+    let as_of = asked.as_of.as_deref().map(|text| moment("as_of", text)).transpose()?;
     let plan = plan(&api, &caller, asked)?;
-    let found = plan.bulk().preflight().await.map_err(|error| Problem::of_store(&error))?;
+    let found = match as_of {
+        Some(as_of) => plan.bulk().preflight_as_of(as_of).await,
+        None => plan.bulk().preflight().await,
+    };
+    let found = found.map_err(|error| Problem::of_store(&error))?;
     let preview = Preview::new(&found);
     if is_preview || found.would_go == 0 {
         return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
@@ -268,7 +335,7 @@ pub(super) async fn begin(
     Ok(response)
 }
 
-/// The last operations, with how far those are that run in this server.
+/// The last operations, with how far those are that run in this server, and what came of those that ended in it.
 #[utoipa::path(
     get,
     path = "/v1/operations",
@@ -286,10 +353,10 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     parameters(&uri, &[])?;
     caller.views()?;
-    let told = told_bulks(&api.store).await.map_err(|error| Problem::of_store(&error))?;
+    let told = bulks(&api.store).await.map_err(|error| Problem::of_store(&error))?;
     let operations = told.into_iter().map(|told| {
-        let progress = api.operations.progress(told.id);
-        Operation::new(told, progress)
+        let seen = api.operations.seen(told.id);
+        Operation::new(told, seen)
     });
     Ok(json(StatusCode::OK, &Operations { operations: operations.collect() }))
 }
@@ -357,7 +424,7 @@ pub(super) async fn stop(
 
 fn taken(Taken { by }: Taken) -> Problem {
     let detail = format!(
-        "an operation works on messages of the same queue, and two would count each other's; nothing was begun; wait for it, or stop it; \
+        "the operation {by} works on messages of the same queue, and two would count each other's; nothing was begun; wait for it, or stop it; \
          one whose process was killed is given up after {} s",
         LEASE.as_secs()
     );
@@ -366,8 +433,9 @@ fn taken(Taken { by }: Taken) -> Problem {
 }
 
 async fn find(api: &Api, id: Uuid) -> Result<Option<Operation>, Problem> {
-    let told = told_bulk(&api.store, id).await.map_err(|error| Problem::of_store(&error))?;
-    Ok(told.map(|told| Operation::new(told, api.operations.progress(id))))
+    // The trail first: an operation that it says has ended is not seen to run for long.
+    let told = bulk(&api.store, id).await.map_err(|error| Problem::of_store(&error))?;
+    Ok(told.map(|told| Operation::new(told, api.operations.seen(id))))
 }
 
 fn no_operation() -> Problem {
@@ -401,15 +469,20 @@ fn plan(api: &Api, caller: &Caller, asked: Begin) -> Result<Plan, Problem> {
 }
 
 fn filter(asked: Filter) -> Result<LetterFilter, Problem> {
-    let queue = asked.queue.map(|name| {
-        let no_name =
-            "the filter's queue is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-        QueueName::parse(&name).ok_or_else(|| Problem::new(Code::ParameterInvalid, no_name))
-    });
+    let queue = asked.queue.map(|name| queue_name("the filter's queue", &name));
+    let standing = match (asked.discarded, asked.replaced) {
+        (false, false) => Standing::Open,
+        (true, false) => Standing::Discarded,
+        (false, true) => Standing::Replaced,
+        (true, true) => {
+            let detail = "a message is discarded or replaced, not both; leave one of them out of the filter";
+            return Err(Problem::new(Code::BodyUnexpected, detail));
+        }
+    };
     let since = |name, text: Option<String>| text.map(|text| moment(name, &text)).transpose();
     Ok(LetterFilter {
         state: LetterState::Dead,
-        standing: if asked.discarded { Standing::Discarded } else { Standing::Open },
+        standing,
         queue: queue.transpose()?,
         code: asked.code.map(|text| code(&text)).transpose()?,
         effect: asked.effect.map(|known| match known {

@@ -1,20 +1,21 @@
 //! The operations on many messages that run in this server.
 //!
 //! Guarantee: no more than [`OPERATIONS_MAX`] run at once. When the server stops, each ends before its next batch, and its record says
-//! that it was stopped; the server waits for that.
+//! that it was stopped; the server waits for that. What the last [`OPERATIONS_KEPT`] came to is remembered.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ichido::letters::{Bulk, BulkError, Ended, Policies, Preflight, Progress, Work};
+use ichido::letters::{Bulk, BulkError, Ended, Policies, Preflight, Progress, Report, Work};
 use ichido_store::Store;
 use ichido_store::letter::LetterFilter;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::limits::{OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
+use super::limits::{OPERATIONS_KEPT, OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
+use super::problem::Problem;
 
 /// What is to be done to many.
 #[derive(Clone)]
@@ -53,10 +54,20 @@ pub(super) struct Taken {
     pub(super) by: Uuid,
 }
 
-/// All that run here.
+/// What is known here of an operation.
+#[derive(Clone)]
+pub(super) enum Seen {
+    /// How far it is.
+    Runs(Progress),
+    /// What it came to, and why it could not go on, where that is so.
+    Ended(Report, Option<String>),
+}
+
+/// All that run here, and the last ones that did.
 #[derive(Default)]
 pub(super) struct Running {
-    progress: Mutex<HashMap<Uuid, Progress>>,
+    /// By their ids, and so by when they began.
+    seen: Mutex<BTreeMap<Uuid, Seen>>,
     /// Those that were begun and have not ended, those among them that have no id yet.
     count: AtomicUsize,
     stops: AtomicBool,
@@ -79,9 +90,9 @@ impl Running {
         Ok(told)
     }
 
-    /// How far one is that runs here.
-    pub(super) fn progress(&self, id: Uuid) -> Option<Progress> {
-        self.lock().get(&id).copied()
+    /// What is known of one that runs here, or did lately.
+    pub(super) fn seen(&self, id: Uuid) -> Option<Seen> {
+        self.lock().get(&id).cloned()
     }
 
     /// Asks all of them to end.
@@ -105,9 +116,19 @@ impl Running {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Progress>> {
+    fn keep(&self, report: Report, error: Option<String>) {
+        let mut all = self.lock();
+        all.insert(report.operation, Seen::Ended(report, error));
+        let ended = all.iter().filter(|(_, seen)| matches!(seen, Seen::Ended(..))).map(|(id, _)| *id);
+        let ended: Vec<Uuid> = ended.collect();
+        for oldest in &ended[..ended.len().saturating_sub(OPERATIONS_KEPT)] {
+            all.remove(oldest);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Seen>> {
         // Each change under it is whole.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,26 +158,26 @@ async fn run(place: Place, plan: Plan, found: Preflight, tell: oneshot::Sender<R
         _ = tell.take().map(|tell| tell.send(begun));
     };
     let progress = |progress: Progress| {
-        running.lock().insert(progress.operation, progress);
+        running.lock().insert(progress.operation, Seen::Runs(progress));
         begun(Ok(progress.operation));
     };
     let stop = || running.stops.load(Ordering::SeqCst);
     let ended = plan.bulk().run(&found, stop, progress).await;
-    let report = match ended {
-        Ok(report) => report,
+    let (report, error) = match ended {
+        Ok(report) => (report, None),
         Err(BulkError::Taken { by }) => return begun(Err(Taken { by })),
         Err(BulkError::Broke { error, report }) => {
             tracing::error!(%error, operation = %report.operation, moved = report.moved, "an operation could not go on");
-            report
+            (report, Some(Problem::of_store(&error).detail.into_owned()))
         }
     };
-    begun(Ok(report.operation));
-    running.lock().remove(&report.operation);
     let (operation, moved) = (report.operation, report.moved);
-    match report.ended {
+    match &report.ended {
         Ended::Stopped { by: None } => {
             tracing::warn!(%operation, moved, "an operation was halted, because the server stops; begin it again to go on");
         }
         ended => tracing::info!(%operation, moved, ?ended, "an operation has ended"),
     }
+    running.keep(report, error);
+    begun(Ok(operation));
 }

@@ -28,6 +28,7 @@ use super::limits::{LIST_LOOKED_MAX, LIST_MAX, LIST_PART};
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::show::{LastError, ProblemDetails, effect, href};
+use crate::accept;
 
 /// How many messages a page has where nobody says.
 const LIST_DEFAULT: u32 = 50;
@@ -245,9 +246,12 @@ fn wrong(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
 }
 
 fn queue(text: &str, caller: &Caller) -> Result<QueueName, Problem> {
-    let no_name = "queue is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
-    let name = QueueName::parse(text).ok_or_else(|| wrong(no_name))?;
+    let name = queue_name("queue", text)?;
     if caller.sees_queue(text) { Ok(name) } else { Err(no_queue()) }
+}
+
+pub(super) fn queue_name(name: &str, text: &str) -> Result<QueueName, Problem> {
+    accept::queue_name(text).map_err(|what| wrong(format!("{name} {what}")))
 }
 
 fn state(text: &str) -> Result<Stage, Problem> {

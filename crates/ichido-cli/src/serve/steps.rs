@@ -9,12 +9,12 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::StatusCode;
-use ichido::letters::{Resolution, tell_resolved};
-use ichido_core::lifecycle::{Event, Stage, Why};
+use ichido::letters::{Resolution, Work, tell_resolved};
+use ichido_core::lifecycle::{Decision, Event, Found, Stage, Why};
 use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
 use ichido_store::letter::{LetterRow, LetterStepped};
-use ichido_store::message::{Note, Stepped};
+use ichido_store::message::{LetterState, Note, Stepped};
 use ichido_store::token::Role;
 use serde::Deserialize;
 use serde_json::json as value;
@@ -29,7 +29,6 @@ use super::problem::{Code, Problem};
 use super::request::{Segment, parameters};
 use super::show::{Message, ProblemDetails};
 use super::told::{perhaps_told, told};
-use crate::dead::{Finding, decided};
 
 /// Why something is done.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -69,11 +68,14 @@ pub(super) enum Decided {
 }
 
 impl Decided {
-    const fn finding(self) -> Finding {
-        match self {
-            Self::Sent => Finding::Done,
-            Self::Queued => Finding::NotDone,
-            Self::Dead => Finding::GiveUp,
+    /// What follows for a letter. A dead one stays dead, and more is known of it.
+    const fn event(self, state: LetterState, now: Timestamp) -> Event {
+        match (self, state) {
+            (Self::Sent, LetterState::Parked) => Event::Decided(Decision::WasDone),
+            (Self::Queued, LetterState::Parked) => Event::Decided(Decision::SendAgain),
+            (Self::Sent, LetterState::Dead) => Event::Reconciled(Found::Done),
+            (Self::Queued, LetterState::Dead) => Event::Reconciled(Found::NotDone { due: now }),
+            (Self::Dead, _) => Event::Decided(Decision::GiveUp),
         }
     }
 }
@@ -186,12 +188,17 @@ pub(super) async fn discard(
     caller.operates()?;
     let (head, body) = request.into_parts();
     parameters(&head.uri, &[])?;
-    let Discard { reason } =
+    let Discard { reason: because } =
         told(&head.headers, body, r#"{"reason":"why it needs no more attention"}"#).await?;
     let letter = Letter::find(&api, &caller, &id).await?;
-    match letter.step(&api, &caller, |_, _| Event::Discarded, Some(reason)).await? {
+    match letter.step(&api, &caller, |_, _| Event::Discarded, Some(because)).await? {
         LetterStepped::Now(_) => letter.shown(&api, Resolution::Discarded).await,
-        LetterStepped::Refused(why) => Err(refused_for(why)),
+        LetterStepped::Refused(why) => {
+            Err(match Work::Discard.judge(&api.policies, &letter.row, letter.now) {
+                Err(refusal) => refused(reason(why), refusal.to_string()),
+                Ok(()) => refused_for(why),
+            })
+        }
         LetterStepped::NoLetter => Err(gone()),
     }
 }
@@ -222,15 +229,11 @@ pub(super) async fn decide(
     let shape = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
     let Decide { decision, reason: because } = told(&head.headers, body, shape).await?;
     let letter = Letter::find(&api, &caller, &id).await?;
-    let event = |letter: &LetterRow, now| decision.finding().event(letter.state, now);
-    let stepped = letter.step(&api, &caller, event, because).await?;
-    let why = match stepped {
-        LetterStepped::Refused(why) => reason(why),
-        LetterStepped::Now(_) | LetterStepped::NoLetter => "no_letter",
-    };
-    match decided(stepped, Some(&letter.row)) {
-        Ok(_) => letter.shown(&api, Resolution::Decided).await,
-        Err(told) => Err(refused(why, told)),
+    let event = |letter: &LetterRow, now| decision.event(letter.state, now);
+    match letter.step(&api, &caller, event, because).await? {
+        LetterStepped::Now(_) => letter.shown(&api, Resolution::Decided).await,
+        LetterStepped::Refused(why) => Err(refused(reason(why), letter.why_undecided(why))),
+        LetterStepped::NoLetter => Err(gone()),
     }
 }
 
@@ -270,6 +273,19 @@ impl Letter {
         Ok(stepped.into_iter().next().unwrap_or(LetterStepped::NoLetter))
     }
 
+    /// Why what a person found out changes nothing.
+    fn why_undecided(&self, why: Why) -> String {
+        match (why, self.row.history.doubt) {
+            (Why::TooEarly, Some(doubt)) => {
+                format!("its call may still be travelling until {}; decide after that", doubt.travels_until)
+            }
+            (Why::NotFromHere, _) => {
+                "what is known of its effect is known already, or it is dead already".to_owned()
+            }
+            (why, _) => why.to_string(),
+        }
+    }
+
     /// The message as it is now; how long it waited for this is measured.
     async fn shown(&self, api: &Api, by: Resolution) -> Result<Response, Problem> {
         tell_resolved(&self.row.queue, by, self.row.since, self.now);
@@ -307,7 +323,7 @@ pub(super) fn refused_for(why: Why) -> Problem {
 }
 
 fn gone() -> Problem {
-    refused("no_letter", "it is no dead letter, or none any more: somebody else was quicker")
+    refused("no_letter", "it was dead or parked, and is not any more: somebody else was quicker")
 }
 
 /// Why the lifecycle refused, for programs.

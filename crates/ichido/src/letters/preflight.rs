@@ -36,7 +36,17 @@ impl Preflight {
 impl Bulk<'_> {
     /// Counts what would happen; changes nothing. It reads all that the filter finds, a page at a time.
     pub async fn preflight(&self) -> Result<Preflight, StoreError> {
-        let as_of = self.store.now().await?;
+        let now = self.store.now().await?;
+        self.count(now, now).await
+    }
+
+    /// Counts only what was a letter at an earlier moment: the [`Preflight::as_of`] of the count that a person agreed to.
+    pub async fn preflight_as_of(&self, as_of: Timestamp) -> Result<Preflight, StoreError> {
+        let now = self.store.now().await?;
+        self.count(as_of.min(now), now).await
+    }
+
+    async fn count(&self, as_of: Timestamp, now: Timestamp) -> Result<Preflight, StoreError> {
         let filter = self.bounded_filter(as_of);
         let mut preflight = Preflight {
             as_of,
@@ -52,7 +62,7 @@ impl Bulk<'_> {
             for letter in &page {
                 preflight.matched += 1;
                 let queue = letter.queue.as_str().to_owned();
-                if let Err(reason) = self.work.judge(self.policies, letter, as_of) {
+                if let Err(reason) = self.work.judge(self.policies, letter, now) {
                     *preflight.refused.entry((queue, reason)).or_default() += 1;
                     continue;
                 }

@@ -2,7 +2,7 @@
 
 use ichido_core::lifecycle::Failure;
 use ichido_core::verdict::Effect;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ways::{Ways, objects};
 use crate::dead::place::Place;
@@ -50,7 +50,7 @@ async fn letters_are_found_and_shown_alike() {
     let more = first.out.lines().last().unwrap().strip_prefix("there may be more: --after ").unwrap();
     let rest = ways.at_server(&["dead", "list", "--after", more]);
     assert_eq!(rest.out.lines().count(), 2, "its head, and the last one: {rest:?}");
-    let missing = ways.at_server(&["dead", "show", NOBODY]);
+    let missing = ways.both(&["dead", "show", NOBODY]);
     assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
     let wrong = ways.both(&["dead", "list", "--from", "yesterday"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
@@ -106,6 +106,7 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
     assert_eq!(told[0]["preflight"]["would_go"], 5);
     let report = &told.last().unwrap()["report"];
     assert!(report["ended"] == "ended" && report["detail"].as_str().unwrap().contains("moved=5"), "{report}");
+    assert_eq!((&report["moved"], &report["gone"], &report["refused"]), (&5.into(), &0.into(), &json!({})));
     assert!(left.err.starts_with("bulk "), "{left:?}");
     for id in dead {
         assert_eq!(ways.place.status(id).await, "queued");
@@ -116,7 +117,7 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
     assert!(over.code == Some(1) && over.err.contains("it has ended"), "{over:?}");
     let discarded =
         ways.at_server(&["dead", "discard", "--queue", "ledger", "--reason", "test data", "--yes"]);
-    assert!(discarded.code == Some(0) && discarded.out.contains("discard of many: ended: "), "{discarded:?}");
+    assert!(discarded.code == Some(0) && discarded.out.ends_with("2 discarded\n"), "{discarded:?}");
     assert_eq!(objects(&ways.at_server(&["dead", "list", "--discarded", "--json"]).out).len(), 2);
 }
 
@@ -142,6 +143,12 @@ async fn a_new_message_is_made_from_a_dead_one_at_the_server() {
     let shown = ways.said(&["dead", "show", &old.to_string()]);
     assert!(shown.contains("replaced by") && shown.contains("mended"), "{shown}");
     // One that took effect is not done once more by accident.
-    let left = ways.at_server(&["dead", "edit", &done.to_string(), "--request", "new.json"]);
+    let left = ways.both(&["dead", "edit", &done.to_string(), "--request", "new.json"]);
     assert!(left.code == Some(2) && left.err.contains("--yes: "), "{left:?}");
+    // One that has a successor, and a key that was used.
+    let left = ways.both(&["dead", "edit", &old.to_string(), "--request", "new.json"]);
+    assert!(left.code == Some(1) && left.err.contains("a new message was made from it"), "{left:?}");
+    let left =
+        ways.both(&["dead", "edit", &done.to_string(), "--request", "new.json", "--key", "k-new", "--yes"]);
+    assert!(left.code == Some(2) && left.err.contains(&format!("by {}", new.id)), "{left:?}");
 }

@@ -41,7 +41,39 @@ async fn until_state(server: &Server, href: &str, state: &str) -> Value {
     tokio::time::timeout(HUNG, reached).await.expect("the operation comes to its state")
 }
 
+/// What came of one that has ended: known a moment after its record says so.
+async fn result(server: &Server, href: &str) -> Value {
+    let known = async {
+        loop {
+            let operation = server.get(href).await.json();
+            if operation["result"].is_object() {
+                return operation["result"].clone();
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::time::timeout(HUNG, known).await.expect("what came of it is told")
+}
+
 both_databases! {
+    /// What a person agreed to is what is done.
+    #[test]
+    async fn an_operation_leaves_alone_what_died_after_its_preview(place: Place) {
+        place.dead("orders", 2).await;
+        let server = serve(&place).await;
+        let mut told = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
+        let preview = begin(&server, &told).await.json()["preview"].clone();
+        assert_eq!(preview["would_go"], 2, "{preview}");
+        // No worker serves this queue, so that the test's own takes it.
+        place.dead("forgotten", 1).await;
+        told["as_of"] = preview["as_of"].clone();
+        told["preview"] = false.into();
+        let begun = begin(&server, &told).await;
+        assert_eq!((begun.status(), &begun.json()["preview"]["matched"]), (202, &2.into()), "{begun:?}");
+        assert_eq!(result(&server, begun.one("location").unwrap()).await["moved"], 2);
+        assert_eq!(place.json(&["list"]).len(), 1, "it died later");
+    }
+
     #[test]
     async fn a_preview_says_what_would_happen_and_does_nothing(place: Place) {
         let dead = place.dead("orders", 3).await;
@@ -70,6 +102,10 @@ both_databases! {
         let operation = until_state(&server, href, "ended").await;
         assert_eq!((&operation["action"], &operation["by"]), (&"requeue".into(), &"local".into()));
         assert!(operation["detail"].as_str().unwrap().contains("moved=3"), "{operation}");
+        assert_eq!(
+            result(&server, href).await,
+            json!({"moved": 3, "gone": 0, "refused": [], "stopped_by": null, "watched": null, "error": null})
+        );
         for id in dead {
             assert_eq!(place.status(id).await, "queued");
         }
@@ -102,6 +138,8 @@ both_databases! {
         assert_eq!(asked.status(), 202);
         let operation = until_state(&server, &href, "stopped").await;
         assert!(operation["detail"].as_str().unwrap().contains("asked to stop by local"), "{operation}");
+        let result = result(&server, &href).await;
+        assert_eq!((&result["moved"], &result["stopped_by"]), (&1.into(), &"local".into()), "{result}");
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
     }
 
@@ -196,6 +234,7 @@ async fn what_makes_no_sense_is_not_begun() {
         json!({"action": "delete", "all": true}),
         json!({"action": "requeue", "filter": {"colour": "red"}}),
         json!({"action": "requeue", "filter": {"effect": "perhaps"}}),
+        json!({"action": "requeue", "filter": {"discarded": true, "replaced": true}}),
         json!([]),
     ] {
         assert_eq!(problem(&begin(&server, &told).await), (422, "body_unexpected".to_owned()), "{told}");
@@ -206,6 +245,8 @@ async fn what_makes_no_sense_is_not_begun() {
         let told = json!({"action": "requeue", "filter": filter});
         assert_eq!(problem(&begin(&server, &told).await), (400, "parameter_invalid".to_owned()), "{told}");
     }
+    let told = json!({"action": "requeue", "all": true, "as_of": "yesterday"});
+    assert_eq!(problem(&begin(&server, &told).await), (400, "parameter_invalid".to_owned()));
     assert_eq!(server.get("/v1/operations").await.json(), json!({"operations": []}));
     for (method, target) in [("GET", ""), ("POST", "/stop")] {
         for id in ["4711", &Uuid::now_v7().to_string()] {

@@ -18,21 +18,21 @@ const STOPPING: &str = "stopping";
 
 /// One bulk: its beginning, and its last word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ToldBulk {
-    pub(crate) id: Uuid,
-    pub(crate) begun_at: Timestamp,
+pub(super) struct ToldBulk {
+    pub(super) id: Uuid,
+    pub(super) begun_at: Timestamp,
     /// When its last word was said.
-    pub(crate) told_at: Timestamp,
+    pub(super) told_at: Timestamp,
     /// What was done.
-    pub(crate) kind: String,
+    pub(super) kind: String,
     /// Who began it.
-    pub(crate) by: String,
-    pub(crate) state: String,
-    pub(crate) detail: String,
+    pub(super) by: String,
+    pub(super) state: String,
+    pub(super) detail: String,
 }
 
 /// The last bulks, the last one first.
-pub(crate) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
+pub(super) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
     let living = Living::look(store).await?;
     let actions = store.action_list(None, ACTIONS_MAX).await?;
     let mut told: Vec<ToldBulk> = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
 }
 
 /// One of them.
-pub(crate) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
+pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
     let living = Living::look(store).await?;
     let actions = store.actions_of(id).await?;
     let mut told: Option<ToldBulk> = None;

@@ -1,0 +1,128 @@
+//! A new message in place of a dead one.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use form_urlencoded::Serializer;
+use ichido::worker::OutboundKey;
+use ichido_core::key::IdempotencyKey;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::Dead;
+use super::letter::Letter;
+use crate::accept::REQUEST_BYTES_MAX;
+use crate::exit::Exit;
+use crate::reach::Refusal;
+use crate::{body_key, out, reach};
+
+/// What the new message is to be.
+#[derive(Debug, clap::Args)]
+pub(super) struct Edit {
+    /// The dead one's id
+    #[arg(value_parser = crate::id::parse)]
+    id: Uuid,
+    /// The file of the new request; - is standard input
+    #[arg(long, value_name = "FILE")]
+    request: PathBuf,
+    /// The new key; left out, one is made
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Make it though the dead one took effect, so that it is done once more
+    #[arg(long)]
+    yes: bool,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// The message that was made.
+#[derive(Deserialize)]
+struct New {
+    id: Uuid,
+}
+
+impl Dead {
+    pub(super) async fn edit(&self, edit: Edit) -> Result<(), Exit> {
+        let Edit { id, request, key, yes, reason } = edit;
+        let key = key.unwrap_or_else(|| Uuid::now_v7().to_string());
+        let key = IdempotencyKey::parse(&key).map_err(|error| self.wrong("--key", error.to_string()))?;
+        let request = read(&request).map_err(|why| self.wrong("--request", why))?;
+        body_key::agrees(&key, &request).map_err(|why| self.wrong("--request", why))?;
+        let letter = self.letter(id).await?;
+        if let Some(warning) = warning(&letter, &request) {
+            out::aside(&warning);
+        }
+        let content_type = self.message(id).await?.content_type;
+        let mut target = Serializer::new(format!("/v1/messages/{id}/replace?"));
+        target.append_pair("although_done", if yes { "true" } else { "false" });
+        if let Some(reason) = &reason {
+            target.append_pair("reason", reason);
+        }
+        let made = self.reach.put_in(&target.finish(), key.clone(), &content_type, request).await?;
+        let New { id: new } = reach::read(&made.map_err(|refusal| self.not_made(id, refusal))?)?;
+        let known = match letter.effect.as_str() {
+            "done" => "The old one TOOK EFFECT, so this is done once more.",
+            _ => "The old one was not done.",
+        };
+        let warning = format!(
+            "this is a new action under a new key: whoever receives it cannot tell that it replaces {id}. {known}"
+        );
+        if self.reach.json {
+            let told = json!({ "id": new.to_string(), "made_from": id.to_string(), "key": key.as_str(), "warning": warning });
+            return out::line(told);
+        }
+        out::line(format_args!("{new} is queued, made from {id}\nwarning: {warning}"))
+    }
+
+    /// Why nothing was made, with the flags and commands that help.
+    fn not_made(&self, id: Uuid, refusal: Refusal) -> Exit {
+        let (code, reason) = (refusal.text_at("/code"), refusal.text_at("/reason"));
+        match (refusal.status(), code.as_deref(), reason.as_deref()) {
+            (_, Some("key_conflict"), _) => {
+                let first = refusal.text_at("/first").unwrap_or_default();
+                let used = first.rsplit('/').next().unwrap_or_default();
+                self.wrong("--key", format!("was used before, by {used}; give a new one, or none"))
+            }
+            (_, _, Some("was_done")) => self.wrong(
+                "--yes",
+                format!(
+                    "{id} TOOK EFFECT, and a message made from it is done once more, under a key that nobody has seen; nothing was made. If \
+                     that is meant, say --yes; if not, it needs no more attention: ichido dead discard {id} --reason …"
+                ),
+            ),
+            (_, _, Some("effect_unknown")) => Exit::Failed(format!(
+                "nothing was made from {id}: nobody knows whether it took effect; find out, and say so: ichido dead decide done|not-done {id}"
+            )),
+            (409, _, _) => Exit::Failed(format!("nothing was made from {id}: {}", refusal.told())),
+            (400 | 413 | 415 | 422, _, _) => self.wrong("--request", refusal.told()),
+            _ => refusal.into(),
+        }
+    }
+}
+
+/// What is to be said where the queue sends another key than the request repeats.
+fn warning(letter: &Letter, request: &[u8]) -> Option<String> {
+    let is_own = *letter.sent_as.as_ref()? == letter.idempotency_key;
+    body_key::warning(&letter.queue, if is_own { OutboundKey::Own } else { OutboundKey::Derived }, request)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    // One more than may be, to tell that there are more.
+    let most = REQUEST_BYTES_MAX as u64 + 1;
+    let mut request = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(most).read_to_end(&mut request)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut request))
+    };
+    match read {
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+        Ok(bytes) if REQUEST_BYTES_MAX < bytes => Err(format!(
+            "{} is longer than {REQUEST_BYTES_MAX} bytes, the most that a request may have",
+            path.display()
+        )),
+        Ok(_) => Ok(request),
+    }
+}

@@ -1,0 +1,252 @@
+//! An operation on many letters: watched, stopped by Ctrl-C or from elsewhere, listed.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use ichido_core::text::visible;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::Dead;
+use super::many::Preview;
+use super::steps::Work;
+use crate::exit::Exit;
+use crate::signals::Signals;
+use crate::table::table;
+use crate::{out, reach};
+
+/// How soon an operation is looked at after it began; then less and less often.
+const LOOK_FIRST: Duration = Duration::from_millis(10);
+/// How often it is looked at in the end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+#[derive(Deserialize)]
+pub(super) struct Operation {
+    id: Uuid,
+    action: String,
+    by: String,
+    state: String,
+    detail: String,
+    begun_at: String,
+    progress: Option<Far>,
+    result: Option<Outcome>,
+}
+
+#[derive(Deserialize)]
+struct Operations {
+    operations: Vec<Operation>,
+}
+
+/// How far it is.
+#[derive(Deserialize, PartialEq, Eq)]
+struct Far {
+    moved: u64,
+    of: u64,
+    watched: Option<Watched>,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+struct Watched {
+    waiting: u64,
+    well: u64,
+    ill: u64,
+}
+
+/// What came of it.
+#[derive(Deserialize)]
+struct Outcome {
+    moved: u64,
+    gone: u64,
+    refused: Vec<NotMoved>,
+    stopped_by: Option<String>,
+    watched: Option<Watched>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct NotMoved {
+    reason: String,
+    count: u64,
+    told: String,
+}
+
+impl Operation {
+    /// Whether more may come of it. Its record may say how it ended before what came of it is known.
+    fn goes_on(&self) -> bool {
+        matches!(self.state.as_str(), "begun" | "stopping") || self.progress.is_some()
+    }
+
+    /// How far it is, or came.
+    fn far(&mut self, of: u64, shown: Option<&Far>) -> Option<Far> {
+        let last = self.result.as_ref().map(|result| Far { moved: result.moved, of, watched: None });
+        let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
+        self.progress.take().or(last).filter(|far| shown != Some(far))
+    }
+}
+
+impl Dead {
+    /// Looks at an operation until it has ended. What cannot be said does not stop what is done; that is told at the end.
+    pub(super) async fn watch(
+        &self,
+        mut operation: Operation,
+        found: &Preview,
+        mut signals: Signals,
+        work: Work,
+    ) -> Result<(), Exit> {
+        let id = operation.id;
+        out::aside(&format!("bulk {id}; Ctrl-C stops it, and so does: ichido dead stop {id}\n"));
+        let target = format!("/v1/operations/{id}");
+        let (mut shown, mut said) = (None, Ok(()));
+        let (mut wait, mut is_stopped) = (LOOK_FIRST, false);
+        loop {
+            let goes_on = operation.goes_on();
+            if let Some(far) = operation.far(found.would_go, shown.as_ref()) {
+                said = said.and(self.show_progress(&far, work));
+                shown = Some(far);
+            }
+            if !goes_on {
+                break;
+            }
+            tokio::select! {
+                () = sleep(wait) => wait = LOOK_EVERY.min(wait * 2),
+                () = signals.next(), if !is_stopped => {
+                    is_stopped = true;
+                    match self.reach.post(&format!("{target}/stop"), &json!({})).await {
+                        // It may have ended meanwhile.
+                        Ok(_) | Err(Exit::Conflict(_)) => wait = LOOK_FIRST,
+                        Err(exit) => return Err(exit),
+                    }
+                }
+            }
+            operation = reach::read(&self.reach.get(&target).await?)?;
+        }
+        if !self.reach.json && std::io::stderr().is_terminal() {
+            out::aside("\n");
+        }
+        self.end(&operation, !found.refused.is_empty(), work).and(said)
+    }
+
+    /// How far it is: over and over on one line of a terminal, else a line each.
+    fn show_progress(&self, Far { moved, of, watched }: &Far, work: Work) -> Result<(), Exit> {
+        if self.reach.json {
+            let watched = watched
+                .as_ref()
+                .map(|seen| json!({ "waiting": seen.waiting, "well": seen.well, "ill": seen.ill }));
+            return out::line(json!({ "progress": { "moved": moved, "of": of, "watched": watched } }));
+        }
+        let watched = watched.as_ref().map(|Watched { waiting, well, ill }| {
+            format!("; watching: {well} sent, {ill} failed, {waiting} under way")
+        });
+        let line = format!("{moved} of {of} {}{}", work.done(), watched.unwrap_or_default());
+        if std::io::stderr().is_terminal() {
+            out::aside(&format!("\r\u{1b}[2K{line}"));
+        } else {
+            out::aside(&format!("{line}\n"));
+        }
+        Ok(())
+    }
+
+    /// Says what came of it, and ends as it did.
+    fn end(&self, operation: &Operation, would_be_refused: bool, work: Work) -> Result<(), Exit> {
+        self.say_end(operation, work)?;
+        let result = operation.result.as_ref();
+        let is_refused = result.map_or(would_be_refused, |result| !result.refused.is_empty());
+        match operation.state.as_str() {
+            "ended" if is_refused => Err(Exit::Found),
+            "ended" => Ok(()),
+            "halted" => Err(Exit::Failed(halted(result.and_then(|result| result.watched.as_ref())))),
+            "stopped" => {
+                let by = result.and_then(|result| result.stopped_by.as_ref());
+                let by = by.map(|by| format!(" by {}", visible(by))).unwrap_or_default();
+                Err(Exit::Cut(format!("it was stopped{by}; run it again to go on")))
+            }
+            "abandoned" => Err(Exit::Cut(
+                "it was not heard of for so long that another one took its letters over; run it again to go on"
+                    .to_owned(),
+            )),
+            _ => {
+                let why = result.and_then(|result| result.error.as_ref());
+                let why = why.map(|why| format!(": {}", visible(why))).unwrap_or_default();
+                Err(Exit::Failed(format!("it could not go on; run it again to go on with the rest{why}")))
+            }
+        }
+    }
+
+    fn say_end(&self, operation: &Operation, work: Work) -> Result<(), Exit> {
+        let Operation { id, state, detail, result, .. } = operation;
+        if self.reach.json {
+            let refused = result.as_ref().map(|result| {
+                result.refused.iter().map(|why| (why.reason.as_str(), why.count)).collect::<Value>()
+            });
+            return out::line(json!({ "report": {
+                "operation": id.to_string(),
+                "moved": result.as_ref().map(|result| result.moved),
+                "gone": result.as_ref().map(|result| result.gone),
+                "refused": refused,
+                "ended": state,
+                "detail": detail,
+            } }));
+        }
+        let Some(Outcome { moved, gone, refused, .. }) = result else {
+            // Another server than the one that it ran in answers; the record is what is known there.
+            return out::line(format_args!(
+                "{} of many: {}: {}",
+                work.name(),
+                visible(state),
+                visible(detail)
+            ));
+        };
+        out::line(format_args!("{moved} {}", work.done()))?;
+        if 0 < *gone {
+            out::line(format_args!("{gone} were taken by somebody else meanwhile"))?;
+        }
+        refused
+            .iter()
+            .try_for_each(|why| out::line(format_args!("{} refused: {}", why.count, visible(&why.told))))
+    }
+
+    pub(super) async fn stop(&self, operation: Uuid) -> Result<(), Exit> {
+        let asked = self.reach.post(&format!("/v1/operations/{operation}/stop"), &json!({})).await;
+        match asked {
+            Ok(_) if self.reach.json => {
+                out::line(json!({ "operation": operation.to_string(), "asked": true }))
+            }
+            Ok(_) => out::line("asked; it stops before its next batch, if it still runs"),
+            // What has ended is not in the way of anything.
+            Err(Exit::Conflict(why)) => Err(Exit::Failed(why)),
+            Err(exit) => Err(exit),
+        }
+    }
+
+    pub(super) async fn bulks(&self) -> Result<(), Exit> {
+        let Operations { operations } = reach::read(&self.reach.get("/v1/operations").await?)?;
+        if self.reach.json {
+            return operations.into_iter().try_for_each(|bulk| {
+                out::line(json!({
+                    "begun": bulk.begun_at,
+                    "id": bulk.id.to_string(),
+                    "what": bulk.action,
+                    "who": bulk.by,
+                    "state": bulk.state,
+                    "detail": bulk.detail,
+                }))
+            });
+        }
+        if operations.is_empty() {
+            return out::line("nothing was done to many letters at once");
+        }
+        let rows = operations
+            .into_iter()
+            .map(|bulk| [bulk.begun_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]);
+        out::say(&table(["BEGUN", "ID", "WHAT", "WHO", "STATE", "DETAIL"], rows))
+    }
+}
+
+fn halted(watched: Option<&Watched>) -> String {
+    let seen = watched.map(|Watched { waiting, well, ill }| {
+        format!(": {ill} of those watched failed, {well} were sent, {waiting} had not ended")
+    });
+    format!("the canary halted{}; look at why before you go on", seen.unwrap_or_default())
+}

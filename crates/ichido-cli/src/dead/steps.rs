@@ -1,0 +1,215 @@
+//! A few letters by their names: each step is one request, and each is answered.
+
+use clap::ValueEnum;
+use ichido_core::text::visible;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::filter::Filter;
+use super::{Dead, once_each};
+use crate::exit::Exit;
+use crate::faults::Faults;
+use crate::{out, reach};
+
+/// Which letters, and how carefully.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Their ids; or name many by a filter
+    #[arg(value_parser = crate::id::parse)]
+    ids: Vec<Uuid>,
+    #[command(flatten)]
+    pub(super) filter: Filter,
+    /// All of them, where no filter is given
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Say what would happen, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// For a requeue: 1 % first, then 5 %, 25 % and the rest, each when those before were sent; halts when more than one in ten fail
+    #[arg(long)]
+    pub(super) canary: bool,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+}
+
+/// What is done with dead letters, one or many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Requeue,
+    Discard,
+}
+
+impl Work {
+    /// As the API names it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeue",
+            Self::Discard => "discard",
+        }
+    }
+
+    /// What was done then.
+    pub(super) const fn done(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeued",
+            Self::Discard => "discarded",
+        }
+    }
+}
+
+/// What a person found out.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Finding {
+    /// It was done: a parked one counts as sent, a dead one says so from now on
+    Done,
+    /// It was not done: a parked one is sent again, a dead one may be requeued
+    NotDone,
+    /// It cannot be found out: a parked one becomes dead, its effect unknown
+    GiveUp,
+}
+
+impl Finding {
+    /// As the API names it: what becomes of a parked one.
+    pub(crate) const fn decision(self) -> &'static str {
+        match self {
+            Self::Done => "sent",
+            Self::NotDone => "queued",
+            Self::GiveUp => "dead",
+        }
+    }
+
+    /// What became of a letter that is in this state now.
+    fn told(self, state: &str) -> &'static str {
+        match (self, state) {
+            (Self::Done, "dead") => "it was done; it stays dead, and is not sent again",
+            (Self::Done, _) => "it was done, and counts as sent",
+            (Self::NotDone, "dead") => "it was not done; it stays dead, and may be requeued",
+            (Self::NotDone, _) => "it was not done, and is sent again",
+            (Self::GiveUp, _) => "it is dead, and its effect stays unknown",
+        }
+    }
+}
+
+impl Args {
+    /// What is wrong with the flags, first of all which letters are meant.
+    pub(super) fn check(&self, work: Work) -> Result<(), Faults> {
+        let wrong = |place: &str, what: &str| {
+            let mut faults = Faults::default();
+            faults.add(place, what);
+            Err(faults)
+        };
+        if work == Work::Discard && self.canary {
+            return wrong("--canary", "is for a requeue; a discard sends nothing");
+        }
+        if work == Work::Discard && self.reason.is_none() {
+            return wrong("--reason", "say why these letters need no more attention; it is kept");
+        }
+        if self.filter.is_of_parked() {
+            let what = "a parked letter is decided, not requeued or discarded: ichido dead decide";
+            return wrong("--parked", what);
+        }
+        match (self.ids.is_empty(), self.all || !self.filter.is_all()) {
+            (true, false) => {
+                wrong("ID", "name letters by their ids, by a filter such as --queue, or by --all")
+            }
+            (false, true) => wrong("ID", "name letters by their ids or by a filter, not by both"),
+            (false, false) if self.canary => wrong("--canary", "is for many letters by a filter"),
+            (false, false) => Ok(()),
+            (true, true) => self.filter.told().map(drop),
+        }
+    }
+}
+
+impl Dead {
+    /// By ids or by a filter.
+    pub(super) async fn step(&self, args: Args, work: Work) -> Result<(), Exit> {
+        if work == Work::Requeue && !self.reach.knows_queues() {
+            let what = "say which queues allow a requeue: there is no ichido.toml here, so give one by --config or ICHIDO_CONFIG";
+            return Err(self.wrong("--config", what));
+        }
+        if args.ids.is_empty() {
+            return self.many(&args, work).await;
+        }
+        let ids = once_each(args.ids);
+        if args.dry_run {
+            return self.would(&ids, work).await;
+        }
+        self.each(&ids, work.name(), &json!({ "reason": args.reason }), |id, ended| match ended {
+            Ok(_) => json!({ "id": id, "done": true, "told": work.done() }),
+            Err(why) => json!({ "id": id, "done": false, "told": why }),
+        })
+        .await
+    }
+
+    /// What would become of each.
+    async fn would(&self, ids: &[Uuid], work: Work) -> Result<(), Exit> {
+        let mut is_refused = false;
+        for id in ids {
+            let refused = match (self.find(*id).await?, work) {
+                (Ok(letter), Work::Requeue) => letter.requeue_refused,
+                (Ok(letter), Work::Discard) => letter.discard_refused,
+                (Err(why), _) => Some(why),
+            };
+            is_refused |= refused.is_some();
+            let told =
+                refused.map_or_else(|| format!("would be {}", work.done()), |why| format!("refused: {why}"));
+            self.say(&id.to_string(), &json!({ "id": id.to_string(), "done": false, "told": told }))?;
+        }
+        if is_refused { Err(Exit::Found) } else { Ok(()) }
+    }
+
+    pub(super) async fn decide(
+        &self,
+        finding: Finding,
+        ids: &[Uuid],
+        reason: Option<String>,
+    ) -> Result<(), Exit> {
+        let told = json!({ "decision": finding.decision(), "reason": reason });
+        self.each(ids, "decide", &told, |id, ended| match ended {
+            Ok(state) => json!({ "id": id, "decided": true, "told": finding.told(state) }),
+            Err(why) => json!({ "id": id, "decided": false, "told": why }),
+        })
+        .await
+    }
+
+    /// Takes a step with each of them, one after the other. What is refused stops no other; what cannot be reached ends it.
+    async fn each(
+        &self,
+        ids: &[Uuid],
+        step: &str,
+        told: &Value,
+        shown: impl Fn(&str, Result<&str, &str>) -> Value,
+    ) -> Result<(), Exit> {
+        #[derive(Deserialize)]
+        struct Now {
+            status: String,
+        }
+        let mut is_refused = false;
+        for id in ids {
+            let text = id.to_string();
+            let shown = match self.reach.post(&format!("/v1/messages/{id}/{step}"), told).await {
+                Ok(answer) => shown(&text, Ok(&reach::read::<Now>(&answer)?.status)),
+                Err(Exit::Conflict(why) | Exit::Failed(why)) => {
+                    is_refused = true;
+                    shown(&text, Err(&format!("refused: {why}")))
+                }
+                Err(exit) => return Err(exit),
+            };
+            self.say(&text, &shown)?;
+        }
+        if is_refused { Err(Exit::Found) } else { Ok(()) }
+    }
+
+    /// What became of one: an object, or its words.
+    fn say(&self, id: &str, shown: &Value) -> Result<(), Exit> {
+        if self.reach.json {
+            return out::line(shown);
+        }
+        out::line(format_args!("{id}: {}", shown["told"].as_str().map(visible).unwrap_or_default()))
+    }
+}
