@@ -55,7 +55,7 @@ pub(crate) struct Args {
     once: bool,
 
     /// Where to listen, on loopback; port 0 takes a free one [default: 127.0.0.1:4180, or a free port where that is taken]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
     listen: Option<SocketAddr>,
 
     /// Keep the store in a new file: sqlite:FILE [default: a file that is removed at the end]

@@ -1,153 +1,99 @@
-//! Listening, for every server of this program: connections in, with every clock running, until a signal says stop.
-//!
-//! Guarantee: no client can hold more than its share. A head, a body, an idle connection and an answer nobody
-//! reads each have a time limit, and a body a rate; connections, those of one peer, streams, header fields and their bytes have a
-//! count. Health and metrics are answered even when all of that is taken. After the first
-//! signal nothing new is accepted and what is in flight may end, within a bound; after the second nothing is
-//! waited for.
-//!
-//! Start at [`serve`]. A connection gets its seat from `seats`, and comes in by `wire` and `framing`; a server is what [`Answers`].
+//! The flags of every server that listens, and what they come to.
 
-pub(crate) mod body;
-pub(crate) mod bounds;
-mod connection;
-pub(crate) mod framing;
-pub(crate) mod limits;
-pub(crate) mod metered;
-pub(crate) mod permits;
-mod refusal;
-mod seats;
-mod streams;
-mod wire;
-
-use std::future::Future;
-use std::io;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use ichido_http::server::limits::Limits;
 
-use body::AnswerBody;
-use connection::Connection;
-use framing::Fault;
-use limits::Limits;
-use permits::Permits;
-pub(crate) use seats::Peer;
-use seats::Seats;
+use crate::duration;
+use crate::faults::Faults;
 
-/// How long to wait after the system refused to give us a connection (too many open files, mostly).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// What answers requests.
-pub(crate) trait Answers: Send + Sync + 'static {
-    /// Answers one. Its [`Peer`] is among its extensions.
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
-
-    /// Whether a request is for the health or the metrics of the server itself, which is answered even when no seat is left.
-    fn is_health(&self, _: &Request<Incoming>) -> bool {
-        false
-    }
-
-    /// What is said to a request for which no seat became free.
-    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody>;
-
-    /// What is said, with the status 400, to bytes that are refused before they are a request; `None` says the status alone.
-    fn refused(&self, _: Fault) -> Option<Response<Bytes>> {
-        None
-    }
-
-    /// Is told that nothing new is accepted any more, so that what only waits can end.
-    fn stopping(&self) {}
+/// Where to listen, as a flag says it. Names are not looked up: what they lead to may change between two starts.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    numbers.as_deref().unwrap_or(text).parse().map_err(|_| {
+        "this is no address and port; write them as numbers, such as 127.0.0.1:4180, or 0.0.0.0:4180 to let others in".to_owned()
+    })
 }
 
-/// How a server ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Everything in flight was answered.
-    Drained,
-    /// Some connections were cut, because the time to drain was over or a second signal came.
-    Cut {
-        /// How many.
-        connections: usize,
-        /// Whether a second signal came: nothing else is to be waited for either.
-        at_once: bool,
-    },
+/// How much it takes in, and how long it waits.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct Bounds {
+    /// Connections at once, and requests on all of them; more wait, then get 503 [default: 1024]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) connections_max: Option<String>,
+
+    /// The same for one address; raise it behind a load balancer [default: three quarters of all]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) peer_connections_max: Option<String>,
+
+    /// How long a request's head may take, and a connection be idle [default: 15s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) head_timeout: Option<String>,
+
+    /// How long a body may make no progress [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) body_idle_timeout: Option<String>,
+
+    /// How long a request's body may take in all [default: 5m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) body_timeout: Option<String>,
+
+    /// How long requests in flight may go on after SIGTERM [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) drain_timeout: Option<String>,
 }
 
-/// Serves until it hears the first stop; the second is waited for while it drains. `detached` ends when work ends that no connection waits for any more.
-pub(crate) async fn serve<A: Answers>(
-    listener: TcpListener,
-    answers: Arc<A>,
-    limits: Limits,
-    stop: &mut impl AsyncFnMut(),
-    detached: impl Future<Output = ()>,
-) -> Ended {
-    let seats = Seats::new(limits.connections_max, limits.of_peer());
-    // HTTP/2 carries many requests on one connection; together they are no more than connections may be.
-    let requests = || Arc::new(Permits::new(limits.connections_max, limits.of_peer()));
-    let (requests, waiting) = (requests(), requests());
-    let (tell, stopping) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            Some(_) = connections.join_next() => continue,
-            () = stop() => break,
+impl Bounds {
+    /// Understands them, or says everything that is wrong; what no flag says is as it was.
+    pub(crate) fn resolve(&self, before: Limits, faults: &mut Faults) -> Option<Limits> {
+        let mut times = |flag, text: Option<&String>, before| match text {
+            Some(text) => time(flag, text, faults),
+            None => Some(before),
         };
-        match accepted {
-            Ok((stream, address)) => {
-                let connection = Connection {
-                    answers: Arc::clone(&answers),
-                    limits,
-                    seat: seats.arrive(Peer::of(address.ip())),
-                    requests: Arc::clone(&requests),
-                    waiting: Arc::clone(&waiting),
-                };
-                connections.spawn(connection.serve(stream, stopping.clone()));
-            }
-            Err(error) => pause_after(&error).await,
-        }
+        let head = times("--head-timeout", self.head_timeout.as_ref(), before.head);
+        let body_idle = times("--body-idle-timeout", self.body_idle_timeout.as_ref(), before.body_idle);
+        let body = times("--body-timeout", self.body_timeout.as_ref(), before.body);
+        let drain = times("--drain-timeout", self.drain_timeout.as_ref(), before.drain);
+        let mut counts = |flag, text: Option<&String>| {
+            let count = text.map(|text| count(flag, text, faults))?;
+            Some(count.and_then(|count| usize::try_from(count).ok()))
+        };
+        let connections_max = counts("--connections-max", self.connections_max.as_ref());
+        let of_peer = counts("--peer-connections-max", self.peer_connections_max.as_ref());
+        Some(Limits {
+            connections_max: connections_max.unwrap_or(Some(before.connections_max))?,
+            peer_connections_max: match of_peer {
+                Some(chosen) => Some(chosen?),
+                None => before.peer_connections_max,
+            },
+            head: head?,
+            body_idle: body_idle?,
+            body: body?,
+            drain: drain?,
+        })
     }
-    // Closed first, so that whoever comes now is refused at once instead of waiting in vain.
-    drop(listener);
-    tell.send_replace(true);
-    answers.stopping();
-    drain(connections, detached, limits.drain, stop).await
 }
 
-async fn pause_after(error: &io::Error) {
-    // These concern the one client that is gone already.
-    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
-        return;
+/// The highest count that may be chosen.
+pub(crate) const COUNT_MAX: u32 = 1_000_000;
+
+/// A length of time above zero: no time at all would let nothing through.
+pub(crate) fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
+    let parsed = faults.check(flag, duration::parse(text))?;
+    if parsed.is_zero() {
+        faults.add(flag, "no time at all would let nothing through; give it some, such as 3s");
+        return None;
     }
-    tracing::error!(%error, "no connection can be accepted for the moment");
-    sleep(ACCEPT_PAUSE).await;
+    Some(parsed)
 }
 
-async fn drain(
-    mut connections: JoinSet<()>,
-    detached: impl Future<Output = ()>,
-    within: Duration,
-    stop: &mut impl AsyncFnMut(),
-) -> Ended {
-    tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
-    let ended = async {
-        while connections.join_next().await.is_some() {}
-        detached.await;
-    };
-    let at_once = tokio::select! {
-        () = ended => return Ended::Drained,
-        () = sleep(within) => false,
-        () = stop() => true,
-    };
-    Ended::Cut { connections: connections.len(), at_once }
+/// A count from 1 to [`COUNT_MAX`].
+pub(crate) fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
+    let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
+    if parsed.is_none() {
+        faults.add(flag, format!("\"{text}\" is no count; write a whole number from 1 to {COUNT_MAX}"));
+    }
+    parsed
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@
 //! sent again only where its key, or proof that nothing was sent, makes that harmless; and every answer the proxy
 //! makes up itself says so as a problem.
 //!
-//! Start at [`run`]. A connection comes in by [`crate::listen`]; a request passes `passage`, and then its
+//! Start at [`run`]. A connection comes in by [`ichido_http::server`]; a request passes `passage`, and then its
 //! role, `hop` or `adapter`; it goes out by `upstream`.
 
 mod adapter;
@@ -32,15 +32,15 @@ use tokio::net::TcpListener;
 pub(crate) use args::Args;
 
 use crate::exit::Exit;
-use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
-use crate::listen::permits::Permits;
-use crate::listen::{Ended, serve};
 use crate::out;
 use crate::serve::stop_or_loss;
 use crate::signals::Signals;
 use crate::store::open;
 use forward::Forward;
 use hop::HopRole;
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use ichido_http::server::permits::Permits;
+use ichido_http::server::{Ended, serve};
 use settings::{Settings, resolve};
 use upstream::Upstream;
 

@@ -4,7 +4,7 @@
 //! let in without a token. After the first signal nothing new is accepted, what is in flight is answered, and then the worker stops
 //! without losing anything; after the second it ends at once.
 //!
-//! Start at [`run`]. A connection comes in by [`crate::listen`], a request by `server`; `access` says who asks, and `api` which path
+//! Start at [`run`]. A connection comes in by [`ichido_http::server`], a request by `server`; `access` says who asks, and `api` which path
 //! leads where.
 
 mod access;
@@ -55,7 +55,7 @@ use tokio::net::TcpListener;
 use crate::config::ServeConfig;
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::listen::bounds::Bounds;
+use crate::listen::Bounds;
 use crate::out;
 use crate::signals::Signals;
 use crate::store::{open_with, sqlite_file};
@@ -72,7 +72,7 @@ use setup::{DEMO, Setup};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens [default: as the configuration says; else 127.0.0.1:4180]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
     listen: Option<SocketAddr>,
 
     /// Its queues and destinations [default: ichido.toml, if it is there; else one queue, demo, on a broker of paper]

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     store: Option<String>,
 
     /// Serve metrics for Prometheus there, and /livez and /readyz, such as 127.0.0.1:9464; port 0 takes a free one, an address beyond loopback needs tokens [default: nowhere]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
     metrics: Option<SocketAddr>,
 }
 

@@ -1,11 +1,13 @@
 //! The parts that every HTTP side of Ichido shares.
 //!
-//! Guarantee: a request is written once. The client resends it only if the connection returns it whole, with not a byte written.
+//! Guarantee: the client writes a request once, and resends it only if the connection returns it whole, with not a byte written. A server
+//! refuses bytes whose framing is in doubt, and no peer can hold more than its share.
 //!
-//! Start at [`client::HttpClient`]. [`guard`] knows the addresses that are not called unless the configuration allows it, and [`trust`]
+//! Start at [`client::HttpClient`] and [`server::serve`]. [`guard`] knows the addresses that are not called unless the configuration allows it, and [`trust`]
 //! reads the certificates that TLS trusts.
 
 pub mod client;
 pub mod guard;
+pub mod server;
 pub mod trust;
 pub mod url;

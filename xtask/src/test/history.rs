@@ -41,6 +41,8 @@ pub(super) const BEDROCK: Lane = Lane {
         "crates/ichido-core/src/time*",
         "crates/ichido-core/src/verdict*",
         "crates/ichido-store/src/testing*",
+        "crates/ichido-http/src/client*",
+        "crates/ichido-http/src/url*",
         "crates/ichido/src/destination/http*",
         "crates/ichido/src/judge*",
         "crates/ichido/src/llm*",
@@ -58,6 +60,8 @@ pub(super) const FUZZ: Lane = Lane {
         "crates/ichido-core/src/retry*",
         "crates/ichido-core/src/time*",
         "crates/ichido-core/src/verdict*",
+        "crates/ichido-http/src/server/framing*",
+        "crates/ichido-http/src/url*",
     ],
 };
 

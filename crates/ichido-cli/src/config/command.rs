@@ -17,11 +17,11 @@ use super::{Config, DEFAULT_FILE, Described, FILE_NAME, load, load_traced, show}
 use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::listen::bounds::Bounds;
-use crate::listen::limits::Limits;
+use crate::listen::Bounds;
 use crate::out;
 use crate::store::sqlite_file;
 use crate::table::table;
+use ichido_http::server::limits::Limits;
 
 /// The variable that says where things are kept.
 const STORE: &str = "ICHIDO_STORE";
@@ -58,7 +58,7 @@ enum Command {
         store: Option<String>,
 
         /// Where a server listens, as `ichido serve` takes it
-        #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::bounds::address)]
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
         listen: Option<SocketAddr>,
 
         #[command(flatten)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::document::Section;
 use crate::faults::Faults;
-use crate::listen::bounds::COUNT_MAX;
-use crate::listen::limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits};
+use crate::listen::COUNT_MAX;
 use crate::serve::limits::{
     BATCH_BYTES_MOST, BATCH_LINES_MOST, BODY_BYTES_MOST, Chosen, HEAD_BYTES_LEAST, HEADERS_LEAST,
     LISTENERS_MOST,
 };
+use ichido_http::server::limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits};
 
 /// Where it listens when nobody says: on this machine alone.
 pub(crate) const LISTEN_DEFAULT: SocketAddr =

@@ -13,63 +13,36 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use ichido_http::server::{Ended, accept};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::answer::Reply;
 use super::service::Broker;
 use super::wire::Wire;
 
-/// The most connections at once; more wait in the system's queue.
+/// The most connections that are served at once; more wait.
 const CONNECTIONS_MAX: usize = 1_024;
 /// How long a head may take to come, and a connection be idle.
 const HEAD_WAIT: Duration = Duration::from_mins(1);
 /// How long requests in flight may go on after a signal.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long to wait after the system refused to give us a connection (too many open files, mostly).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until it hears the first stop; gives back how many connections were cut by the second, or when the time was over.
+/// Serves until the first stop. Returns how many connections were cut by the second, or when the time was over.
 pub(crate) async fn serve(listener: TcpListener, broker: Broker, mut stop: impl AsyncFnMut()) -> usize {
     let broker = Arc::new(broker);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let (tell, stopping) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            accepted = accepted => accepted,
-            Some(_) = connections.join_next() => continue,
-            () = stop() => break,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let serving = serve_connection(stream, Arc::clone(&broker), stopping.clone());
-                connections.spawn(async move {
-                    serving.await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::error!(%error, "no connection can be accepted for the moment");
-                sleep(ACCEPT_PAUSE).await;
-            }
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connection = |stream, _, stopping| {
+        let (broker, permits) = (Arc::clone(&broker), Arc::clone(&permits));
+        async move {
+            let _permit = permits.acquire().await;
+            serve_connection(stream, broker, stopping).await;
         }
+    };
+    match accept(listener, DRAIN, &mut stop, || (), std::future::ready(()), connection).await {
+        Ended::Drained => 0,
+        Ended::Cut { connections, .. } => connections,
     }
-    drop(listener);
-    tell.send_replace(true);
-    let ended = async { while connections.join_next().await.is_some() {} };
-    tokio::select! {
-        () = ended => return 0,
-        () = sleep(DRAIN) => {}
-        () = stop() => {}
-    }
-    connections.len()
 }
 
 /// The connection is over without an answer.

@@ -34,11 +34,11 @@ use super::upstream::{Call, Failure};
 use crate::clock;
 use crate::exit::Exit;
 use crate::faults::Faults;
-use crate::listen::body::{AnswerBody, BodyFault, Timed};
-use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
-use crate::listen::metered::{BodyPermit, Metered};
-use crate::listen::permits::Permits;
-use crate::listen::{Answers, Peer};
+use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido_http::server::metered::{BodyPermit, Metered};
+use ichido_http::server::permits::Permits;
+use ichido_http::server::{Answers, Peer};
 
 /// The service behind the adapter, and the operations in front of it.
 pub(crate) struct AdapterRole {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use ichido_boundary::Party;
 
-use crate::listen::bounds::Bounds;
+use crate::listen::Bounds;
 
 /// What `ichido proxy` is told.
 #[derive(Debug, clap::Args)]

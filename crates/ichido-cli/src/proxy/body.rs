@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;
 
-use crate::listen::body::{BodyFault, Timed};
+use ichido_http::server::body::{BodyFault, Timed};
 
 /// What is sent upstream: bytes at hand, and then whatever still streams in.
 pub(crate) struct Upload {

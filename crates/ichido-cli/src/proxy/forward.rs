@@ -12,7 +12,7 @@ use super::passage::Rules;
 use super::problem::Problem;
 use super::upstream::{Call, Failure, Upstream};
 use crate::clock;
-use crate::listen::body::{AnswerBody, Timed};
+use ichido_http::server::body::{AnswerBody, Timed};
 
 /// The way to the upstream and back.
 pub(crate) struct Forward {

@@ -24,10 +24,10 @@ use super::passage::{Arrived, Rules, Slip};
 use super::problem::Problem;
 use super::upstream::{Call, Failure};
 use crate::clock;
-use crate::listen::body::{AnswerBody, BodyFault, Timed};
-use crate::listen::limits::Limits;
-use crate::listen::permits::{Permit, Permits};
-use crate::listen::{Answers, Peer};
+use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
+use ichido_http::server::limits::Limits;
+use ichido_http::server::permits::{Permit, Permits};
+use ichido_http::server::{Answers, Peer};
 
 /// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
 const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;

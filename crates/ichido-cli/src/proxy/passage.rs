@@ -17,9 +17,9 @@ use super::problem::Problem;
 use super::shape::target_of;
 use super::upstream::Call;
 use crate::clock;
-use crate::listen::Peer;
-use crate::listen::body::Timed;
-use crate::listen::limits::Limits;
+use ichido_http::server::Peer;
+use ichido_http::server::body::Timed;
+use ichido_http::server::limits::Limits;
 
 /// What holds for all requests through one proxy.
 #[derive(Clone, Debug)]

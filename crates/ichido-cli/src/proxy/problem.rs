@@ -14,10 +14,10 @@ use ichido_core::verdict::{Effect, NetworkFault};
 use serde_json::json;
 
 use super::upstream::Failure;
-use crate::listen::body::{AnswerBody, BodyFault};
-use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
-use crate::listen::permits;
 use crate::size;
+use ichido_http::server::body::{AnswerBody, BodyFault};
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use ichido_http::server::permits;
 
 /// One refusal or failure.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ use super::args::{Adapter, Args, Role};
 use super::hop::Patience;
 use super::passage::Rules;
 use crate::faults::Faults;
-use crate::listen::bounds::{count, time};
-use crate::listen::limits::Limits;
+use crate::listen::{count, time};
+use ichido_http::server::limits::Limits;
 
 pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
 pub(crate) use files::Files;

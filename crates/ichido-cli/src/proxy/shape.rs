@@ -1,7 +1,7 @@
 //! Requests that no hop should pass on, whatever they are about.
 //!
 //! Guarantee: what passes has one method, one target, one host and at most one authorization, however they are read, asks for no
-//! WebSocket, and is no tunnel. The framing was checked before ([`crate::listen::framing`]); this is what only shows in the parsed request.
+//! WebSocket, and is no tunnel. The framing was checked before ([`ichido_http::server::framing`]); this is what only shows in the parsed request.
 
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::{Authority, PathAndQuery};

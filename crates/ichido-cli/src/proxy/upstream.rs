@@ -15,8 +15,8 @@ use ichido_http::url::HttpUrl;
 use tokio::time::Instant;
 
 use super::body::{Upload, Watched};
-use crate::listen::body::BodyFault;
-use crate::listen::limits::Limits;
+use ichido_http::server::body::BodyFault;
+use ichido_http::server::limits::Limits;
 
 /// Where requests go.
 pub(crate) struct Upstream {

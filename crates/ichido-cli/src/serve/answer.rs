@@ -14,7 +14,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::limits::PIECE_BYTES_MAX;
-use crate::listen::permits::Permit;
+use ichido_http::server::permits::Permit;
 
 /// A value as JSON. It tells how things stand now, and is not to be kept by caches.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
@@ -73,7 +73,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::listen::permits::{Full, Permits};
+    use ichido_http::server::permits::{Full, Permits};
 
     #[tokio::test]
     async fn a_large_body_keeps_its_permit_while_it_is_handed_on() {

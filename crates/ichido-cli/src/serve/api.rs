@@ -30,7 +30,7 @@ use super::{
     replace, search, steps,
 };
 use crate::config::{Config, Intake};
-use crate::listen::permits::Permits;
+use ichido_http::server::permits::Permits;
 
 /// What every handler may use.
 pub(super) struct Api {

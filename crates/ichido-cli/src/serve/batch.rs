@@ -43,8 +43,8 @@ use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
 use super::show::{ProblemDetails, href};
 use crate::accept::{Offer, Understood};
-use crate::listen::permits::Full;
 use crate::size;
+use ichido_http::server::permits::Full;
 
 /// The names by which NDJSON goes.
 const TYPES: [&str; 4] =

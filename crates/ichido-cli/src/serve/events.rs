@@ -25,7 +25,7 @@ use super::messages::{no_message, seen};
 use super::problem::{Code, Problem};
 use super::request::pairs;
 use super::show::ProblemDetails;
-use crate::listen::permits::Full;
+use ichido_http::server::permits::Full;
 
 /// When a seat may be free again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use super::access::Access;
 use super::api::Api;
 use super::caller::Caller;
 use super::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
-use crate::listen::permits::{Full, Permits};
+use ichido_http::server::permits::{Full, Permits};
 use look::{Looked, Looking};
 use subscriber::Subscriber;
 

@@ -33,8 +33,8 @@ use super::parsing::Parsing;
 use super::running::Running;
 use super::waiting::Waiting;
 use crate::config::Config;
-use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
-use crate::listen::permits::Permits;
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use ichido_http::server::permits::Permits;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 

@@ -1,5 +1,5 @@
 //! How much the server takes in, and how long it waits. What an operator may choose is [`Chosen`], and what every server that listens
-//! has to choose is in [`crate::listen::bounds`].
+//! has to choose is in [`crate::listen`].
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::caller::Caller;
 use super::limits::{LISTINGS_MAX, LISTINGS_OF_ONE_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX};
-use crate::listen::permits::{Permit, Permits};
+use ichido_http::server::permits::{Permit, Permits};
 
 pub(super) struct Listings {
     producers: Permits<Uuid>,

@@ -31,8 +31,8 @@ use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
 use crate::accept::{Offer, Refused, Understood, standing};
 use crate::duration;
-use crate::listen::body::BodyFault;
 use crate::traces::{self, Accepting};
+use ichido_http::server::body::BodyFault;
 
 /// The media type of a body that says none (RFC 9110).
 const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";

@@ -9,7 +9,7 @@ use super::caller::Caller;
 use super::limits::{INLINE_BYTES_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
 use super::problem::{Code, Problem};
 use crate::accept::{Offer, Understood, message};
-use crate::listen::permits::Permits;
+use ichido_http::server::permits::Permits;
 
 pub(super) struct Parsing {
     permits: Permits<Uuid>,
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
     use crate::config::Intake;
-    use crate::listen::permits::Full;
+    use ichido_http::server::permits::Full;
 
     /// The clock is paused, so this passes as soon as nothing runs.
     const LONG: Duration = Duration::from_hours(1);

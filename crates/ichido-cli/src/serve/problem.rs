@@ -16,10 +16,10 @@ use ichido_store::error::StoreError;
 use serde_json::{Value, json};
 
 use crate::accept::Refused;
-use crate::listen::body::BodyFault;
-use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RETRY_AFTER};
-use crate::listen::permits::Full;
 use crate::size;
+use ichido_http::server::body::BodyFault;
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RETRY_AFTER};
+use ichido_http::server::permits::Full;
 
 /// How long to wait before asking again when a person has to act first.
 const PERSON_RETRY_AFTER: Duration = Duration::from_secs(30);

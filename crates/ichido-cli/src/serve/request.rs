@@ -10,9 +10,9 @@ use http_body_util::BodyExt as _;
 use uuid::Uuid;
 
 use super::problem::{Code, Problem};
-use crate::listen::body::{BodyFault, BoxError};
-use crate::listen::permits::Permit;
 use crate::size;
+use ichido_http::server::body::{BodyFault, BoxError};
+use ichido_http::server::permits::Permit;
 
 /// The one variable segment of a path, decoded.
 pub(super) struct Segment(pub(super) String);

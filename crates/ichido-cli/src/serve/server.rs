@@ -27,11 +27,11 @@ use super::feed;
 use super::limits::Chosen;
 use super::problem::{Code, Problem};
 use super::waiting::WAITING;
-use crate::listen::Answers;
-use crate::listen::body::{AnswerBody, Timed};
-use crate::listen::framing::Fault;
-use crate::listen::limits::Limits;
 use crate::size;
+use ichido_http::server::Answers;
+use ichido_http::server::body::{AnswerBody, Timed};
+use ichido_http::server::framing::Fault;
+use ichido_http::server::limits::Limits;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How many are being answered.

@@ -26,10 +26,10 @@ use super::server::{self, Server};
 use super::waiting::Waiting;
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::listen::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
-use crate::listen::permits::Permits;
-use crate::listen::{self, Ended};
 use crate::worker::{self, metrics};
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido_http::server::permits::Permits;
+use ichido_http::server::{Ended, serve};
 
 /// A server that is ready to answer.
 pub(crate) struct Serving {
@@ -95,7 +95,7 @@ impl Serving {
         let ready = std::future::ready(());
         let ended = {
             let mut stop = stop_or_loss(&self.store, &mut stop);
-            listen::serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await
+            serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await
         };
         if !matches!(ended, Ended::Cut { .. }) {
             self.operations.ended().await;

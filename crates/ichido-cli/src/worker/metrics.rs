@@ -21,10 +21,10 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::exit::Exit;
-use crate::listen::body::AnswerBody;
-use crate::listen::limits::Limits;
-use crate::listen::{self, Answers};
 use crate::serve::{Access, Problem, health};
+use ichido_http::server::body::AnswerBody;
+use ichido_http::server::limits::Limits;
+use ichido_http::server::{Answers, serve};
 
 /// A few kilobytes for those who come every few seconds need little. A body is never read.
 const LIMITS: Limits = Limits {
@@ -90,7 +90,7 @@ impl Metrics {
         let pages = Arc::new(Pages { handle: handle.clone(), health, access });
         let mut never = async || std::future::pending().await;
         tokio::select! {
-            _ = listen::serve(listener, pages, LIMITS, &mut never, std::future::ready(())) => (),
+            _ = serve(listener, pages, LIMITS, &mut never, std::future::ready(())) => (),
             () = fold(handle) => (),
         }
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::super::caller::Caller;
 use super::super::limits::{FEED_HEARTBEAT_EVERY, FEED_SLOW_MAX};
 use super::look::{Looked, Looking};
-use crate::listen::permits::Permit;
+use ichido_http::server::permits::Permit;
 
 /// How soon a client that lost the feed comes back, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
@@ -166,7 +166,7 @@ mod tests {
     use tokio::sync::mpsc::{Receiver, channel};
 
     use super::*;
-    use crate::listen::permits::Permits;
+    use ichido_http::server::permits::Permits;
 
     const BUFFERED: usize = 2;
     const LIVES: Duration = Duration::from_hours(1);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// All permits of one kind.
-pub(crate) struct Permits<K: Eq + Hash> {
+pub struct Permits<K: Eq + Hash> {
     all: Arc<Semaphore>,
     max_of_one: usize,
     holders: Holders<K>,
@@ -23,7 +23,7 @@ type Holders<K> = Arc<Mutex<HashMap<K, Arc<Semaphore>>>>;
 
 /// Which limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub enum Full {
     /// The limit in all.
     All,
     /// The limit of the holder.
@@ -31,7 +31,7 @@ pub(crate) enum Full {
 }
 
 /// What one holder has of it, for as long as it lives.
-pub(crate) struct Permit<K: Eq + Hash> {
+pub struct Permit<K: Eq + Hash> {
     all: Arc<Semaphore>,
     own: Option<Own<K>>,
     amount: usize,
@@ -45,12 +45,13 @@ struct Own<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash + Clone> Permits<K> {
-    pub(crate) fn new(max: usize, max_of_one: usize) -> Self {
+    /// So many permits in all, and so many for one holder.
+    pub fn new(max: usize, max_of_one: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(max)), max_of_one, holders: Arc::default() }
     }
 
     /// A permit for nothing, which may grow.
-    pub(crate) fn empty(&self, holder: Option<K>) -> Permit<K> {
+    pub fn empty(&self, holder: Option<K>) -> Permit<K> {
         let own = holder.map(|holder| {
             let mut known = lock(&self.holders);
             let semaphore = known.entry(holder.clone());
@@ -61,14 +62,14 @@ impl<K: Eq + Hash + Clone> Permits<K> {
     }
 
     /// Takes one, if there is one now.
-    pub(crate) fn try_take(&self, holder: Option<K>) -> Result<Permit<K>, Full> {
+    pub fn try_take(&self, holder: Option<K>) -> Result<Permit<K>, Full> {
         let mut permit = self.empty(holder);
         permit.try_grow(1)?;
         Ok(permit)
     }
 
     /// Takes one, and waits for it in line: first behind the same holder's others, then behind everybody.
-    pub(crate) async fn take(&self, holder: Option<K>) -> Permit<K> {
+    pub async fn take(&self, holder: Option<K>) -> Permit<K> {
         let mut permit = self.empty(holder);
         // The semaphores are never closed, so each permit is there.
         let own = match permit.own_semaphore() {
@@ -84,7 +85,7 @@ impl<K: Eq + Hash + Clone> Permits<K> {
 
 impl<K: Eq + Hash> Permit<K> {
     /// Takes more, if there is as much now.
-    pub(crate) fn try_grow(&mut self, amount: usize) -> Result<(), Full> {
+    pub fn try_grow(&mut self, amount: usize) -> Result<(), Full> {
         // More than a semaphore counts is more than there is.
         let count = u32::try_from(amount).map_err(|_| Full::All)?;
         // First its own: the other answer would say something about others.

@@ -3,49 +3,49 @@
 use std::time::Duration;
 
 /// The most header fields of one request; one more is answered 431.
-pub(crate) const HEADERS_MAX: usize = 100;
+pub const HEADERS_MAX: usize = 100;
 /// The most bytes of a request's line and header fields together; one more is answered 431.
-pub(crate) const HEAD_BYTES_MAX: usize = 32 * 1024;
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The most requests at once on one HTTP/2 connection.
-pub(crate) const STREAMS_MAX: u32 = 128;
+pub const STREAMS_MAX: u32 = 128;
 /// How long a connection that was asked to close may take to do so, once nothing is in flight on it.
-pub(crate) const CLOSING: Duration = Duration::from_secs(5);
+pub const CLOSING: Duration = Duration::from_secs(5);
 
 /// How long a connection without a seat may take to send a head, and how long its request waits for a seat. Short, because
 /// it may be in the way of somebody who asks for the server's health.
-pub(crate) const SEAT_WAIT: Duration = Duration::from_secs(5);
+pub const SEAT_WAIT: Duration = Duration::from_secs(5);
 /// The most connections without a seat. Enough for the health checks and scrapers of many at once, and few enough that
 /// they cost nothing.
-pub(crate) const SPARES_MAX: usize = 64;
+pub const SPARES_MAX: usize = 64;
 /// The room on an HTTP/2 connection, and on one of its streams, for what nobody has read yet; hyper's own is 1 MiB for each.
-pub(crate) const WINDOW_BYTES: u32 = 256 * 1024;
+pub const WINDOW_BYTES: u32 = 256 * 1024;
 /// The most bytes of request bodies in memory at once: what a small machine can spare.
-pub(crate) const BODIES_BYTES_MAX: usize = 256 << 20;
+pub const BODIES_BYTES_MAX: usize = 256 << 20;
 /// The most of them for one token, or one peer of a proxy: a quarter, so that one caller leaves room for others, and
 /// the largest body that any operation may have.
-pub(crate) const BODIES_BYTES_OF_ONE_MAX: usize = 64 << 20;
+pub const BODIES_BYTES_OF_ONE_MAX: usize = 64 << 20;
 /// When a body that found no room may be sent again.
-pub(crate) const BODIES_RETRY_AFTER: Duration = Duration::from_secs(1);
+pub const BODIES_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long a request's body may keep us waiting before it must have a rate: a network may pause for some seconds.
-pub(crate) const BODY_GRACE: Duration = Duration::from_secs(20);
+pub const BODY_GRACE: Duration = Duration::from_secs(20);
 /// The rate, in bytes a second of waiting, that a request's body must have after that. A poor mobile network has ten times as much.
-pub(crate) const BODY_RATE_MIN: u64 = 512;
+pub const BODY_RATE_MIN: u64 = 512;
 
 /// What an operator may choose.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// The most connections at once, and the most requests on all of them. More wait for a moment, and are then refused.
-    pub(crate) connections_max: usize,
+    pub connections_max: usize,
     /// The most of one peer, where somebody chose it.
-    pub(crate) peer_connections_max: Option<usize>,
+    pub peer_connections_max: Option<usize>,
     /// How long a client may take to send a request's head, and how long a connection may be idle.
-    pub(crate) head: Duration,
+    pub head: Duration,
     /// How long a body, either way, may make no progress.
-    pub(crate) body_idle: Duration,
+    pub body_idle: Duration,
     /// How long a request's body may take in all.
-    pub(crate) body: Duration,
+    pub body: Duration,
     /// How long requests in flight may go on after a signal to stop.
-    pub(crate) drain: Duration,
+    pub drain: Duration,
 }
 
 impl Default for Limits {
@@ -64,7 +64,7 @@ impl Default for Limits {
 impl Limits {
     /// The most connections, and requests, of one peer: three quarters of all unless somebody chose otherwise. One address may be
     /// a proxy or a network that stands for many, and still leaves a quarter to others.
-    pub(crate) fn of_peer(&self) -> usize {
+    pub fn of_peer(&self) -> usize {
         let share = self.connections_max.saturating_mul(3).div_ceil(4);
         self.peer_connections_max.unwrap_or(share).min(self.connections_max)
     }

@@ -200,7 +200,7 @@ mod held {
     use http_body::{Body, Frame, SizeHint};
 
     use super::{Busy, handed_on};
-    use crate::listen::body::{AnswerBody, BoxError};
+    use crate::server::body::{AnswerBody, BoxError};
 
     /// A body that keeps its connection counted as busy.
     pub(super) struct Held {

@@ -15,18 +15,19 @@ use super::body::BodyFault;
 use super::permits::Permit;
 
 /// The permit of one body. It goes with the request, and is given back when the last copy of it is gone.
-pub(crate) struct BodyPermit<K: Eq + Hash> {
+pub struct BodyPermit<K: Eq + Hash> {
     permit: Mutex<Permit<K>>,
     fault: OnceLock<BodyFault>,
 }
 
 impl<K: Eq + Hash> BodyPermit<K> {
-    pub(crate) fn new(permit: Permit<K>) -> Arc<Self> {
+    /// Shares a permit between a body and its request.
+    pub fn new(permit: Permit<K>) -> Arc<Self> {
         Arc::new(Self { permit: Mutex::new(permit), fault: OnceLock::new() })
     }
 
     /// What kept the body from being read to its end, if something did: those who read it may not say.
-    pub(crate) fn fault(&self) -> Option<BodyFault> {
+    pub fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
     }
 
@@ -42,7 +43,7 @@ impl<K: Eq + Hash> BodyPermit<K> {
 }
 
 /// A body that gets its permit before it is read.
-pub(crate) struct Metered<B, K: Eq + Hash> {
+pub struct Metered<B, K: Eq + Hash> {
     body: B,
     permit: Arc<BodyPermit<K>>,
     /// How many permitted bytes have not come yet; `None` before the first look.
@@ -50,7 +51,8 @@ pub(crate) struct Metered<B, K: Eq + Hash> {
 }
 
 impl<B, K: Eq + Hash> Metered<B, K> {
-    pub(crate) fn new(body: B, permit: Arc<BodyPermit<K>>) -> Self {
+    /// Counts a body against a permit.
+    pub fn new(body: B, permit: Arc<BodyPermit<K>>) -> Self {
         Self { body, permit, ahead: None }
     }
 }
@@ -104,7 +106,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::listen::permits::{Full, Permits};
+    use crate::server::permits::{Full, Permits};
 
     /// A body in frames of these lengths.
     struct Frames {

@@ -79,7 +79,7 @@ async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
 }
 
 /// Starts a server; it ends with the test.
-async fn start(limits: Limits) -> std::net::SocketAddr {
+async fn start(limits: Limits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
@@ -90,7 +90,7 @@ async fn start(limits: Limits) -> std::net::SocketAddr {
 }
 
 /// Sends these bytes over a connection of their own.
-async fn sent(address: std::net::SocketAddr, bytes: &str) -> TcpStream {
+async fn sent(address: SocketAddr, bytes: &str) -> TcpStream {
     let mut client = TcpStream::connect(address).await.expect("somebody listens");
     client.write_all(bytes.as_bytes()).await.expect("written");
     client
@@ -112,7 +112,7 @@ const OTHER: &str = "GET /other HTTP/1.1\r\nHost: a\r\n\r\n";
 /// A body that is never sent to its end, and of which its reader says that it reads.
 const HELD: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
 
-async fn held(address: std::net::SocketAddr) -> TcpStream {
+async fn held(address: SocketAddr) -> TcpStream {
     let mut client = sent(address, HELD).await;
     assert_eq!(answered(&mut client).await, Some(100), "its body is read");
     client
@@ -204,7 +204,7 @@ async fn a_body_that_trickles_is_cut_with_408() {
 }
 
 /// Asks until there is a seat.
-async fn answered_by(address: std::net::SocketAddr) -> Option<u16> {
+async fn answered_by(address: SocketAddr) -> Option<u16> {
     loop {
         let status = answered(&mut sent(address, OTHER).await).await;
         if status != Some(503) {

@@ -17,10 +17,11 @@ use super::limits::{SEAT_WAIT, SPARES_MAX};
 
 /// Who connections are counted by: an IPv4 address, or the /64 network of an IPv6 address, which one machine often has whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(IpAddr);
+pub struct Peer(IpAddr);
 
 impl Peer {
-    pub(crate) fn of(address: IpAddr) -> Self {
+    /// The peer of an address.
+    pub fn of(address: IpAddr) -> Self {
         const NETWORK: u128 = !(u64::MAX as u128);
         Self(match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),

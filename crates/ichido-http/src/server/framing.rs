@@ -22,7 +22,7 @@ const HTTP2_FIRST_LINE: &[u8] = b"PRI * HTTP/2.0";
 
 /// Follows one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Framing {
+pub struct Framing {
     at: At,
     head: Head,
     line: Line,
@@ -31,34 +31,44 @@ pub(crate) struct Framing {
 
 /// Why, and before which byte, a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// How many of the bytes given are still good.
-    pub(crate) good: usize,
+    pub good: usize,
     /// What is wrong.
-    pub(crate) fault: Fault,
+    pub fault: Fault,
 }
 
 /// What is wrong with a connection's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// Two ways to say how long the body is.
     #[error("both Content-Length and Transfer-Encoding")]
     LengthAndEncoding,
+    /// Two lengths.
     #[error("several Content-Length that differ")]
     LengthsDiffer,
+    /// A length that cannot be read.
     #[error("a Content-Length that is no number")]
     LengthNoNumber,
+    /// A coding that is not supported.
     #[error("a Transfer-Encoding other than chunked")]
     EncodingUnknown,
+    /// A header line that goes on in the next line.
     #[error("a header line that begins with white space")]
     FoldedLine,
+    /// A space that readers treat differently.
     #[error("white space before a header's colon")]
     SpaceBeforeColon,
+    /// A line end that readers treat differently.
     #[error("a line that ends without a carriage return")]
     BareLineFeed,
+    /// A chunk without a size.
     #[error("a chunk whose size cannot be read")]
     ChunkSize,
+    /// A chunk with another size.
     #[error("a chunk that does not end where its size says")]
     ChunkEnd,
+    /// Trailers over the limit.
     #[error("trailers of more than 8 KiB")]
     TrailersTooLong,
 }
@@ -112,7 +122,7 @@ struct Line {
 
 impl Framing {
     /// Takes the bytes that came next.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let mut index = 0;
         while index < bytes.len() {
             match self.at {

@@ -19,14 +19,14 @@ use super::limits::{BODY_GRACE, BODY_RATE_MIN};
 use super::permits::Full;
 
 /// Whatever a body can fail with.
-pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A body of an answer to a client.
-pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Why a body did not come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BodyFault {
+pub enum BodyFault {
     /// Nothing came for too long.
     #[error("the body made no progress for too long")]
     Idle,
@@ -47,7 +47,7 @@ fn wait_max(received: u64) -> Duration {
 }
 
 /// A body from the network, with its clocks.
-pub(crate) struct Timed<B = Incoming> {
+pub struct Timed<B = Incoming> {
     body: B,
     idle: Duration,
     total_by: Option<Pin<Box<Sleep>>>,
@@ -72,13 +72,13 @@ struct Waiting {
 
 impl<B: Body> Timed<B> {
     /// A request's body: bounded in all, and by its rate, too.
-    pub(crate) fn request(body: B, idle: Duration, total: Duration) -> Self {
+    pub fn request(body: B, idle: Duration, total: Duration) -> Self {
         let total_by = (!body.is_end_stream()).then(|| Box::pin(sleep(total)));
         Self { body, idle, total_by, pace: Some(Pace::default()), waiting: None }
     }
 
     /// An answer's body. It may go on for as long as it moves: a stream of events has no end.
-    pub(crate) fn answer(body: B, idle: Duration) -> Self {
+    pub fn answer(body: B, idle: Duration) -> Self {
         Self { body, idle, total_by: None, pace: None, waiting: None }
     }
 

@@ -1,0 +1,169 @@
+//! Listening, for every server of this program: connections in, with every clock running, until a signal says stop.
+//!
+//! Guarantee: no client can hold more than its share. A head, a body, an idle connection and an answer nobody
+//! reads each have a time limit, and a body a rate; connections, those of one peer, streams, header fields and their bytes have a
+//! count. Health and metrics are answered even when all of that is taken. After the first
+//! signal nothing new is accepted and what is in flight may end, within a bound; after the second nothing is
+//! waited for.
+//!
+//! Start at [`serve`]. A connection gets its seat from `seats`, and comes in by `wire` and `framing`; a server is what [`Answers`].
+
+pub mod body;
+mod connection;
+pub mod framing;
+pub mod limits;
+pub mod metered;
+pub mod permits;
+mod refusal;
+mod seats;
+mod streams;
+mod wire;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use body::AnswerBody;
+use connection::Connection;
+use framing::Fault;
+use limits::Limits;
+use permits::Permits;
+pub use seats::Peer;
+use seats::Seats;
+
+/// How long to wait after the system refused to give us a connection (too many open files, mostly).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What answers requests.
+pub trait Answers: Send + Sync + 'static {
+    /// Answers one. Its [`Peer`] is among its extensions.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
+
+    /// Whether a request is for the health or the metrics of the server itself, which is answered even when no seat is left.
+    fn is_health(&self, _: &Request<Incoming>) -> bool {
+        false
+    }
+
+    /// What is said to a request for which no seat became free.
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody>;
+
+    /// What is said, with the status 400, to bytes that are refused before they are a request; `None` says the status alone.
+    fn refused(&self, _: Fault) -> Option<Response<Bytes>> {
+        None
+    }
+
+    /// Is told that nothing new is accepted any more, so that what only waits can end.
+    fn stopping(&self) {}
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything in flight was answered.
+    Drained,
+    /// Some connections were cut, because the time to drain was over or a second signal came.
+    Cut {
+        /// How many.
+        connections: usize,
+        /// Whether a second signal came: nothing else is to be waited for either.
+        at_once: bool,
+    },
+}
+
+/// Serves until the first stop, and then until everything in flight has ended, the time to drain is over, or a second stop comes.
+/// `detached` ends when work ends that no connection waits for any more.
+pub async fn serve<A: Answers>(
+    listener: TcpListener,
+    answers: Arc<A>,
+    limits: Limits,
+    stop: &mut impl AsyncFnMut(),
+    detached: impl Future<Output = ()>,
+) -> Ended {
+    let seats = Seats::new(limits.connections_max, limits.of_peer());
+    // HTTP/2 carries many requests on one connection; together they are no more than connections may be.
+    let requests = || Arc::new(Permits::new(limits.connections_max, limits.of_peer()));
+    let (requests, waiting) = (requests(), requests());
+    let connection = |stream: TcpStream, address: SocketAddr, stopping: watch::Receiver<bool>| {
+        let connection = Connection {
+            answers: Arc::clone(&answers),
+            limits,
+            seat: seats.arrive(Peer::of(address.ip())),
+            requests: Arc::clone(&requests),
+            waiting: Arc::clone(&waiting),
+        };
+        connection.serve(stream, stopping)
+    };
+    accept(listener, limits.drain, stop, || answers.stopping(), detached, connection).await
+}
+
+/// Accepts connections until the first stop; see [`serve`]. Each is told when the server stops, and so is `stopping`.
+pub async fn accept<F: Future<Output = ()> + Send + 'static>(
+    listener: TcpListener,
+    within: Duration,
+    stop: &mut impl AsyncFnMut(),
+    stopping: impl FnOnce(),
+    detached: impl Future<Output = ()>,
+    connection: impl Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> F,
+) -> Ended {
+    let (tell, stops) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+            () = stop() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                connections.spawn(connection(stream, address, stops.clone()));
+            }
+            Err(error) => pause_after(&error).await,
+        }
+    }
+    // Closed first, so a new client is refused at once and does not wait for nothing.
+    drop(listener);
+    tell.send_replace(true);
+    stopping();
+    drain(connections, detached, within, stop).await
+}
+
+async fn pause_after(error: &io::Error) {
+    // These concern the one client that is gone already.
+    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "no connection can be accepted for the moment");
+    sleep(ACCEPT_PAUSE).await;
+}
+
+async fn drain(
+    mut connections: JoinSet<()>,
+    detached: impl Future<Output = ()>,
+    within: Duration,
+    stop: &mut impl AsyncFnMut(),
+) -> Ended {
+    tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
+    let ended = async {
+        while connections.join_next().await.is_some() {}
+        detached.await;
+    };
+    let at_once = tokio::select! {
+        () = ended => return Ended::Drained,
+        () = sleep(within) => false,
+        () = stop() => true,
+    };
+    Ended::Cut { connections: connections.len(), at_once }
+}
+
+#[cfg(test)]
+mod tests;
