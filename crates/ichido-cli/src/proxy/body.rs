@@ -1,6 +1,6 @@
 //! Bodies on their way through: never kept whole.
 //!
-//! Guarantee: a watcher sees when an upload was sent to its end, and what went wrong with it.
+//! Guarantee: `Progress` shows when an upload was sent to its end, and what went wrong with it.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -71,21 +71,21 @@ pub(crate) struct Watched {
     fault: Arc<OnceLock<BodyFault>>,
 }
 
-/// Watches an upload.
-pub(crate) struct Watcher {
+/// How far an upload has come.
+pub(crate) struct Progress {
     sent: watch::Receiver<bool>,
     fault: Arc<OnceLock<BodyFault>>,
 }
 
 impl Watched {
-    pub(crate) fn new(upload: Upload) -> (Self, Watcher) {
+    pub(crate) fn new(upload: Upload) -> (Self, Progress) {
         let (sender, receiver) = watch::channel(upload.is_end_stream());
         let fault = Arc::new(OnceLock::new());
-        (Self { upload, sent: sender, fault: Arc::clone(&fault) }, Watcher { sent: receiver, fault })
+        (Self { upload, sent: sender, fault: Arc::clone(&fault) }, Progress { sent: receiver, fault })
     }
 }
 
-impl Watcher {
+impl Progress {
     /// What went wrong with the upload on the client's side of us, if anything did.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
@@ -133,22 +133,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_watcher_sees_when_an_upload_was_sent() {
-        let (watched, watcher) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
-        assert_eq!(watched.size_hint().exact(), Some(3));
-        assert!(tokio::time::timeout(std::time::Duration::ZERO, watcher.sent()).await.is_err());
-        assert_eq!(watched.collect().await.expect("whole").to_bytes(), "abc");
-        watcher.sent().await;
-        assert_eq!(watcher.fault(), None);
+    async fn progress_shows_when_an_upload_was_sent() {
+        let (body, progress) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
+        assert_eq!(body.size_hint().exact(), Some(3));
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, progress.sent()).await.is_err());
+        assert_eq!(body.collect().await.expect("whole").to_bytes(), "abc");
+        progress.sent().await;
+        assert_eq!(progress.fault(), None);
     }
 
     #[tokio::test]
     async fn an_upload_that_is_empty_or_dropped_is_not_waited_for() {
-        let (empty, watcher) = Watched::new(Upload::whole(Bytes::new()));
+        let (empty, progress) = Watched::new(Upload::whole(Bytes::new()));
         assert!(empty.is_end_stream());
-        watcher.sent().await;
-        let (dropped, watcher) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
+        progress.sent().await;
+        let (dropped, progress) = Watched::new(Upload::whole(Bytes::from_static(b"abc")));
         drop(dropped);
-        watcher.sent().await;
+        progress.sent().await;
     }
 }

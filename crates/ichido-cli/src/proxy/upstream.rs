@@ -58,16 +58,16 @@ impl Upstream {
         upload: Upload,
         within: Duration,
     ) -> Result<Response<Incoming>, Failure> {
-        let (watched, watcher) = Watched::new(upload);
+        let (body, progress) = Watched::new(upload);
         let deadline = Instant::now() + self.upload_max + within;
         let patience = || async {
             tokio::select! {
                 () = tokio::time::sleep_until(deadline) => (),
-                () = watcher.sent() => tokio::time::sleep(within).await,
+                () = progress.sent() => tokio::time::sleep(within).await,
             }
         };
-        let sent = self.client.send(self.request(call, watched), self.connect, deadline, patience).await;
-        match (sent, watcher.fault()) {
+        let sent = self.client.send(self.request(call, body), self.connect, deadline, patience).await;
+        match (sent, progress.fault()) {
             // It would change the protocol, which nobody asked it to.
             (Ok(answer), _) if answer.status().is_informational() => {
                 Err(Failure::Network(NetworkFault::AnswerCut))
