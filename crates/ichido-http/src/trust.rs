@@ -1,4 +1,6 @@
 //! The certificates that TLS trusts.
+//!
+//! Guarantee: a configuration trusts the given roots alone, or else the system's; never none, and never both.
 
 use std::sync::Arc;
 

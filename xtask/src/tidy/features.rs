@@ -15,9 +15,10 @@ const TREE: [&str; 6] = ["tree", "--prefix", "none", "--format", "{p} [{f}]", "-
 
 /// What the tests' build switches on so that the build with AWS's SDK need not compile everything again: that build has them too, and
 /// nothing of ours uses them.
-const WITH_AWS: [(&str, &str); 8] = [
+const WITH_AWS: [(&str, &str); 9] = [
     ("digest v0.11", "alloc"),
     ("digest v0.11", "oid"),
+    ("hyper-util v0.1", "client"),
     ("hyper-util v0.1", "client-legacy"),
     ("hyper-util v0.1", "client-proxy"),
     ("num-integer v0.1", "default"),

@@ -196,6 +196,8 @@ impl Dead {
                 Ok(answer) => shown(&text, Ok(&reach::read::<Now>(&answer)?.status)),
                 Err(Exit::Conflict(why) | Exit::Failed(why)) => {
                     is_refused = true;
+                    // That it is refused says so already.
+                    let why = why.strip_prefix("it is not sent again: ").unwrap_or(&why);
                     shown(&text, Err(&format!("refused: {why}")))
                 }
                 Err(exit) => return Err(exit),

@@ -88,7 +88,7 @@ impl Server {
             // Our own decision: nothing was sent, and it says nothing about the server's health.
             return Err(NetworkError::new(
                 NetworkFault::HeldBack,
-                "every address of the host is one that must not be called",
+                "every address of the host is link-local or otherwise not allowed",
             ));
         }
         Ok(found)

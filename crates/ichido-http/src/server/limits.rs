@@ -1,4 +1,6 @@
 //! How much a server takes in, and how long it waits.
+//!
+//! Guarantee: every count, size and time of a connection has a limit here.
 
 use std::time::Duration;
 

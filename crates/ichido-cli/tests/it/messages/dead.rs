@@ -70,7 +70,10 @@ async fn some_are_requeued_discarded_and_decided_by_their_ids() {
     assert!(dry.out.contains(&format!("{first}: would be requeued\n")), "{dry:?}");
     let left = ways.at_server(&["dead", "requeue", &first, &kept, "--reason", "mended"]);
     assert_eq!(left.code, Some(1), "{left:?}");
-    assert!(left.out.contains(&format!("{first}: requeued\n{kept}: refused: ")), "{left:?}");
+    assert!(
+        left.out.contains(&format!("{first}: requeued\n{kept}: refused: the queue does not allow it")),
+        "{left:?}"
+    );
     assert_eq!((ways.place.status(dead[0]).await, ways.place.status(dead[1]).await), ("queued", "dead"));
     let without = ways.both(&["dead", "discard", &second]);
     assert!(without.code == Some(2) && without.err.contains("--reason"), "{without:?}");

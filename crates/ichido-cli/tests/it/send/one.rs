@@ -129,7 +129,7 @@ fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
     let folder = folder::fresh();
     let cases: [(&[&str], &str); 7] = [
         (&["--key", "k", "--server", "127.0.0.1:4180"], "--server: "),
-        (&["--key", "k", "--server", "http://ann:s3cret@host"], "--server: must not hold a user"),
+        (&["--key", "k", "--server", "http://ann:s3cret@host"], "--server: must not contain a user name"),
         (&["--key", "k", "--server", "http://h", "--store", "sqlite:x.db"], "leave --server or --store out"),
         (&["--key", "k", "--server", "http://h", "--identity", "änn"], "--identity: "),
         (&["--key", "k", "--server", "http://h", "--identity", "ann "], "--identity: "),
