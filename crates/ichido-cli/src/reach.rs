@@ -7,6 +7,7 @@ mod address;
 mod end;
 pub(crate) mod shown;
 
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +87,26 @@ enum Way {
     },
 }
 
+impl Way {
+    fn server(settings: ClientSettings, faults: &mut Faults) -> Option<Self> {
+        // A page of messages, or the bytes of one, is longer than the answer to one that was put in.
+        let settings = ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings };
+        let once = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
+        let changes = client(ClientSettings { retry: once, ..settings.clone() }, faults);
+        let reads = client(settings, faults);
+        Some(Self::Server { reads: Box::new(reads?), changes: Box::new(changes?) })
+    }
+}
+
 impl Reach {
+    /// A server that this process runs itself, and that asks for no token.
+    pub(crate) fn beside(command: &'static str, address: SocketAddr) -> Result<Self, Exit> {
+        let mut faults = Faults::default();
+        let way = Way::server(ClientSettings::new(format!("http://{address}")), &mut faults);
+        let way = faults.or(way).map_err(|faults| Exit::Misconfigured { command, faults })?;
+        Ok(Self { command, json: false, way })
+    }
+
     /// Opens a store, or gets ready to call a server, which is not asked yet.
     pub(crate) async fn open(command: &'static str, args: Whom) -> Result<Self, Exit> {
         let misconfigured = |faults| Exit::Misconfigured { command, faults };
@@ -94,26 +114,12 @@ impl Reach {
         let address = Address::given(args.server.as_deref(), args.store.as_deref(), &mut faults);
         let way = match address {
             Address::Server(url) => {
-                // A page of messages, or the bytes of one, is longer than the answer to one that was put in.
-                let settings = settings(url, &mut faults)
-                    .map(|settings| ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings });
-                let reads = settings.clone().and_then(|settings| client(settings, &mut faults));
-                let once = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
-                let changes = settings
-                    .and_then(|settings| client(ClientSettings { retry: once, ..settings }, &mut faults));
-                let both = reads.zip(changes);
-                let (reads, changes) = faults.or(both).map_err(misconfigured)?;
-                Way::Server { reads: Box::new(reads), changes: Box::new(changes) }
+                let way = settings(url, &mut faults).and_then(|settings| Way::server(settings, &mut faults));
+                faults.or(way).map_err(misconfigured)?
             }
             address => {
                 let config = configuration(args.config).map_err(misconfigured)?;
-                let url = match address {
-                    Address::Store(url) => Some(url),
-                    _ => config.as_ref().and_then(|config| config.store.url.clone()),
-                };
-                if url.is_none() {
-                    faults.add("--store", NOWHERE);
-                }
+                let url = store(address, config.as_ref(), &mut faults);
                 let url = faults.or(url).map_err(misconfigured)?;
                 let api = Inside::new(open_existing(&url).await?, config.as_ref(), args.by);
                 Way::Store { api, is_configured: config.is_some() }
@@ -173,7 +179,7 @@ impl Reach {
                 end::of_change(changes.send(&action.map_err(|error| failed(&error))?).await)?
             }
             Way::Store { api, .. } => {
-                let put = api.put_in(uri(target)?, &key, content_type, body).await;
+                let put = api.put_in(uri(target)?, &key, content_type, None, body).await;
                 put.map_err(Exit::Failed)?
             }
         };
@@ -182,12 +188,17 @@ impl Reach {
 
     /// Asks for a change, told as JSON.
     pub(crate) async fn post(&self, target: &str, told: &Value) -> Result<Answer, Exit> {
+        self.change(Method::POST, target, told).await
+    }
+
+    /// The same by another method.
+    pub(crate) async fn change(&self, method: Method, target: &str, told: &Value) -> Result<Answer, Exit> {
         let told = told.to_string();
         let answer = match &self.way {
-            Way::Server { changes, .. } => end::of_change(changes.send(&action(target, told)?).await)?,
-            Way::Store { api, .. } => {
-                api.ask(Method::POST, uri(target)?, told).await.map_err(Exit::Failed)?
+            Way::Server { changes, .. } => {
+                end::of_change(changes.send(&action(method, target, told)?).await)?
             }
+            Way::Store { api, .. } => api.ask(method, uri(target)?, told).await.map_err(Exit::Failed)?,
         };
         Ok(end::taken(self.command, answer)??)
     }
@@ -211,10 +222,10 @@ pub(crate) fn shape<T: DeserializeOwned>(part: Value) -> Result<T, Exit> {
     serde_json::from_value(part).map_err(end::not_understood)
 }
 
-fn action(target: &str, told: String) -> Result<Action, Exit> {
+fn action(method: Method, target: &str, told: String) -> Result<Action, Exit> {
     let failed = |error: &dyn std::fmt::Display| Exit::Failed(error.to_string());
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).map_err(|error| failed(&error))?;
-    Action::new(Method::POST, target, key, "application/json", told).map_err(|error| failed(&error))
+    Action::new(method, target, key, "application/json", told).map_err(|error| failed(&error))
 }
 
 fn uri(target: &str) -> Result<Uri, Exit> {
@@ -225,6 +236,18 @@ fn uri(target: &str) -> Result<Uri, Exit> {
 pub(crate) fn configuration(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
     let here = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
     named.or_else(here).map(|path| config::load(&path)).transpose()
+}
+
+/// The address of the store that was given, or else of the configuration's.
+pub(crate) fn store(given: Address, config: Option<&Config>, faults: &mut Faults) -> Option<String> {
+    let url = match given {
+        Address::Store(url) => Some(url),
+        _ => config.and_then(|config| config.store.url.clone()),
+    };
+    if url.is_none() {
+        faults.add("--store", NOWHERE);
+    }
+    url
 }
 
 /// A client of a server, with the token of the environment.

@@ -146,8 +146,7 @@ async fn one(args: &Args, key: &str) -> Result<(), Exit> {
     };
     let built = faults.or(key.zip(settings));
     let (key, settings) = built.map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
-    if let Some(warning) =
-        settings.known.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
+    if let Some(warning) = settings.known().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
     {
         out::aside(&warning);
     }
@@ -171,10 +170,10 @@ async fn many(args: &Args, file: &Path) -> Result<(), Exit> {
     let opened = if file.as_os_str() == STDIN { None } else { Some(open(file).await?) };
     let many = Many {
         sender: settings.sender(args).await?,
-        key_from: settings.key_from,
+        key_from: settings.key_from.clone(),
         parallel: usize::from(args.parallel),
         json: args.json,
-        queue: settings.known,
+        queue: settings.known().cloned(),
     };
     match opened {
         Some((file, bytes)) => many.run(Lines::new(BufReader::new(file)), &Bar::new(bytes)).await,

@@ -1,14 +1,10 @@
 //! The demo as a caller: requests to its own server and to its broker, over HTTP as anybody's.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 
 use http::Method;
-use ichido_client::{Action, Answer, Client, ClientSettings, Last, Outcome};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::Retry;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -16,7 +12,7 @@ use super::order::{Order, Queue};
 use super::sight::Message;
 use super::story::Mood;
 use crate::exit::Exit;
-use crate::reach::gave_up;
+use crate::reach::{self, Reach};
 
 /// An incident as the API shows it.
 #[derive(Debug, Deserialize)]
@@ -63,47 +59,46 @@ struct Accepted {
     id: Uuid,
 }
 
-/// The two that are called.
+/// The two that are called. Each change is asked for once: what fails is a sight of the story or a fault of the demo, and neither is to
+/// be smoothed over.
 pub(super) struct Called {
-    server: Client,
-    broker: Client,
+    server: Reach,
+    broker: Reach,
 }
 
 impl Called {
     pub(super) fn new(server: SocketAddr, broker: SocketAddr) -> Result<Self, Exit> {
-        Ok(Self { server: client(server)?, broker: client(broker)? })
+        Ok(Self { server: Reach::beside("demo", server)?, broker: Reach::beside("demo", broker)? })
     }
 
     /// Puts an order in.
     pub(super) async fn put(&self, order: &Order) -> Result<Put, Exit> {
         let target = format!("/v1/queues/{}/messages", order.queue.name());
-        let answer = send(&self.server, Method::POST, &target, &order.key, order.body()).await?;
-        match answer.status {
-            201 if answer.is_replay() => Ok(Put::Again),
-            201 => {
-                let Accepted { id } = read(&answer)?;
+        let key = IdempotencyKey::parse(&order.key).map_err(|error| Exit::Failed(error.to_string()))?;
+        let put = self.server.put_in(&target, key, "application/json", order.body().into_bytes()).await?;
+        match put {
+            Ok(answer) if answer.is_replay() => Ok(Put::Again),
+            Ok(answer) => {
+                let Accepted { id } = reach::read(&answer)?;
                 Ok(Put::New { id })
             }
-            409 => Ok(Put::Conflict),
-            _ => Err(unexpected(&answer)),
+            Err(refusal) if refusal.status() == 409 => Ok(Put::Conflict),
+            Err(refusal) => Err(refusal.into()),
         }
     }
 
     pub(super) async fn message(&self, id: Uuid) -> Result<Message, Exit> {
-        read(&get(&self.server, &format!("/v1/messages/{id}")).await?)
+        reach::read(&self.server.get(&format!("/v1/messages/{id}")).await?)
     }
 
     /// Takes an operator's step about a message.
     pub(super) async fn step(&self, id: Uuid, step: &str, told: Value) -> Result<(), Exit> {
-        let target = format!("/v1/messages/{id}/{step}");
-        let key = Uuid::now_v7().to_string();
-        let answer = send(&self.server, Method::POST, &target, &key, told.to_string()).await?;
-        if answer.status == 200 { Ok(()) } else { Err(unexpected(&answer)) }
+        self.server.post(&format!("/v1/messages/{id}/{step}"), &told).await.map(drop)
     }
 
     /// The last incident of a rule about a queue.
     pub(super) async fn alert(&self, rule: &str, queue: Queue) -> Result<Option<Alert>, Exit> {
-        let Alerts { alerts } = read(&get(&self.server, "/v1/alerts").await?)?;
+        let Alerts { alerts } = reach::read(&self.server.get("/v1/alerts").await?)?;
         let about = format!("queue {}", queue.name());
         Ok(alerts.into_iter().find(|alert| alert.rule == rule && alert.about == about))
     }
@@ -112,56 +107,11 @@ impl Called {
     pub(super) async fn behave(&self, mood: Mood) -> Result<(), Exit> {
         let faults: Map<String, Value> =
             mood.faults().iter().map(|(name, rate)| ((*name).to_owned(), json!(rate))).collect();
-        let told = json!({ "faults": faults }).to_string();
-        let key = Uuid::now_v7().to_string();
-        let answer = send(&self.broker, Method::PUT, "/paper/faults", &key, told).await?;
-        if answer.status == 200 { Ok(()) } else { Err(unexpected(&answer)) }
+        let told = json!({ "faults": faults });
+        self.broker.change(Method::PUT, "/paper/faults", &told).await.map(drop)
     }
 
     pub(super) async fn book(&self) -> Result<Book, Exit> {
-        read(&get(&self.broker, "/paper/effects").await?)
+        reach::read(&self.broker.get("/paper/effects").await?)
     }
-}
-
-fn client(address: SocketAddr) -> Result<Client, Exit> {
-    // What fails is a sight of the story or a fault of the demo: neither is to be smoothed over.
-    let retry = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
-    let settings = ClientSettings { retry, ..ClientSettings::new(format!("http://{address}")) };
-    settings.resolve().map_err(|problems| Exit::Failed(format!("the demo cannot call {address}: {problems}")))
-}
-
-async fn send(
-    client: &Client,
-    method: Method,
-    target: &str,
-    key: &str,
-    body: String,
-) -> Result<Answer, Exit> {
-    let failed = |error: &dyn std::fmt::Display| Exit::Failed(error.to_string());
-    let key = IdempotencyKey::parse(key).map_err(|error| failed(&error))?;
-    let action =
-        Action::new(method, target, key, "application/json", body).map_err(|error| failed(&error))?;
-    answer(client.send(&action).await)
-}
-
-async fn get(client: &Client, target: &str) -> Result<Answer, Exit> {
-    answer(client.read(target).await.map_err(|error| Exit::Failed(error.to_string()))?)
-}
-
-fn answer(outcome: Outcome) -> Result<Answer, Exit> {
-    match outcome {
-        Outcome::Done { answer, .. }
-        | Outcome::Refused { answer, .. }
-        | Outcome::GaveUp { last: Last::Answer(answer), .. } => Ok(answer),
-        Outcome::GaveUp { why, last, .. } => Err(Exit::Failed(gave_up(why, &last))),
-    }
-}
-
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Exit> {
-    serde_json::from_slice(&answer.body).map_err(|_| unexpected(answer))
-}
-
-fn unexpected(answer: &Answer) -> Exit {
-    let said = answer.problem().detail.unwrap_or_default();
-    Exit::Failed(format!("the demo was answered {} where it was not to be: {said}", answer.status))
 }

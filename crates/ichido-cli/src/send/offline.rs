@@ -33,8 +33,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
     let settings =
         Settings::resolve(args).map_err(|faults| Exit::Misconfigured { command: "send", faults })?;
     let sender = settings.sender(args).await?;
-    let (Some(file), Way::Server { url, client, identity }) = (&args.offline_queue, sender.way.clone())
-    else {
+    let (Some(file), Way::Server { url, client }) = (&args.offline_queue, sender.way.clone()) else {
         // The settings let nothing through that is otherwise.
         return Err(misconfigured("--offline-queue", "is for a running server"));
     };
@@ -49,7 +48,6 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
         queue: &queue,
         destination: &destination,
         sender: &sender,
-        identity: identity.as_ref(),
         json: args.json,
         is_one: args.key.is_some(),
     };
@@ -72,7 +70,6 @@ struct Offline<'a> {
     queue: &'a Queue,
     destination: &'a str,
     sender: &'a Sender,
-    identity: Option<&'a http::HeaderValue>,
     json: bool,
     /// Whether it is about one message, whose lines have no numbers.
     is_one: bool,
@@ -186,7 +183,7 @@ impl Offline<'_> {
         let mut refused = Vec::new();
         for Asked { number, item } in batch {
             let action = item.and_then(|item| {
-                let action = self.sender.action(self.identity, item.key, item.body);
+                let action = self.sender.action(item.key, item.body);
                 action.map_err(|error| Refused::message("request_invalid", error.to_string()))
             });
             match action {

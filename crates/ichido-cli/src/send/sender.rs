@@ -1,23 +1,17 @@
-//! The two ways in: through a running server, and straight on the store.
+//! The two ways in: through a running server, and by the same API in this process, straight on the store.
 //!
-//! Guarantee: both mean the same. A message is known by its queue, its identity, its key and the digest of [`accept::message`], so that what was
-//! put in the one way is the same the other way.
+//! Guarantee: both mean the same, so that what was put in the one way is the same the other way.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method, Uri};
 use ichido_client::{Action, ActionError, Answer, Client, Outcome};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
-use ichido_store::Store;
-use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, QueueName};
 
 use super::came::{About, Came, Refused};
-use crate::accept::{self, Offer, Understood};
-use crate::config::Intake;
 use crate::reach::{gave_up, redirected};
+use crate::serve::Inside;
 
 /// For whom, as a server is told.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
@@ -27,12 +21,17 @@ const KEY_CONFLICT: &str = "key_conflict";
 const ID_AT: &str = "/id";
 /// Where it says under which key.
 const KEY_AT: &str = "/idempotency_key";
+/// Where it says which message has the key, if it is another one.
+const FIRST_AT: &str = "/first";
 
 /// Puts messages into one queue.
 #[derive(Clone)]
 pub(super) struct Sender {
-    pub(super) queue: QueueName,
+    /// Where its messages are put in.
+    pub(super) path: Uri,
     pub(super) content_type: String,
+    /// Told only where it was given: a token may stand for another.
+    pub(super) identity: Option<HeaderValue>,
     pub(super) way: Way,
 }
 
@@ -43,74 +42,31 @@ pub(super) enum Way {
         /// Its address, as it was given.
         url: String,
         client: Arc<Client>,
-        /// Told only where it was given: a token may stand for another.
-        identity: Option<HeaderValue>,
     },
-    Store {
-        store: Store,
-        identity: String,
-        tries_allowed: NonZeroU32,
-        /// What messages must look like, and what of them counts, as the configuration says.
-        intake: Intake,
-    },
+    Store(Arc<Inside>),
 }
 
 impl Sender {
     /// Puts a message in, or says why it does not stand.
     pub(super) async fn put(&self, key: IdempotencyKey, body: Vec<u8>) -> Came {
-        match &self.way {
-            Way::Server { client, identity, .. } => self.post(client, identity.as_ref(), key, body).await,
-            Way::Store { store, identity, tries_allowed, intake } => {
-                let offer = Offer {
-                    queue: self.queue.clone(),
-                    identity: identity.clone(),
-                    key,
-                    content_type: self.content_type.clone(),
-                    body,
-                    hops: None,
-                    trace: None,
-                    tries: *tries_allowed,
-                    intake: intake.clone(),
-                };
-                match accept::message(offer) {
-                    Ok(Understood { message, misfit: None }) => {
-                        of_store(store.message_enqueue(message).await)
-                    }
-                    // What was taken before the schema was as it is now stands.
-                    Ok(Understood { message, misfit: Some(misfit) }) => {
-                        let found = accept::standing(store, &message).await.transpose();
-                        found.map_or_else(|| Came::Refused(not_taken(&misfit)), of_store)
-                    }
-                    Err(refused) => Came::Refused(not_taken(&refused)),
-                }
+        let put = match &self.way {
+            Way::Server { client, .. } => match self.action(key.clone(), body) {
+                Ok(action) => Ok(of_server(client.send(&action).await, &key)),
+                Err(error) => Err(error.to_string()),
+            },
+            Way::Store(api) => {
+                let (path, identity) = (self.path.clone(), self.identity.as_ref());
+                let answer = api.put_in(path, &key, &self.content_type, identity, body).await;
+                answer.map(|answer| of_store(&answer, &key))
             }
-        }
-    }
-
-    async fn post(
-        &self,
-        client: &Client,
-        identity: Option<&HeaderValue>,
-        key: IdempotencyKey,
-        body: Vec<u8>,
-    ) -> Came {
-        match self.action(identity, key.clone(), body) {
-            Ok(action) => of_server(client.send(&action).await, &key),
-            Err(error) => Came::Refused(Refused::message("request_invalid", error.to_string())),
-        }
+        };
+        put.unwrap_or_else(|why| Came::Refused(Refused::message("request_invalid", why)))
     }
 
     /// A message as a server is asked to take it.
-    pub(super) fn action(
-        &self,
-        identity: Option<&HeaderValue>,
-        key: IdempotencyKey,
-        body: Vec<u8>,
-    ) -> Result<Action, ActionError> {
-        // The name of a queue has no character that a path would read otherwise.
-        let path = format!("/v1/queues/{}/messages", self.queue.as_str());
-        let action = Action::new(Method::POST, &path, key, &self.content_type, body)?;
-        match identity {
+    pub(super) fn action(&self, key: IdempotencyKey, body: Vec<u8>) -> Result<Action, ActionError> {
+        let action = Action::new(Method::POST, self.path.path(), key, &self.content_type, body)?;
+        match &self.identity {
             Some(identity) => action.with_header(IDENTITY, identity.clone()),
             None => Ok(action),
         }
@@ -122,6 +78,15 @@ fn of_server(outcome: Outcome, key: &IdempotencyKey) -> Came {
         Outcome::Done { answer, .. } => of_answer(&answer, key),
         Outcome::Refused { answer, .. } => Came::Refused(refusal(&answer)),
         Outcome::GaveUp { why, last, effect, .. } => Came::Unknown { effect, detail: gave_up(why, &last) },
+    }
+}
+
+/// Nothing is lost on the way to an API in this process; what it could not do now is as unknown as at a server.
+fn of_store(answer: &Answer, key: &IdempotencyKey) -> Came {
+    match answer.status {
+        200..=299 => of_answer(answer, key),
+        408 | 429 | 500..=599 => Came::Unknown { effect: Effect::Unknown, detail: refusal(answer).detail },
+        _ => Came::Refused(refusal(answer)),
     }
 }
 
@@ -159,57 +124,11 @@ pub(super) fn refusal(answer: &Answer) -> Refused {
         (300..=399 | 401 | 403 | 404 | 405 | 415, _) | (_, Some("identity_invalid")) => About::All,
         _ => About::Message,
     };
-    let detail = problem.detail.or(problem.title).or_else(|| redirected(answer));
+    let first = answer.text_at(FIRST_AT).filter(|_| about == About::Key);
+    let used = first.as_deref().and_then(|first| first.rsplit('/').next()).map(|first| {
+        format!("the key was used for another body, message {first}; a new action needs a new key")
+    });
+    let detail = used.or(problem.detail).or(problem.title).or_else(|| redirected(answer));
     let detail = detail.unwrap_or_else(|| format!("the server answered {}", answer.status));
     Refused { code: problem.code, detail, about }
-}
-
-/// What a server would answer: the same words, and about the same.
-fn not_taken(refused: &accept::Refused) -> Refused {
-    let (code, about) = match refused {
-        accept::Refused::Identity => ("identity_invalid", About::All),
-        accept::Refused::ContentType | accept::Refused::NotJson => ("media_type_unsupported", About::All),
-        accept::Refused::TooLarge => ("body_too_large", About::Message),
-        accept::Refused::Json { .. } => ("body_invalid", About::Message),
-        accept::Refused::KeyDisagrees => ("key_disagrees", About::Message),
-        accept::Refused::Schema(_) => ("schema_broken", About::Message),
-    };
-    Refused { code: Some(code.to_owned()), detail: refused.to_string(), about }
-}
-
-fn of_store(put: Result<Enqueued, StoreError>) -> Came {
-    let error = match put {
-        Ok(Enqueued::New { id }) => return Came::New { id: id.to_string() },
-        Ok(Enqueued::Same { id } | Enqueued::SameContent { id }) => return Came::Same { id: id.to_string() },
-        Ok(Enqueued::Different { id }) => {
-            return Came::Refused(Refused {
-                code: Some(KEY_CONFLICT.to_owned()),
-                detail: format!(
-                    "the key was used for another body, message {id}; a new action needs a new key"
-                ),
-                about: About::Key,
-            });
-        }
-        Err(error) => error,
-    };
-    let detail = format!("the message cannot be put in: {error}");
-    match error {
-        StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => {
-            Came::Unknown { effect: Effect::NotDone, detail }
-        }
-        // A file that was only moved still has it.
-        StoreError::Unknown(_) | StoreError::FileLost { .. } => {
-            Came::Unknown { effect: Effect::Unknown, detail }
-        }
-        StoreError::TooLarge { .. }
-        | StoreError::OutOfRange { .. }
-        | StoreError::Empty { .. }
-        | StoreError::NulInText { .. }
-        | StoreError::Corrupt { .. } => Came::Refused(Refused { code: None, detail, about: About::Message }),
-        StoreError::TooNew { .. }
-        | StoreError::Migration(_)
-        | StoreError::Address(_)
-        | StoreError::WrongDatabase(_)
-        | StoreError::Refused(_) => Came::Refused(Refused { code: None, detail, about: About::All }),
-    }
 }

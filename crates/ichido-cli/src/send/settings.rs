@@ -8,37 +8,34 @@ use ichido::worker::Queue;
 use ichido_client::Client;
 use ichido_client::queue::SendTerms;
 use ichido_core::json::Pointer;
-use ichido_core::retry::Retry;
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
 use super::Args;
 use super::line::KeyFrom;
 use super::sender::{Sender, Way};
-use crate::accept::IDENTITY_DEFAULT;
-use crate::config::{Config, Intake};
+use crate::config::Config;
 use crate::duration;
 use crate::exit::Exit;
 use crate::faults::Faults;
 use crate::reach::{self, Address};
-use crate::store::{CONNECTIONS_MAX, open};
+use crate::serve::Inside;
+use crate::store::open;
 
 /// Settings that make sense.
 pub(super) struct Settings {
     queue: QueueName,
+    identity: Option<HeaderValue>,
     pub(super) key_from: KeyFrom,
     /// How long the server remembers a key.
     pub(super) keys_kept_for: Duration,
-    /// The queue as the configuration has it, if there is one.
-    pub(super) known: Option<Queue>,
-    intake: Intake,
+    config: Option<Config>,
     to: To,
 }
 
 enum To {
-    Server { url: String, client: Arc<Client>, identity: Option<HeaderValue> },
-    Store { url: String, identity: String },
+    Server { url: String, client: Arc<Client> },
+    Store { url: String },
 }
 
 impl Settings {
@@ -50,6 +47,7 @@ impl Settings {
             Address::Server(_) => None,
             Address::Store(_) | Address::None => reach::configuration(args.config.clone())?,
         };
+        let is_sent = matches!(address, Address::Server(_));
         let queue = queue(args, config.as_ref(), &mut faults);
         let key_from = match &args.key_from {
             None => Some(KeyFrom::Member),
@@ -57,7 +55,7 @@ impl Settings {
                 .check("--key-from", Pointer::parse(text))
                 .map(|pointer| KeyFrom::Place(pointer, text.clone())),
         };
-        if args.offline_queue.is_some() && !matches!(address, Address::Server(_)) {
+        if args.offline_queue.is_some() && !is_sent {
             faults.add(
                 "--offline-queue",
                 "keeps what a server does not take yet; say which by --server or ICHIDO_SERVER",
@@ -67,51 +65,50 @@ impl Settings {
             None => Some(SendTerms::default().keys_kept_for),
             Some(text) => faults.check("--keys-kept-for", duration::parse(text)),
         };
+        let identity = args.identity.as_deref();
+        let identity = identity.and_then(|text| faults.check("--identity", identity_field(text, is_sent)));
         let to = match address {
-            Address::Server(url) => server(args, url, &mut faults),
-            Address::Store(url) => Some(store(args, url)),
-            Address::None => {
-                let url = config.as_ref().and_then(|config| config.store.url.clone());
-                if url.is_none() {
-                    faults.add("--store", NOWHERE);
-                }
-                url.map(|url| store(args, url))
+            Address::Server(url) => {
+                let client = reach::settings(url.clone(), &mut faults)
+                    .and_then(|settings| reach::client(settings, &mut faults));
+                client.map(|client| To::Server { url, client: Arc::new(client) })
             }
+            address => reach::store(address, config.as_ref(), &mut faults).map(|url| To::Store { url }),
         };
-        let intake = config.as_ref().map(|config| config.intake(&args.queue)).unwrap_or_default();
-        let known =
-            config.and_then(|config| config.queues.into_iter().find(|known| known.name == args.queue));
         let built = (|| {
             Some(Self {
                 queue: queue?,
+                identity,
                 key_from: key_from?,
                 keys_kept_for: keys_kept_for?,
-                known,
-                intake,
+                config,
                 to: to?,
             })
         })();
         faults.or(built)
     }
 
+    /// The queue as the configuration has it, if there is one.
+    pub(super) fn known(&self) -> Option<&Queue> {
+        self.config.as_ref()?.queues.iter().find(|known| known.name == self.queue.as_str())
+    }
+
     /// Ready to send. A store is opened, a server is not asked.
     pub(super) async fn sender(&self, args: &Args) -> Result<Sender, Exit> {
         let way = match &self.to {
-            To::Server { url, client, identity } => {
-                Way::Server { url: url.clone(), client: Arc::clone(client), identity: identity.clone() }
+            To::Server { url, client } => Way::Server { url: url.clone(), client: Arc::clone(client) },
+            To::Store { url } => {
+                let store = opened(url).await?;
+                Way::Store(Arc::new(Inside::taking(store, self.config.as_ref(), &self.queue)))
             }
-            To::Store { url, identity } => Way::Store {
-                store: opened(url).await?,
-                identity: identity.clone(),
-                tries_allowed: self.known.as_ref().map_or(Retry::OUTBOX.tries, |queue| queue.retry.tries),
-                intake: self.intake.clone(),
-            },
         };
-        Ok(Sender { queue: self.queue.clone(), content_type: args.content_type.clone(), way })
+        // The name of a queue has no character that a path would read otherwise.
+        let path = format!("/v1/queues/{}/messages", self.queue.as_str());
+        let path = path.parse().map_err(|error| Exit::Failed(format!("{path} is no path: {error}")))?;
+        let (content_type, identity) = (args.content_type.clone(), self.identity.clone());
+        Ok(Sender { path, content_type, identity, way })
     }
 }
-
-const NOWHERE: &str = "no store is given, and no server; say it here, by ICHIDO_STORE, as url under [store], or by --server or ICHIDO_SERVER";
 
 fn queue(args: &Args, config: Option<&Config>, faults: &mut Faults) -> Option<QueueName> {
     let queue = QueueName::parse(&args.queue);
@@ -130,42 +127,20 @@ fn queue(args: &Args, config: Option<&Config>, faults: &mut Faults) -> Option<Qu
     queue
 }
 
-fn server(args: &Args, url: String, faults: &mut Faults) -> Option<To> {
-    let identity = match args.identity.as_deref().map(identity_field) {
-        None => Some(None),
-        Some(Some(identity)) => Some(Some(identity)),
-        Some(None) => {
-            faults.add(
-                "--identity",
-                "a server takes it as a header field: visible ASCII, and blanks only in between",
-            );
-            None
-        }
-    };
-    let client = reach::settings(url.clone(), faults).and_then(|settings| reach::client(settings, faults));
-    Some(To::Server { url, client: Arc::new(client?), identity: identity? })
-}
-
-/// The identity as a header field that means the same at the other end.
-fn identity_field(identity: &str) -> Option<HeaderValue> {
-    // Blanks around a field are no part of it.
+/// An identity as a header field that means the same at the other end.
+fn identity_field(identity: &str, is_sent: bool) -> Result<HeaderValue, &'static str> {
+    // Blanks around a field that is sent are no part of it.
     let is_plain = identity.bytes().all(|byte| matches!(byte, b' '..=b'~')) && identity.trim() == identity;
-    if is_plain && !identity.is_empty() { HeaderValue::from_str(identity).ok() } else { None }
-}
-
-fn store(args: &Args, url: String) -> To {
-    let identity = args.identity.clone().unwrap_or_else(|| IDENTITY_DEFAULT.to_owned());
-    To::Store { url, identity }
-}
-
-/// Opens the store. One that is not to be reached ends the command otherwise than one that is wrong.
-async fn opened(url: &str) -> Result<Store, Exit> {
-    match Store::open(url, CONNECTIONS_MAX).await {
-        Ok(store) => Ok(store),
-        Err(StoreError::Unavailable(cause)) => {
-            Err(Exit::Unreachable(format!("the store cannot be opened: {cause}; nothing was put in")))
-        }
-        // Says why, as for every command.
-        Err(_) => open(url).await,
+    if is_sent && (!is_plain || identity.is_empty()) {
+        return Err("a server takes it as a header field: visible ASCII, and blanks only in between");
     }
+    HeaderValue::from_bytes(identity.as_bytes()).map_err(|_| "has a control character; write it without")
+}
+
+/// Opens the store; one that is not there is made.
+async fn opened(url: &str) -> Result<Store, Exit> {
+    open(url).await.map_err(|exit| match exit {
+        Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was put in")),
+        exit => exit,
+    })
 }

@@ -177,7 +177,7 @@ pub(super) struct Operation {
     /// How far it is; only while it runs in this server.
     progress: Option<Far>,
     /// What came of it; only where it ended in this server, and not long ago.
-    result: Option<Outcome>,
+    result: Option<OperationResult>,
 }
 
 /// How far an operation is.
@@ -203,7 +203,7 @@ struct Watched {
 
 /// What came of an operation.
 #[derive(Debug, Serialize, ToSchema)]
-struct Outcome {
+struct OperationResult {
     /// How many have gone.
     moved: u64,
     /// How many somebody else took meanwhile.
@@ -233,7 +233,7 @@ impl From<letters::Watched> for Watched {
     }
 }
 
-impl Outcome {
+impl OperationResult {
     fn new(report: Report, error: Option<String>) -> Self {
         let refused = report.refused.into_iter().map(|(reason, count)| NotMoved {
             reason: reason.as_str(),
@@ -256,7 +256,7 @@ impl Operation {
             Some(Seen::Runs(Progress { moved, of, watched, .. })) => {
                 (Some(Far { moved, of, watched: watched.map(Watched::from) }), None)
             }
-            Some(Seen::Ended(report, error)) => (None, Some(Outcome::new(report, error))),
+            Some(Seen::Ended(report, error)) => (None, Some(OperationResult::new(report, error))),
             None => (None, None),
         };
         Self {

@@ -71,7 +71,7 @@ pub(super) struct Message {
     next_attempt_at: Option<String>,
     last_error: Option<LastError>,
     /// What came of it, once it was sent.
-    result: Option<Outcome>,
+    result: Option<MessageResult>,
     /// 0 is most urgent.
     priority: u8,
     /// The way it came, as the header `Ichido-Hops` has it.
@@ -93,7 +93,7 @@ pub(super) struct LastError {
 
 /// What came of a message that was sent.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Outcome {
+pub(super) struct MessageResult {
     at: String,
     /// The status of the receiver's answer.
     status: Option<u16>,
@@ -112,7 +112,7 @@ impl LastError {
 impl Message {
     pub(super) fn new(row: MessageRow, transitions: &[Transition]) -> Self {
         let last_to_sent = transitions.iter().rev().find(|step| step.to == Stage::Sent);
-        let result = last_to_sent.filter(|_| row.status == Stage::Sent).map(|step| Outcome {
+        let result = last_to_sent.filter(|_| row.status == Stage::Sent).map(|step| MessageResult {
             at: step.at.to_string(),
             status: step.status,
             receipt: step.receipt.clone(),
