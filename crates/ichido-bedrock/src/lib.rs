@@ -8,7 +8,6 @@
 //! Start at [`BedrockSettings`]. It is a crate of its own because the SDK is heavy to build.
 
 mod bound;
-mod clock;
 mod fault;
 mod reading;
 mod request;
@@ -94,7 +93,7 @@ impl Bedrock {
             .await;
         match came {
             Ok(output) => reading::reply(output),
-            Err(error) => Err(reading::trouble(&error, sent.get(), prompt, clock::now())),
+            Err(error) => Err(reading::trouble(&error, sent.get(), prompt, ichido_http::clock::now())),
         }
     }
 }

@@ -4,13 +4,13 @@
 //! is over when what it is about is.
 
 use form_urlencoded::Serializer;
+use ichido_core::text::table;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exit::Exit;
 use crate::out;
 use crate::reach::{self, Reach};
-use crate::table::table;
 
 /// The most incidents of one list.
 const LIMIT_MAX: u32 = 100_000;

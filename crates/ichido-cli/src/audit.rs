@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::Head;
+use ichido_core::settings::Faults;
 use ichido_store::Store;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
 use ichido_store::error::StoreError;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 use crate::store::{address, open_existing};
 

@@ -5,15 +5,17 @@
 
 use std::path::PathBuf;
 
+use ichido_core::settings::Faults;
+use ichido_core::settings::size;
+use ichido_server::config::DEFAULT_URL;
 use ichido_store::backup::{self, Backup, BackupError};
 use ichido_store::error::StoreError;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
+use crate::out;
 use crate::reach::configuration;
-use crate::store::{DEFAULT_URL, there};
-use crate::{out, size};
+use crate::store::there;
 
 const AFTER_HELP: &str = "\
 The way back: stop every program that works on the store, move its file and the files of the same name with -wal and -shm away, \

@@ -19,11 +19,11 @@ use ichido_boundary::{Finding, Rule, check, rules};
 use serde_json::{Value, json};
 
 pub(crate) use args::Args;
+use ichido_core::settings::Faults;
+use ichido_core::text::table;
 pub(crate) use reading::read_file;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
-use crate::table::table;
 use allowed::{Allowed, Judged};
 use args::Task;
 use reading::read_all;

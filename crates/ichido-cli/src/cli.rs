@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::exit::{self, Exit};
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
-    ledger, messages, offline, paper, proxy, queues, send, serve, store, token, traces, worker,
+    ledger, messages, offline, paper, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests happen once in effect, however often they are sent.
@@ -136,7 +136,7 @@ fn log(log: Log) {
         Log::Debug => LevelFilter::DEBUG,
     };
     let said = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
-    tracing_subscriber::registry().with(said).with(traces::layer()).init();
+    tracing_subscriber::registry().with(said).with(ichido_server::traces::layer()).init();
 }
 
 /// Says in the help of every command how it ends: in its own words, or in those of the command that it belongs to.

@@ -1,364 +1,157 @@
-//! `ichido.toml`: the store, the destinations and the queues, and the commands about the file.
-//!
-//! Guarantee: [`Config`] holds nothing that a worker would refuse; where a file does, every problem is said at once, each with
-//! its line and column, what is wrong, and how to mend it. Secrets come by reference alone, and none is ever shown. The commented
-//! file that `ichido config init` writes names every setting, with what holds where it is left out.
-//!
-//! What is said later wins: the file, then the environment ([`environment`]), then flags.
-//!
-//! Start at [`load`]. `document` reads a table member by member; each section has a module that understands it.
+//! `ichido config`: writes the commented file, shows what holds, and says what is wrong with one.
 
-mod alerts;
-mod command;
-mod destinations;
-mod document;
-mod environment;
-mod intake;
-mod outside;
-mod overlay;
-mod queues;
-mod retry;
-mod serve;
-mod show;
-#[cfg(test)]
-mod tests;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::path::Path;
-use std::time::Duration;
+use clap::Subcommand;
+use ichido_core::settings::Faults;
+use ichido_http::server::bounds::Bounds;
+use ichido_http::server::limits::Limits;
+use ichido_server::config::show::Over;
+use ichido_server::config::{DEFAULT_FILE, FILE_NAME, load, load_traced, show, summary};
+use serde_json::{Value, json};
 
-use ichido::worker::{Alerts, BuildError, Queue, limits, problems};
-use ichido_core::audit::AuditKey;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use crate::exit::Exit;
+use crate::out;
 
-pub(crate) use command::{Args, run};
-pub(crate) use destinations::Described;
-pub(crate) use intake::Intake;
-pub(crate) use outside::Outside;
-pub(crate) use overlay::of_this_process as named_variables;
-pub(crate) use serve::{LISTEN_DEFAULT, ServeConfig};
+/// The variable that says where things are kept.
+const STORE: &str = "ICHIDO_STORE";
 
-use crate::faults::Faults;
-use document::{Section, Source, nearest};
-use environment::Environment;
-use queues::{Defaults, Placed};
-use show::Asked;
-
-/// The commented file.
-pub(crate) const DEFAULT_FILE: &str = include_str!("config/default.toml");
-/// What the file is called when nothing else is said.
-pub(crate) const FILE_NAME: &str = "ichido.toml";
-/// The largest file that is read.
-const FILE_BYTES_MAX: usize = 4 << 20;
-/// The most connections to PostgreSQL that may be asked for.
-const CONNECTIONS_MAX: u32 = 1_000;
-
-/// What a program runs by.
-#[derive(Debug)]
-pub(crate) struct Config {
-    pub(crate) store: StoreConfig,
-    pub(crate) serve: ServeConfig,
-    pub(crate) worker: WorkerConfig,
-    pub(crate) traces: TracesConfig,
-    pub(crate) alerts: Alerts,
-    pub(crate) destinations: Vec<Described>,
-    pub(crate) queues: Vec<Queue>,
-    /// What each of the queues takes in, by its name.
-    intakes: HashMap<String, Intake>,
+/// What `ichido config` is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// One JSON object, for programs
+    #[arg(long, global = true)]
+    json: bool,
 }
 
-impl Config {
-    /// What a queue takes in; everything, where it is not known here.
-    pub(crate) fn intake(&self, queue: &str) -> Intake {
-        self.intakes.get(queue).cloned().unwrap_or_default()
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a configuration with every setting in it, explained
+    Init {
+        /// Where to; `-` is standard output. A file that is there stays as it is
+        #[arg(value_name = "FILE", default_value = FILE_NAME)]
+        file: PathBuf,
+    },
+    /// Show every setting as it holds, by the file, the environment and the defaults
+    Show {
+        /// Which one
+        #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
+        file: PathBuf,
+
+        #[arg(
+            long,
+            value_name = "URL",
+            help = "The store, as the other commands take it [env: ICHIDO_STORE]"
+        )]
+        store: Option<String>,
+
+        /// Where a server listens, as `ichido serve` takes it
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
+        listen: Option<SocketAddr>,
+
+        #[command(flatten)]
+        bounds: Box<Bounds>,
+
+        /// Say beside each who said it: a line of the file, a variable, a flag, or nobody
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Say everything that is wrong with a configuration, or what it comes to
+    Check {
+        /// Which one
+        #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
+        file: PathBuf,
+    },
+}
+
+/// Does as it is told.
+pub(crate) fn run(args: &Args) -> Result<(), Exit> {
+    match &args.command {
+        // The file itself, for whoever reads it.
+        Command::Init { file } if file.as_os_str() == "-" => out::say(DEFAULT_FILE),
+        Command::Init { file } => {
+            init(file)?;
+            let shown = file.display();
+            if args.json {
+                return out::line(json!({ "written": shown.to_string() }));
+            }
+            out::line(format_args!(
+                "{shown} is written; `ichido config check {shown}` tells what it comes to"
+            ))
+        }
+        Command::Show { file, store, listen, bounds, origin } => {
+            let misconfigured = |faults| Exit::Misconfigured { command: "config show", faults };
+            let traced = load_traced(file).map_err(misconfigured)?;
+            let over = over(store.as_deref(), *listen, bounds).map_err(misconfigured)?;
+            let shown = traced.shown(&over);
+            if args.json { out::line(show::json(&shown)) } else { out::say(&show::text(&shown, *origin)) }
+        }
+        Command::Check { file } => {
+            let checked = load(file);
+            if args.json {
+                out::line(checked.as_ref().map_or_else(for_programs, summary::json))?;
+            }
+            let config = checked.map_err(|faults| Exit::Misconfigured { command: "config check", faults })?;
+            if args.json { Ok(()) } else { out::say(&summary::text(&config)) }
+        }
     }
 }
 
-/// Where things are kept.
-pub(crate) struct StoreConfig {
-    /// May hold a password.
-    pub(crate) url: Option<String>,
-    pub(crate) connections_max: u32,
-}
-
-/// The address may hold a password.
-impl std::fmt::Debug for StoreConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreConfig").field("connections_max", &self.connections_max).finish_non_exhaustive()
-    }
-}
-
-/// How a worker goes about it, whatever the queue.
-#[derive(Debug)]
-pub(crate) struct WorkerConfig {
-    pub(crate) name: String,
-    pub(crate) idle_sleep: Duration,
-    pub(crate) stop_within: Duration,
-    pub(crate) keep_finished: Duration,
-    pub(crate) audit_key: Option<AuditKey>,
-}
-
-/// Where spans go.
-#[derive(Debug, Default)]
-pub(crate) struct TracesConfig {
-    /// A collector that speaks OTLP over HTTP, without `/v1/traces`.
-    pub(crate) endpoint: Option<String>,
-}
-
-/// Tables that are there whether or not the file has them.
-const ALWAYS: [&str; 6] = ["store", "serve", "worker", "traces", "alerts", "queue_defaults"];
-
-/// Reads a configuration and what it refers to.
-pub(crate) fn load(path: &Path) -> Result<Config, Faults> {
-    load_traced(path).map(|traced| traced.config)
-}
-
-/// A configuration, and who said what in it.
-struct Traced {
-    config: Config,
-    asked: Vec<Asked>,
-    environment: Environment,
-}
-
-fn load_traced(path: &Path) -> Result<Traced, Faults> {
-    let name = path.display().to_string();
-    let text = outside::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
-        let mut faults = Faults::default();
-        faults.add(
-            name.clone(),
-            format!("cannot be read: {error}; `ichido config init` writes one, and --config names another"),
-        );
-        faults
-    })?;
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let outside = Outside {
-        variable: &|name| std::env::var(name).ok(),
-        file: &outside::read_file,
-        folder,
-        named: overlay::of_this_process(),
-    };
-    traced(&name, &text, &outside)
-}
-
-/// Understands a configuration, or says everything that is wrong with it.
-pub(crate) fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, Faults> {
-    traced(name, text, outside).map(|traced| traced.config)
-}
-
-fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Faults> {
+/// What flags say over the file, and a variable that stands for one.
+fn over(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
     let mut faults = Faults::default();
-    if FILE_BYTES_MAX < text.len() {
-        faults.add(name, format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is"));
-        return Err(faults);
-    }
-    let source = Source { name, text, variables: &outside.named, asked: RefCell::default() };
-    let (mut document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let place = source.place(error.span().map_or(0, |span| span.start));
-        faults.add(place, format!("is no TOML: {}", error.message()));
-    }
-    // What was read of a broken file may be half of what was meant.
-    if !errors.is_empty() {
-        return Err(faults);
-    }
-    for name in ALWAYS {
-        let empty = || Spanned::new(0..0, DeValue::Table(DeTable::new()));
-        document.get_mut().entry(Spanned::new(0..0, name.into())).or_insert_with(empty);
-    }
-    overlay::lay_over(document.get_mut(), &outside.named, source.end(), &mut faults);
-    let mut root = Section::root(&source, &document);
-    let environment = Environment::read(outside, &mut faults);
-    let store = store(root.section("store", &mut faults), outside, &mut faults);
-    let serve = serve::read(root.section("serve", &mut faults), &mut faults);
-    let worker = worker(root.section("worker", &mut faults), &environment, outside, &mut faults);
-    let traces = traces(root.section("traces", &mut faults), outside, &mut faults);
-    let alerts = alerts::read(root.section("alerts", &mut faults), &mut faults);
-    let sections = root.sections("destinations", &mut faults);
-    let named: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
-    let destinations: Vec<Described> = sections
-        .into_iter()
-        .filter_map(|(name, section)| destinations::read(name, section, outside, &mut faults))
-        .collect();
-    let defaults = Defaults::read(root.section("queue_defaults", &mut faults), &environment, &mut faults);
-    let sections = root.sections("queues", &mut faults);
-    let queues: Vec<Placed> = sections
-        .into_iter()
-        .filter_map(|(name, section)| queues::read(name, section, &defaults, outside, &mut faults))
-        .collect();
-    check(&destinations, &queues, &named, &root, &mut faults);
-    let destinations = answering(destinations, &queues, &root, &mut faults);
-    let placed: Vec<(&str, String)> =
-        queues.iter().map(|placed| (placed.queue.name.as_str(), placed.place(""))).collect();
-    alerts.check(&destinations, &named, &placed, &mut faults);
-    root.finish(&mut faults);
-    let intakes = queues.iter().map(|placed| (placed.queue.name.clone(), placed.intake.clone())).collect();
-    let queues = queues.into_iter().map(|placed| placed.queue).collect();
-    let alerts = alerts.alerts;
-    let config = Config { store, serve, worker, traces, alerts, destinations, queues, intakes };
-    let config = faults.or(Some(config))?;
-    Ok(Traced { config, asked: source.asked.take(), environment })
-}
-
-fn store(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> StoreConfig {
-    let mut store = StoreConfig { url: None, connections_max: crate::store::CONNECTIONS_MAX };
-    let Some(mut section) = section else { return store };
-    if let Some(text) = section.text("url", faults) {
-        let place = section.place("url");
-        if holds_password(text) && !section.is_by_variable("url") {
-            faults.add(
-                place,
-                "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
-            );
-        } else {
-            let url = outside.resolve(text).and_then(|url| {
-                crate::store::check(&url)?;
-                outside.counted_here(url)
-            });
-            store.url = faults.check(&place, url);
-        }
-    }
-    if let Some(most) = section.count("connections_max", 2..=CONNECTIONS_MAX, faults) {
-        store.connections_max = most;
-    }
-    section.finish(faults);
-    store
-}
-
-/// Whether a text has the form `scheme://name:password@…`, or one in its query.
-fn holds_password(text: &str) -> bool {
-    let Some((_, rest)) = text.split_once("://") else { return false };
-    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
-    let in_authority = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
-    in_authority || rest.split(['?', '&']).any(|part| part.starts_with("password="))
-}
-
-fn worker(
-    section: Option<Section<'_>>,
-    environment: &Environment,
-    outside: &Outside<'_>,
-    faults: &mut Faults,
-) -> WorkerConfig {
-    let mut worker = WorkerConfig {
-        name: "worker".to_owned(),
-        idle_sleep: limits::IDLE_SLEEP_DEFAULT,
-        stop_within: limits::STOP_WITHIN_DEFAULT,
-        keep_finished: limits::KEEP_FINISHED_DEFAULT,
-        audit_key: None,
+    let resolved = bounds.resolve(Limits::default(), &mut faults);
+    faults.or(resolved)?;
+    let by_variable = std::env::var(STORE).ok().filter(|url| !url.is_empty());
+    let store = match (store, &by_variable) {
+        (Some(url), _) => Some(Over::store(url, "the flag --store")),
+        (None, Some(url)) => Some(Over::store(url, "the variable ICHIDO_STORE")),
+        (None, None) => None,
     };
-    if let Some(mut section) = section {
-        if let Some(name) = section.text("name", faults) {
-            if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
-                let most = limits::NAME_BYTES_MAX;
-                faults
-                    .add(section.place("name"), format!("is no name; give it 1 to {most} bytes and no NUL"));
-            }
-            name.clone_into(&mut worker.name);
-        }
-        if let Some(idle_sleep) = section.time("idle_sleep", faults) {
-            if idle_sleep.is_zero() {
-                faults.add(section.place("idle_sleep"), BuildError::NoIdleSleep.to_string());
-            }
-            worker.idle_sleep = idle_sleep;
-        }
-        worker.stop_within = section.time("stop_within", faults).unwrap_or(worker.stop_within);
-        worker.keep_finished = section.time("keep_finished", faults).unwrap_or(worker.keep_finished);
-        if let Some(reference) = section.text("audit_key", faults) {
-            let key = outside.secret(reference).and_then(|key| {
-                AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"))
-            });
-            worker.audit_key = faults.check(&section.place("audit_key"), key);
-        }
-        section.finish(faults);
-    }
-    worker.idle_sleep = environment.idle_sleep.unwrap_or(worker.idle_sleep);
-    worker
+    let text =
+        |path, by, text: Option<String>| text.map(|text| Over { path, value: format!("{text:?}"), by });
+    let count = |path, by, text: Option<&String>| text.map(|text| Over { path, value: text.clone(), by });
+    let all = [
+        store,
+        text("serve.listen", "the flag --listen", listen.map(|address| address.to_string())),
+        count("serve.connections_max", "the flag --connections-max", bounds.connections_max.as_ref()),
+        count(
+            "serve.peer_connections_max",
+            "the flag --peer-connections-max",
+            bounds.peer_connections_max.as_ref(),
+        ),
+        text("serve.head_timeout", "the flag --head-timeout", bounds.head_timeout.clone()),
+        text("serve.body_idle_timeout", "the flag --body-idle-timeout", bounds.body_idle_timeout.clone()),
+        text("serve.body_timeout", "the flag --body-timeout", bounds.body_timeout.clone()),
+        text("serve.drain_timeout", "the flag --drain-timeout", bounds.drain_timeout.clone()),
+    ];
+    Ok(all.into_iter().flatten().collect())
 }
 
-fn traces(section: Option<Section<'_>>, outside: &Outside<'_>, faults: &mut Faults) -> TracesConfig {
-    let mut traces = TracesConfig::default();
-    let Some(mut section) = section else { return traces };
-    if let Some(text) = section.text("endpoint", faults) {
-        traces.endpoint = faults.check(&section.place("endpoint"), outside.resolve(text));
-    }
-    section.finish(faults);
-    traces
-}
-
-/// Answers go into a queue that there is, are delivered as often as it says, and are not asked about themselves.
-fn answering(
-    destinations: Vec<Described>,
-    queues: &[Placed],
-    root: &Section<'_>,
-    faults: &mut Faults,
-) -> Vec<Described> {
-    let named = |name: &str| queues.iter().find(|placed| placed.queue.name == name);
-    let checked = destinations.into_iter().map(|described| {
-        let Some(queue) = described.answers_to() else { return described };
-        let place = root.place_within(&format!("destinations.{}.answers_to", described.name));
-        let Some(placed) = named(queue) else {
-            let meant = nearest(queue, queues.iter().map(|placed| placed.queue.name.as_str()));
-            let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
-            let what = format!("there is no [queues.{queue}]{meant}; add it, or name one that is there");
-            faults.add(place, what);
-            return described;
-        };
-        if placed.queue.destination == described.name {
-            let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
-            faults.add(place, what);
-        }
-        described.answer_tries(placed.queue.retry.tries)
+fn init(file: &Path) -> Result<(), Exit> {
+    let shown = file.display();
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    let written = made.and_then(|mut made| {
+        made.write_all(DEFAULT_FILE.as_bytes())?;
+        made.sync_all()
     });
-    checked.collect()
+    match written {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Exit::Failed(format!(
+            "{shown} is there already, and stays as it is; name another file, or -"
+        ))),
+        Err(error) => Err(Exit::Failed(format!("{shown} cannot be written: {error}"))),
+    }
 }
 
-/// What contradicts itself between queues and destinations, each at its place.
-fn check(
-    destinations: &[Described],
-    queues: &[Placed],
-    named: &[&str],
-    root: &Section<'_>,
-    faults: &mut Faults,
-) {
-    let known: Vec<(&str, Duration)> =
-        destinations.iter().map(|described| (described.name.as_str(), described.time_out())).collect();
-    let wishes: Vec<Queue> = queues.iter().map(|placed| placed.queue.clone()).collect();
-    let place = |queue: &str, setting: &str| {
-        let placed = queues.iter().find(|placed| placed.queue.name == queue);
-        placed.map_or_else(String::new, |placed| placed.place(setting))
-    };
-    for error in problems(&known, &wishes) {
-        match &error {
-            // It is there, and what is wrong with it was said.
-            BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {}
-            BuildError::NoDestination { queue, destination } => {
-                let meant = nearest(destination, named.iter().copied());
-                let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
-                faults.add(
-                    place(queue, "destination"),
-                    format!(
-                        "there is no [destinations.{destination}]{meant}; add it, or name one that is there"
-                    ),
-                );
-            }
-            BuildError::LeaseTooShort { queue, .. }
-            | BuildError::LeaseBelowLeast { queue, .. }
-            | BuildError::LeaseTooLong { queue, .. } => {
-                faults.add(place(queue, "lease"), error.to_string());
-            }
-            BuildError::TooMany { queue, what, .. } => faults.add(place(queue, what), error.to_string()),
-            BuildError::Retry { queue, .. } => faults.add(place(queue, "retry"), error.to_string()),
-            BuildError::QueueName { queue } | BuildError::QueueTwice { queue } => {
-                faults.add(place(queue, ""), error.to_string());
-            }
-            BuildError::NoQueue
-            | BuildError::NoIdleSleep
-            | BuildError::WorkerName
-            | BuildError::DestinationName { .. }
-            | BuildError::DestinationTwice { .. } => {
-                faults.add(root.place("destinations"), error.to_string());
-            }
-        }
-    }
+/// What is wrong, for programs: each with its place.
+fn for_programs(faults: &Faults) -> Value {
+    let problems: Vec<Value> =
+        faults.iter().map(|(place, what)| json!({ "place": place, "what": what })).collect();
+    json!({ "problems": problems })
 }

@@ -15,10 +15,10 @@ mod steps;
 use std::collections::BTreeSet;
 
 use clap::Subcommand;
+use ichido_core::settings::Faults;
 use uuid::Uuid;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::reach::{Reach, Whom};
 use edit::Edit;
 use filter::Filter;

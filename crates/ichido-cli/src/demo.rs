@@ -18,15 +18,15 @@ mod traffic;
 
 use std::net::SocketAddr;
 
+use ichido_server::serve::{Access, Serving};
+use ichido_server::worker;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::serve::{Access, Serving};
 use crate::signals::Signals;
 use crate::store::{close, open_with};
-use crate::worker;
 use place::{Heard, Place};
 use setup::Receivers;
 use story::story;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     once: bool,
 
     /// Where to listen, on loopback; port 0 takes a free one [default: 127.0.0.1:4180, or a free port where that is taken]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 
     /// Keep the store in a new file: sqlite:FILE [default: a file that is removed at the end]
@@ -78,10 +78,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Heard { listener, address, is_elsewhere } = place::listen(args.listen).await?;
     let receivers = Receivers::start(SEED).await?;
     let config = receivers.config()?;
-    let targets = worker::connect(&config).await?;
+    let targets = worker::connect(&config).await.map_err(Exit::of_server("demo"))?;
     let store = open_with(&place.url, config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
-    let serving = Serving::start("demo", &config, &store, targets, access, config.serve.limits).await?;
+    let serving = Serving::start(&config, &store, targets, access, config.serve.limits).await;
+    let serving = serving.map_err(Exit::of_server("demo"))?;
     let mut teller = Teller::new(address, receivers.broker.address, store)?;
     announce(&place, &receivers, address, is_elsewhere)?;
     let served = conduct(serving, listener, &mut teller, &mut signals, args.once).await;
@@ -116,7 +117,7 @@ async fn conduct(
         served = serve => served,
         never = telling => never,
     };
-    ended.and(served)
+    ended.and(served.map_err(Exit::of_server("demo")))
 }
 
 /// Tells until the end or a signal, and sums up.
@@ -158,7 +159,7 @@ fn announce(
     is_elsewhere: bool,
 ) -> Result<(), Exit> {
     let (broker, office) = (receivers.broker.address, receivers.office.address);
-    let usual = crate::config::LISTEN_DEFAULT;
+    let usual = ichido_server::config::LISTEN_DEFAULT;
     let elsewhere = if is_elsewhere { format!(" (a free port: {usual} is taken)") } else { String::new() };
     let store = place.told();
     out::line(format_args!(

@@ -4,13 +4,13 @@
 //! trail.
 
 use clap::Subcommand;
+use ichido_core::text::table;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::out;
 use crate::reach::{self, Reach};
-use crate::table::table;
 
 const EXAMPLES: &str = "\
 Examples:

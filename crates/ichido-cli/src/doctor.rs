@@ -11,15 +11,17 @@ mod report;
 
 use std::path::PathBuf;
 
+use ichido_core::settings::Faults;
+use ichido_http::clock;
+use ichido_server::config::Config;
+use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file, store_url};
 use ichido_store::error::StoreError;
 use ichido_store::vitals;
 
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::faults::Faults;
+use crate::out;
 use crate::reach::configuration;
-use crate::store::{CONNECTIONS_MAX, DEFAULT_URL, check, sqlite_file, there};
-use crate::{clock, out};
+use crate::store::there;
 use report::Check;
 
 const AFTER_HELP: &str = "\
@@ -72,10 +74,10 @@ fn asked(store: Option<String>, config: Result<Option<Config>, Faults>) -> Optio
     let (configured, connections_max) = match config {
         Ok(Some(config)) => (config.store.url, config.store.connections_max),
         Err(_) if store.is_none() => return None,
-        Ok(None) | Err(_) => (None, CONNECTIONS_MAX),
+        Ok(None) | Err(_) => (None, CONNECTIONS_DEFAULT),
     };
     let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
-    let checked = check(&url).map_err(|why| {
+    let checked = store_url::check(&url).map_err(|why| {
         let mut faults = Faults::default();
         faults.add("--store", why);
         Exit::Misconfigured { command: "doctor", faults }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::faults::Faults;
+use ichido_core::settings::Faults;
 
 /// What a help says of exit codes, where a command has no words of its own for them. Each begins with [`HELP_BEGINS`].
 pub(crate) const HELP: &str = "\
@@ -37,6 +37,16 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// How a command ends with a server or a worker.
+    pub(crate) fn of_server(command: &'static str) -> impl Fn(ichido_server::Error) -> Self {
+        move |error| match error {
+            ichido_server::Error::Failed(why) => Self::Failed(why),
+            ichido_server::Error::Misconfigured(faults) => Self::Misconfigured { command, faults },
+            ichido_server::Error::Cut(why) => Self::Cut(why),
+            ichido_server::Error::StoreLost(why) => Self::StoreLost(why),
+        }
+    }
+
     /// Says why, and gives the code.
     pub(crate) fn report(self) -> ExitCode {
         let (code, why) = match self {

@@ -11,9 +11,9 @@ use std::time::Duration;
 use ichido_client::{ClientSettings, Outcome};
 use ichido_core::retry::Retry;
 use ichido_core::text::visible;
+use ichido_server::config::LISTEN_DEFAULT;
 use serde_json::json;
 
-use crate::config::LISTEN_DEFAULT;
 use crate::exit::Exit;
 use crate::out;
 use crate::reach::{configuration, gave_up};

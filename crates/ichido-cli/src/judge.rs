@@ -21,13 +21,13 @@ use std::sync::Arc;
 
 use ichido::judge::{Counts, Ended, Judge, Known, Settings, Stop};
 use ichido::llm::{Model, Prompt};
+use ichido_core::settings::Faults;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 use crate::store;
 pub(crate) use args::Args;
@@ -115,7 +115,7 @@ fn task(args: &Args, faults: &mut Faults) -> Option<Task> {
 
 /// What `--out` must not be: what is read, and where answers are kept.
 fn not_to_be_lost(args: &Args) -> Vec<&Path> {
-    let store = store::sqlite_file(&args.store);
+    let store = ichido_server::config::sqlite_file(&args.store);
     [args.articles.as_deref(), args.profile.as_deref(), store].into_iter().flatten().collect()
 }
 

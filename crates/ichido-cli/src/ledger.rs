@@ -8,15 +8,15 @@ use clap::{Subcommand, ValueEnum};
 use form_urlencoded::Serializer;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::limits;
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration;
+use ichido_core::text::table;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::duration;
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 use crate::reach::{self, Reach};
-use crate::table::table;
 
 /// The most records of one page, as the API has it.
 const PAGE_MAX: &str = "100";

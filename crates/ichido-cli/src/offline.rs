@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use ichido_client::queue::{EntryId, Filter, PAGE_MAX, Queue, QueueError, State};
+use ichido_core::settings::Faults;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 
 const AFTER_HELP: &str = "\

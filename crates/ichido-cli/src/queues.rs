@@ -3,15 +3,15 @@
 //! Guarantee: a command is a request to the API, and means the same at a server and straight on the store. Who paused a queue is in the audit.
 
 use clap::Subcommand;
+use ichido_core::settings::Faults;
+use ichido_core::text::table;
 use ichido_store::message::QueueName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 use crate::reach::{self, Reach};
-use crate::table::table;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -21,11 +21,11 @@ use uuid::Uuid;
 
 pub(crate) use address::Address;
 pub(crate) use end::{Refusal, gave_up, redirected};
+use ichido_core::settings::Faults;
+use ichido_server::config::{self, Config, FILE_NAME};
+use ichido_server::serve::Inside;
 
-use crate::config::{self, Config, FILE_NAME};
 use crate::exit::Exit;
-use crate::faults::Faults;
-use crate::serve::Inside;
 use crate::store::open_existing;
 
 /// Who asks. By the environment alone: everybody on a machine can read the flags of a program.

@@ -18,12 +18,12 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use ichido_core::key::IdempotencyKey;
+use ichido_core::settings::Faults;
+use ichido_server::body_key;
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use tokio::io::{AsyncReadExt as _, BufReader};
 
-use crate::body_key;
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 use bar::Bar;
 use lines::Lines;

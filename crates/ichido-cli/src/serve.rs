@@ -7,72 +7,30 @@
 //! Start at [`run`]. A connection comes in by [`ichido_http::server`], a request by `server`; `access` says who asks, and `api` which path
 //! leads where.
 
-mod access;
-mod admission;
-mod alerts;
-mod answer;
-mod api;
-mod arrivals;
-mod batch;
-mod bulks;
-mod caller;
-mod cursor;
-mod destinations;
-mod events;
-mod feed;
-mod field;
-pub(crate) mod health;
-mod hops;
-mod inside;
-mod letters;
-pub(crate) mod limits;
-mod listings;
-mod messages;
-mod openapi;
-mod operations;
-mod parsing;
-mod problem;
-mod queues;
-mod records;
-mod replace;
-mod request;
-mod running;
-mod search;
-mod server;
-mod serving;
 mod setup;
-mod show;
-mod steps;
-mod told;
-mod waiting;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use ichido_core::settings::Faults;
+use ichido_http::server::bounds::Bounds;
+use ichido_server::config::{ServeConfig, sqlite_file};
+use ichido_server::serve::{Access, Serving, is_open};
+use ichido_server::{traces, worker};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 
-use crate::config::ServeConfig;
 use crate::exit::Exit;
-use crate::faults::Faults;
-use crate::listen::Bounds;
 use crate::out;
 use crate::signals::Signals;
-use crate::store::{open_with, sqlite_file};
-use crate::traces;
-use crate::worker;
-pub(crate) use access::Access;
-use access::Tokens;
-pub(crate) use inside::Inside;
-pub(crate) use problem::Problem;
-pub(crate) use serving::{Serving, stop_or_loss};
+use crate::store::open_with;
 use setup::{DEMO, Setup};
 
 /// What `ichido serve` is told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens [default: as the configuration says; else 127.0.0.1:4180]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 
     /// Its queues and destinations [default: ichido.toml, if it is there; else one queue, demo, on a broker of paper]
@@ -92,6 +50,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     // Before anything is claimed, so that a signal never finds us without a way to give it back.
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
+    let failed = Exit::of_server("serve");
     let setup = Setup::find(&args).await?;
     let ServeConfig { listen, limits, .. } = setup.config.serve;
     let mut faults = Faults::default();
@@ -101,19 +60,19 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         .map_err(|faults| Exit::Misconfigured { command: "serve", faults })?;
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
-        targets = worker::connect(&setup.config) => targets?,
+        targets = worker::connect(&setup.config) => targets.map_err(&failed)?,
         // Nothing was begun.
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&setup.url, setup.config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
-    let is_open = is_open(&access, address, "serve", "--listen").await?;
-    worker::check_keys("serve", &store, &setup.config, &setup.place).await?;
-    let serving = Serving::start("serve", &setup.config, &store, targets, access, limits).await?;
+    let is_open = is_open(&access, address, "--listen").await.map_err(&failed)?;
+    worker::check_keys(&store, &setup.config, &setup.place).await.map_err(&failed)?;
+    let serving = Serving::start(&setup.config, &store, targets, access, limits).await.map_err(&failed)?;
     announce(&setup, &store, address, is_open)?;
     let ended = serving.until(listener, async || signals.next().await).await;
     exporting.end().await;
-    ended
+    ended.map_err(failed)
 }
 
 /// Takes an address; port 0 is a free one.
@@ -126,33 +85,6 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
         ))
     })?;
     Ok((listener, address))
-}
-
-/// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
-pub(crate) async fn is_open(
-    access: &Access,
-    address: SocketAddr,
-    command: &'static str,
-    flag: &str,
-) -> Result<bool, Exit> {
-    let tokens = access.tokens().await;
-    let tokens =
-        tokens.map_err(|error| Exit::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
-    let why = match (tokens, address.ip().is_loopback()) {
-        (Tokens::NeverMade, true) => return Ok(true),
-        (Tokens::AllOver, true) | (Tokens::Live, _) => return Ok(false),
-        (Tokens::NeverMade, false) => "there is no token, so that anybody could come in",
-        (Tokens::AllOver, false) => "every token was revoked or has expired, so that nobody could come in",
-    };
-    let mut faults = Faults::default();
-    faults.add(
-        flag,
-        format!(
-            "{address} can be reached from other machines, and {why}; make one by `ichido token create NAME --role admin` on the same \
-             store, or listen on 127.0.0.1"
-        ),
-    );
-    Err(Exit::Misconfigured { command, faults })
 }
 
 /// Where it is, what it serves, and what to try next; the last line says that it works.

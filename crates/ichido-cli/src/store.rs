@@ -5,18 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use ichido_core::settings::Faults;
+use ichido_server::config::{self, CONNECTIONS_DEFAULT, DEFAULT_URL, FILE_NAME, sqlite_file};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 
-use crate::config::{self, FILE_NAME};
 use crate::exit::Exit;
-use crate::faults::Faults;
-
-/// The most connections to PostgreSQL. Writes are batched, so that few are busy at once.
-pub(crate) const CONNECTIONS_MAX: u32 = 16;
-
-/// The store where nobody names one.
-pub(crate) const DEFAULT_URL: &str = "sqlite:ichido.db";
 
 /// How long the end of a command waits for its stores to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -26,7 +20,7 @@ static OPENED: Mutex<Vec<Store>> = Mutex::new(Vec::new());
 
 /// Opens a store, or says why it cannot be. The address may hold a password, and is not repeated.
 pub(crate) async fn open(url: &str) -> Result<Store, Exit> {
-    open_with(url, CONNECTIONS_MAX).await
+    open_with(url, CONNECTIONS_DEFAULT).await
 }
 
 /// Opens a store that is there. Who looks after letters or reads the trail means one that has some: a file that is not there was
@@ -48,30 +42,6 @@ pub(crate) fn there(url: &str) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// Whether an address is one that [`Store::open`] takes, as far as that can be told without opening it. It may hold a password,
-/// and is not repeated.
-pub(crate) fn check(url: &str) -> Result<(), &'static str> {
-    let in_memory = |file: &str| file.contains(":memory:") || file.contains("mode=memory");
-    match (url.split_once(':'), sqlite_file(url).and_then(Path::to_str)) {
-        (_, Some(file)) if in_memory(file) => {
-            Err("is in memory, which forgets what it acknowledged; name a file, as in \"sqlite:ichido.db\"")
-        }
-        (_, Some(file)) if file.is_empty() || file.contains('?') || file.starts_with("file:") => {
-            Err("is no SQLite file; write \"sqlite:FILE\", without parameters")
-        }
-        (_, Some(_)) | (Some(("postgres" | "postgresql", _)), _) => Ok(()),
-        _ => {
-            Err("names no database that is known; write \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"")
-        }
-    }
-}
-
-/// The file that an address names, where it names one.
-pub(crate) fn sqlite_file(url: &str) -> Option<&Path> {
-    let address = url.strip_prefix("sqlite:")?;
-    Some(Path::new(address.strip_prefix("//").unwrap_or(address)))
 }
 
 /// Opens a store with at most so many connections.

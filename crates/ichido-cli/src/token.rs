@@ -7,24 +7,20 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use ichido_core::digest::Digest;
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration;
+use ichido_core::text::table;
+use ichido_http::clock;
+use ichido_server::serve::token::{self, SECRET_BYTES};
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use ichido_store::token::{NewToken, Role, Token};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::clock;
-use crate::duration;
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
 use crate::store::{address, open, open_existing};
-use crate::table::table;
-
-/// How a token begins, so that people and scanners know it when they see one.
-const PREFIX: &str = "ichido_";
-/// The random bytes of a secret: nobody guesses as many.
-const SECRET_BYTES: usize = 32;
 
 /// What `ichido token` is told.
 #[derive(Debug, clap::Args)]
@@ -118,13 +114,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
 }
 
-/// The id and the secret of a token's text.
-pub(crate) fn parse(text: &str) -> Option<(Uuid, &str)> {
-    let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-    let is_secret = secret.len() == 2 * SECRET_BYTES && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Some((Uuid::try_parse(id).ok()?, secret)).filter(|_| is_secret)
-}
-
 /// What somebody would like a token to be.
 struct Wish {
     name: String,
@@ -156,7 +145,7 @@ impl Wish {
         let built = role.map(|role| {
             let hash = *Digest::of_bytes(secret.as_bytes()).as_bytes();
             let token = NewToken { id, name: self.name, role, hash, lives: lives.flatten() };
-            (token, format!("{PREFIX}{}_{secret}", id.simple()))
+            (token, token::text(id, &secret))
         });
         faults.or(built)
     }
@@ -284,12 +273,12 @@ mod tests {
     #[test]
     fn a_token_is_read_back_and_kept_as_a_hash() {
         let (token, text) = wish(RoleName::Viewer, None, &[]).resolve().unwrap();
-        let (id, secret) = parse(&text).unwrap();
+        let (id, secret) = token::parse(&text).unwrap();
         assert_eq!((id, *Digest::of_bytes(secret.as_bytes()).as_bytes()), (token.id, token.hash));
         let (_, other) = wish(RoleName::Viewer, None, &[]).resolve().unwrap();
-        assert_ne!(parse(&other).unwrap().1, secret, "each has a secret of its own");
+        assert_ne!(token::parse(&other).unwrap().1, secret, "each has a secret of its own");
         for wrong in ["", "ichido_", &text[..text.len() - 1], &text.replace("ichido_", "ICHIDO_")] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(token::parse(wrong), None, "{wrong}");
         }
     }
 

@@ -6,32 +6,23 @@
 //!
 //! Start at [`run`]; the work itself is `ichido::worker`'s.
 
-pub(crate) mod metrics;
-
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ichido::worker::{Running, Target, Worker};
+use ichido::worker::Running;
+use ichido_core::settings::{Faults, duration};
+use ichido_server::config::{self, Config, FILE_NAME};
+use ichido_server::serve::{self, Access};
+use ichido_server::traces;
+use ichido_server::worker::metrics::{Health, Metrics};
+use ichido_server::worker::{check_keys, connect, cut, lease_max, lives, on_store, start};
 use ichido_store::Store;
-use ichido_store::message::QueueName;
-use tokio::sync::watch;
-use tokio::time::timeout;
 
-use crate::config::{self, Config, Described, FILE_NAME};
-use crate::duration;
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::out;
-use crate::serve::{self, Access};
 use crate::signals::Signals;
 use crate::store::open_with;
-use crate::traces;
-use metrics::{Health, Metrics};
-
-/// How long the servers of destinations may take to say what they keep, when a worker starts.
-const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What `ichido worker` is told.
 #[derive(Debug, clap::Args)]
@@ -45,32 +36,33 @@ pub(crate) struct Args {
     store: Option<String>,
 
     /// Serve metrics for Prometheus there, and /livez and /readyz, such as 127.0.0.1:9464; port 0 takes a free one, an address beyond loopback needs tokens [default: nowhere]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = crate::listen::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     metrics: Option<SocketAddr>,
 }
 
 /// Works until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let misconfigured = |faults| Exit::Misconfigured { command: "worker", faults };
+    let failed = Exit::of_server("worker");
     let config = config::load(&args.config).map_err(misconfigured)?;
     let url = url(&args, &config).map_err(misconfigured)?;
     // Before anything is claimed, so that a signal never finds us without a way to give it back.
     let mut signals =
         Signals::listen().map_err(|error| Exit::Failed(format!("signals cannot be caught: {error}")))?;
     let metrics = match args.metrics {
-        Some(address) => Some(Metrics::listen(address).await?),
+        Some(address) => Some(Metrics::listen(address).await.map_err(&failed)?),
         None => None,
     };
     let exporting = traces::start(&config.traces).map_err(misconfigured)?;
     let targets = tokio::select! {
-        targets = connect(&config) => targets?,
+        targets = connect(&config) => targets.map_err(&failed)?,
         // Nothing was begun.
         () = signals.next() => return Ok(()),
     };
     let store = open_with(&url, config.store.connections_max).await?;
     let access = access(metrics.as_ref(), &store).await?;
     let targets = on_store(&config, &store, targets);
-    check_keys("worker", &store, &config, &args.config).await?;
+    check_keys(&store, &config, &args.config).await.map_err(&failed)?;
     let worker = Arc::new(start(&store, &config, targets).map_err(misconfigured)?);
     announce(&config, &store, &worker, metrics.as_ref())?;
     let health = Health { store: store.clone(), worker_lives: lives(&worker) };
@@ -96,7 +88,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 async fn access(metrics: Option<&Metrics>, store: &Store) -> Result<Option<Access>, Exit> {
     let Some(metrics) = metrics else { return Ok(None) };
     let access = Access::new(store.clone(), metrics.address());
-    serve::is_open(&access, metrics.address(), "worker", "--metrics").await?;
+    serve::is_open(&access, metrics.address(), "--metrics").await.map_err(Exit::of_server("worker"))?;
     Ok(Some(access))
 }
 
@@ -131,30 +123,6 @@ fn stopping(config: &Config, worker: &Running) -> String {
     format!("ichido: {name} {id} stops and takes nothing more; {under_way}; a second signal ends it at once")
 }
 
-/// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
-pub(crate) fn cut(lease_max: Duration) -> String {
-    format!(
-        "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
-        duration::shown(lease_max)
-    )
-}
-
-/// Whether the worker works, for whoever asks.
-pub(crate) fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
-    let (tell, lives) = watch::channel(true);
-    let worker = Arc::clone(worker);
-    tokio::spawn(async move {
-        worker.ended().await;
-        tell.send_replace(false);
-    });
-    lives
-}
-
-/// The longest lease of a queue.
-pub(crate) fn lease_max(config: &Config) -> Duration {
-    config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default()
-}
-
 /// The flag or the environment, then the configuration.
 fn url(args: &Args, config: &Config) -> Result<String, Faults> {
     let mut faults = Faults::default();
@@ -167,87 +135,6 @@ fn url(args: &Args, config: &Config) -> Result<String, Faults> {
         faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
     }
     faults.or(url)
-}
-
-/// A queue goes by one kind of key for good: what is tried under one is another action under the other (SPEC D7).
-pub(crate) async fn check_keys(
-    command: &'static str,
-    store: &Store,
-    config: &Config,
-    file: &Path,
-) -> Result<(), Exit> {
-    let mut faults = Faults::default();
-    for queue in &config.queues {
-        // A name that is none was refused with the configuration.
-        let Some(name) = QueueName::parse(&queue.name) else { continue };
-        let stands = queue.key.contradicted_by(store, &name).await;
-        let stands = stands
-            .map_err(|error| Exit::Failed(format!("the store cannot be asked for its queues: {error}")))?;
-        if let Some(stands) = stands {
-            let (place, wanted) =
-                (format!("{}: [queues.{}]", file.display(), queue.name), queue.key.as_str());
-            faults.add(
-                place,
-                format!("outbound_key is \"{wanted}\", and its messages have gone out under \"{stands}\" so far: a further try would be another action to the receiver; set it to \"{stands}\", or put new messages into a queue of another name"),
-            );
-        }
-    }
-    faults.or(Some(())).map_err(|faults| Exit::Misconfigured { command, faults })
-}
-
-/// Every destination, connected to where that is needed before it can be called; or everything that was met there, at once.
-pub(crate) async fn connect(config: &Config) -> Result<Vec<Target>, Exit> {
-    let mut faults = Faults::default();
-    // All at once, so that the slowest is all that is waited for.
-    let begin = |described: &Described| tokio::spawn(timeout(CONNECT_WITHIN, described.connect()));
-    let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
-    let mut targets = Vec::new();
-    for (described, connecting) in config.destinations.iter().zip(connecting) {
-        let place = format!("destinations.{}", described.name);
-        match faults.check(&place, connecting.await) {
-            Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
-            Some(Err(_)) => {
-                let whereto = &described.whereto;
-                faults.add(place, format!("nothing was heard of {whereto} within {CONNECT_WITHIN:?}; look whether it is well, and start again"));
-            }
-            None => (),
-        }
-    }
-    // Not a fault of the configuration alone: it may be as well once the server is there.
-    faults.or(Some(targets)).map_err(|faults| Exit::Failed(format!("the worker does not start: {faults}")))
-}
-
-/// With the destinations that need the store.
-pub(crate) fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Target> {
-    let on_store = config.destinations.iter().filter_map(|described| described.on(store));
-    targets.into_iter().chain(on_store).collect()
-}
-
-/// Starts to work by a configuration.
-pub(crate) fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
-    let settings = &config.worker;
-    let mut draft = Worker::of(store.clone())
-        .name(&settings.name)
-        .idle_sleep(settings.idle_sleep)
-        .stop_within(settings.stop_within)
-        .keep_finished(settings.keep_finished)
-        .alerts(config.alerts.clone());
-    if let Some(key) = &settings.audit_key {
-        draft = draft.audit_key(key.clone());
-    }
-    for target in targets {
-        draft = draft.destination(target);
-    }
-    for queue in &config.queues {
-        draft = draft.queue(queue.clone());
-    }
-    draft.start().map_err(|errors| {
-        let mut faults = Faults::default();
-        for error in errors.iter() {
-            faults.add("the worker", error.to_string());
-        }
-        faults
-    })
 }
 
 /// What it serves, in a few lines; the last one says that it works.

@@ -11,12 +11,12 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Budget;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use ichido_http::client::{CallLimits, HttpClient, NetworkError};
+use ichido_http::clock;
 use tokio::time::{Instant, sleep};
 
 use crate::action::{Action, ActionError, parse_path};
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::clock;
 use crate::next::{self, Decided, Moment, Next, Refusal, Rules, Tries, Why};
 use crate::token::Token;
 

@@ -2,7 +2,7 @@
 
 use ichido_core::key::IdempotencyKey;
 
-use crate::clock;
+use ichido_http::clock;
 
 /// The system gives no random bytes, and a key that somebody else may have too is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -52,7 +52,6 @@ mod action;
 mod answer;
 mod call;
 mod client;
-mod clock;
 mod fresh;
 pub mod next;
 #[cfg(feature = "queue")]

@@ -112,6 +112,7 @@ pub mod limits;
 pub mod pace;
 pub mod plan;
 pub mod retry;
+pub mod settings;
 pub mod text;
 pub mod time;
 pub mod tries;

@@ -7,6 +7,7 @@
 //! reads the certificates that TLS trusts.
 
 pub mod client;
+pub mod clock;
 pub mod guard;
 pub mod server;
 pub mod trust;

@@ -9,6 +9,7 @@
 //! Start at [`serve`]. A connection gets its seat from `seats`, and comes in by `wire` and `framing`; a server is what [`Answers`].
 
 pub mod body;
+pub mod bounds;
 mod connection;
 pub mod framing;
 pub mod limits;
@@ -163,6 +164,22 @@ async fn drain(
         () = stop() => true,
     };
     Ended::Cut { connections: connections.len(), at_once }
+}
+
+/// The stops of a server that has something to lose, such as its database file: the first is a stop or the loss, those after it are stops.
+pub fn stop_or_loss(stop: &mut impl AsyncFnMut(), mut loss: impl AsyncFnMut()) -> impl AsyncFnMut() {
+    let mut is_first = true;
+    async move || {
+        if is_first {
+            tokio::select! {
+                () = stop() => (),
+                () = loss() => (),
+            }
+            is_first = false;
+        } else {
+            stop().await;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,18 +12,24 @@ use super::Finding;
 use crate::line::Line;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
     ("ichido-store", &["ichido-core"]),
     ("ichido", &["ichido-core", "ichido-http", "ichido-store", "fake-llm", "nats-for-tests"]),
-    ("ichido-bedrock", &["ichido-core", "ichido", "fake-llm"]),
+    ("ichido-bedrock", &["ichido-core", "ichido-http", "ichido", "fake-llm"]),
     ("ichido-http", &["ichido-core"]),
     ("ichido-client", &["ichido-core", "ichido-http"]),
+    ("ichido-server", &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-client"]),
+    ("ichido-proxy", &["ichido-core", "ichido-boundary", "ichido-http", "ichido-store", "ichido"]),
+    ("ichido-mock-broker", &["ichido-core", "ichido-http"]),
     (
         "ichido-cli",
         &[
             "ichido-core",
+            "ichido-mock-broker",
+            "ichido-proxy",
+            "ichido-server",
             "ichido-boundary",
             "ichido-store",
             "ichido",

@@ -7,7 +7,7 @@ use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::{Finding, Kind, Report, SetBack};
 use serde_json::{Value, json};
 
-use crate::duration;
+use ichido_core::settings::duration;
 
 /// A few lines, the findings first; then what this could not show.
 pub(super) fn human(report: &Report, head_given: bool) -> String {

@@ -4,11 +4,11 @@ use std::io::Write as _;
 
 use ichido_boundary::report;
 use ichido_boundary::{Finding, Rule, Severity, UNREADABLE};
+use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 
 use super::{misconfigured, naming};
 use crate::exit::Exit;
-use crate::faults::Faults;
 
 /// What the rules are asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

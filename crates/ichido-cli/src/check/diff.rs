@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ichido_boundary::report::Findings;
 use ichido_boundary::{Boundary, loosened};
+use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 
 use super::allowed::{Allowed, Judged, note};
@@ -12,7 +13,6 @@ use super::reading::{holds_nothing, read_all, shown};
 use super::report::Report;
 use super::{ended, misconfigured, misused};
 use crate::exit::Exit;
-use crate::faults::Faults;
 
 const FLAG: &str = "--diff";
 

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use ichido_boundary::{BYTES_MAX, Boundary, Finding, Place, UNREADABLE};
 use ichido_core::json::LineColumn;
+use ichido_core::settings::Faults;
 
 use super::args::Format;
 use super::misconfigured;
 use super::report::report_unread;
 use crate::exit::Exit;
-use crate::faults::Faults;
 
 /// The most files that are judged at once. They are held in memory together, because they are judged together.
 const FILES_MAX: usize = 10_000;

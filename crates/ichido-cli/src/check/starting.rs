@@ -4,12 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 
 use ichido_boundary::{STARTING, STARTING_README};
+use ichido_core::settings::Faults;
 use serde_json::json;
 
 use super::report::say;
 use super::{misconfigured, misused};
 use crate::exit::Exit;
-use crate::faults::Faults;
 
 const README: &str = "README.md";
 

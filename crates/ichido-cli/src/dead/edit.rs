@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use form_urlencoded::Serializer;
 use ichido::worker::OutboundKey;
 use ichido_core::key::IdempotencyKey;
+use ichido_server::body_key;
+use ichido_store::message::limits::REQUEST_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::Dead;
 use super::letter::Letter;
-use crate::accept::REQUEST_BYTES_MAX;
 use crate::exit::Exit;
 use crate::reach::Refusal;
-use crate::{body_key, out, reach};
+use crate::{out, reach};
 
 /// What the new message is to be.
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,10 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use serde_json::Value;
 
-use crate::faults::Faults;
-use crate::{accept, clock, duration};
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration;
+use ichido_http::clock;
+use ichido_server::accept;
 
 /// Which letters; all flags together must fit.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]

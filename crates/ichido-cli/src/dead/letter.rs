@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use ichido_core::text::table;
 use ichido_core::text::visible;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::reach::shown::{Event, LastError, error};
-use crate::table::table;
 
 #[derive(Deserialize)]
 pub(super) struct Letter {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use form_urlencoded::Serializer;
+use ichido_core::text::table;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -13,7 +14,6 @@ use crate::exit::Exit;
 use crate::out;
 use crate::reach;
 use crate::reach::shown::Event;
-use crate::table::table;
 
 /// The most letters of one page, as the API has it.
 const PAGE_MAX: u32 = 200;

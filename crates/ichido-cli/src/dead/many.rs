@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
 
+use ichido_core::text::table;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use super::operation::Operation;
 use super::steps::{Args, Work};
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::table::table;
 use crate::{out, reach};
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
+use ichido_core::text::table;
 use ichido_core::text::visible;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use super::many::Preview;
 use super::steps::Work;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::table::table;
 use crate::{out, reach};
 
 /// How soon an operation is looked at after it began; then less and less often.

@@ -1,6 +1,7 @@
 //! A few letters by their names: each step is one request, and each is answered.
 
 use clap::ValueEnum;
+use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use uuid::Uuid;
 use super::filter::Filter;
 use super::{Dead, once_each};
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::{out, reach};
 
 /// Which letters, and how carefully.

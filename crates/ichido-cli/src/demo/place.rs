@@ -7,13 +7,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ichido_core::settings::Faults;
+use ichido_server::config::LISTEN_DEFAULT;
+use ichido_server::config::sqlite_file;
+use ichido_server::config::store_url::check;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::config::LISTEN_DEFAULT;
 use crate::exit::Exit;
-use crate::faults::Faults;
-use crate::store::{check, sqlite_file};
 
 /// The store's file in a folder of its own.
 const FILE: &str = "ichido.db";

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use ichido_mock_broker::{Behaviour, InProcess, Rates};
+use ichido_server::config::{self, Config, Outside};
+
 use super::story::Mood;
-use crate::config::{self, Config, Outside};
 use crate::exit::Exit;
-use crate::paper::{Behaviour, InProcess, Rates};
 
 /// What the configuration is called where something is said of it.
 const NAME: &str = "the demo's configuration";
@@ -66,9 +67,10 @@ impl Receivers {
         let rates =
             mute.map_err(|errors| Exit::Failed(format!("the office cannot lose answers: {errors:?}")))?;
         let losing = Behaviour { honours_keys: false, rates, ..Behaviour::WELL };
+        let failed = |error| Exit::Failed(format!("the mock broker cannot listen on loopback: {error}"));
         Ok(Self {
-            broker: InProcess::start(Behaviour::WELL, seed).await?,
-            office: InProcess::start(losing, seed).await?,
+            broker: InProcess::start(Behaviour::WELL, seed).await.map_err(failed)?,
+            office: InProcess::start(losing, seed).await.map_err(failed)?,
         })
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::table::table;
+use ichido_core::text::table;
 
 /// Something worth seeing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

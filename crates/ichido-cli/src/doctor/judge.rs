@@ -8,13 +8,13 @@ use std::time::Duration;
 use ichido::worker::{ShortMemory, short_memory};
 use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
 use ichido_core::retry::{Guarantee, Retry};
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration::shown;
+use ichido_server::config::Config;
 use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
 
 use super::disk::Room;
 use super::report::Check;
-use crate::config::Config;
-use crate::duration::shown;
-use crate::faults::Faults;
 
 /// How long a transaction may stay open. While it is, nothing that was deleted since can be cleaned up, and a busy queue is many
 /// deletions.

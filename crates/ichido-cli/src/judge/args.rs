@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use ichido::judge::Settings;
 use ichido_core::retry::{Retry, Schedule};
+use ichido_server::config::DEFAULT_URL;
 
 use super::plan::Price;
 use super::seconds;
-use crate::store::DEFAULT_URL;
 
 /// What is left of a deadline to write the judgements.
 const WRITE_WITHIN: Duration = Duration::from_secs(2);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ichido::destination::http::Problems;
 use ichido::llm::{Anthropic, AnthropicSettings, Model, OpenAi, OpenAiSettings, ServiceSettings};
+use ichido_core::settings::Faults;
 
 use super::Args;
-use crate::faults::Faults;
 
 /// Where the keys are: never on the command line, which everybody on the machine can read.
 const OPENAI_KEY: &str = "OPENAI_API_KEY";

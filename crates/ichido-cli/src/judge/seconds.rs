@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::duration;
+use ichido_core::settings::duration;
 
 /// The longest: a wait of a day between calls is a typing error.
 const LONGEST: Duration = Duration::from_hours(24);

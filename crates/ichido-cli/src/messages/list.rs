@@ -3,16 +3,17 @@
 use clap::builder::PossibleValuesParser;
 use form_urlencoded::Serializer;
 use ichido_core::lifecycle::Stage;
+use ichido_core::settings::Faults;
+use ichido_core::text::table;
+use ichido_http::clock;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::look::{Message, error, words};
 use crate::dead::moment;
 use crate::exit::Exit;
-use crate::faults::Faults;
+use crate::out;
 use crate::reach::{self, Reach};
-use crate::table::table;
-use crate::{clock, out};
 
 /// The most messages of one list.
 const LIMIT_MAX: u32 = 100_000;

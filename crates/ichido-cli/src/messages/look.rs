@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ichido_core::text::table;
 use ichido_core::text::visible;
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +12,6 @@ use crate::exit::Exit;
 use crate::out;
 use crate::reach::shown::{self, Event, LastError};
 use crate::reach::{self, Reach};
-use crate::table::table;
 
 /// A message as the API shows it, in a list or alone.
 #[derive(Deserialize)]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use ichido_client::queue::{Entry, EntryId, Filter, PAGE_MAX, Queue, State, effect_word};
+use ichido_core::text::table;
 use serde_json::{Value, json};
 
 use super::of;
 use crate::exit::Exit;
 use crate::out;
 use crate::reach::shown;
-use crate::table::table;
 
 /// The most entries of one list.
 const LIMIT_MAX: u32 = 100_000;

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     pub(crate) latency: String,
 
     /// A way to fail, and for how much of the calls, such as reset_after=0.05; may be repeated
-    #[arg(long, value_name = "KIND=RATE", long_help = super::fault::help())]
+    #[arg(long, value_name = "KIND=RATE", long_help = ichido_mock_broker::help())]
     pub(crate) fault: Vec<String>,
 
     /// Fail only calls that have this text in their body; the others are answered well [default: any]

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration;
+use ichido_mock_broker::{Behaviour, Rates, WAIT_MAX};
+
 use super::args::Args;
-use super::behaviour::{Behaviour, WAIT_MAX};
-use super::fault::Rates;
-use crate::duration;
-use crate::faults::Faults;
 
 /// What a broker of paper runs by.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Whom a command asks: a server, or a store.
 
-use crate::faults::Faults;
+use ichido_core::settings::Faults;
 
 /// Where to, by the environment. Flags go before it.
 const SERVER: &str = "ICHIDO_SERVER";

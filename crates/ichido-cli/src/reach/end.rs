@@ -3,11 +3,11 @@
 use http::header::LOCATION;
 use ichido_client::next::Why;
 use ichido_client::{Answer, Last, Outcome};
+use ichido_core::settings::Faults;
 use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 
 use crate::exit::Exit;
-use crate::faults::Faults;
 
 /// An answer other than the one that was asked for, which says why.
 pub(crate) struct Refusal {

@@ -9,6 +9,7 @@ use std::fmt;
 
 use ichido::worker::Queue;
 use ichido_core::verdict::Effect;
+use ichido_server::body_key;
 use tokio::io::AsyncBufRead;
 use tokio::task::JoinHandle;
 
@@ -17,7 +18,6 @@ use super::came::{About, Came, Refused};
 use super::line::{self, Item, KeyFrom, LineError};
 use super::lines::{Line, Lines};
 use super::sender::Sender;
-use crate::body_key;
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;

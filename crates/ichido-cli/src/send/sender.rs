@@ -8,10 +8,10 @@ use http::{HeaderName, HeaderValue, Method, Uri};
 use ichido_client::{Action, ActionError, Answer, Client, Outcome};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
+use ichido_server::serve::Inside;
 
 use super::came::{About, Came, Refused};
 use crate::reach::{gave_up, redirected};
-use crate::serve::Inside;
 
 /// For whom, as a server is told.
 const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");

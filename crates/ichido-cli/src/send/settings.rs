@@ -8,18 +8,18 @@ use ichido::worker::Queue;
 use ichido_client::Client;
 use ichido_client::queue::SendTerms;
 use ichido_core::json::Pointer;
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration;
+use ichido_server::config::Config;
+use ichido_server::serve::Inside;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 
 use super::Args;
 use super::line::KeyFrom;
 use super::sender::{Sender, Way};
-use crate::config::Config;
-use crate::duration;
 use crate::exit::Exit;
-use crate::faults::Faults;
 use crate::reach::{self, Address};
-use crate::serve::Inside;
 use crate::store::open;
 
 /// Settings that make sense.

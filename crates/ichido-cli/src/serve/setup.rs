@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use ichido_core::settings::Faults;
+use ichido_mock_broker::{Behaviour, InProcess};
+use ichido_server::config::DEFAULT_URL;
+use ichido_server::config::{self, Config, FILE_NAME, Outside};
+
 use super::Args;
-use crate::config::{self, Config, FILE_NAME, Outside};
 use crate::exit::Exit;
-use crate::faults::Faults;
-use crate::paper::{Behaviour, InProcess};
-use crate::store::DEFAULT_URL;
 
 /// The queue that is there without a configuration.
 pub(super) const DEMO: &str = "demo";
@@ -34,7 +35,9 @@ impl Setup {
             let url = configured(args, &config, &place).map_err(misconfigured)?;
             return Ok(Self { config, url, place, paper: None });
         }
-        let paper = InProcess::start(Behaviour::WELL, fastrand::u64(..)).await?;
+        let paper = InProcess::start(Behaviour::WELL, fastrand::u64(..)).await;
+        let paper = paper
+            .map_err(|error| Exit::Failed(format!("the mock broker cannot listen on loopback: {error}")))?;
         let config = built_in(&paper).map_err(misconfigured)?;
         let url = args.store.clone().unwrap_or_else(|| DEFAULT_URL.to_owned());
         Ok(Self { config, url, place: BUILT_IN.into(), paper: Some(paper) })

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use ichido_http::clock;
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -17,7 +18,6 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, Transaction};
 use super::age::Watch;
 use super::error::QueueError;
 use super::writing;
-use crate::clock;
 
 /// How SQLite files say whose they are: "ichq".
 const APPLICATION_ID: i64 = 0x6963_6871;

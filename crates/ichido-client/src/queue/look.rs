@@ -1,12 +1,12 @@
 //! What is in the queue.
 
+use ichido_http::clock;
 use sqlx::Row as _;
 
 use super::entry::{Entry, EntryId, State, state_of};
 use super::error::QueueError;
 use super::writing::read_watch;
 use super::{PAGE_MAX, Queue};
-use crate::clock;
 
 /// Which entries; all of it together must fit.
 #[derive(Clone, Debug, Default)]

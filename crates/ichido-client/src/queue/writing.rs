@@ -1,6 +1,7 @@
 //! A transaction that writes, and the time at which all of it happens.
 
 use ichido_core::time::Timestamp;
+use ichido_http::clock;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Row as _, Sqlite, Transaction};
 
@@ -8,7 +9,6 @@ use super::Queue;
 use super::age::Watch;
 use super::entry::{in_micros, micros};
 use super::error::QueueError;
-use crate::clock;
 
 /// A write transaction. Dropped without a commit, it did nothing.
 pub(super) struct Writing {

@@ -25,7 +25,6 @@
 //!
 //! Start at [`HttpSettings`].
 
-pub(crate) mod clock;
 pub(crate) mod reach;
 mod reading;
 mod reconcile;
@@ -40,14 +39,16 @@ pub use settings::{
     SECRETS_MAX, TIME_OUT_MAX,
 };
 
-use ::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use ::http::uri::PathAndQuery;
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use bytes::Bytes;
-use http_body_util::Full;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
 use ichido_http::client::{CallLimits, HttpClient};
+use ichido_http::clock;
+
+use ::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use ::http::uri::PathAndQuery;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http_body_util::Full;
 
 use super::{Asked, Call, Came, Promise};
 use reading::Reading;

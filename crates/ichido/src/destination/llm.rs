@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Seen, Table, Verdict};
+use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::message::Note;
 
-use super::http::clock;
 use super::{Call, Came, Failed, Promise};
 use crate::judge::counts::Counting;
 use crate::llm::{Ended, Reply, Trouble};

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use ichido_core::time::Timestamp;
+use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::answer::limits::{FIND_MAX, TOPIC_BYTES_MAX};
 use ichido_store::answer::{Answer, Asking, Question, QuestionId};
@@ -12,7 +13,6 @@ use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 use super::SettingsError;
-use crate::destination::http::clock;
 use crate::worker::node::lock;
 
 /// How long a call is believed to be under way when nothing is heard of its run.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use ichido_core::limits::{Budget, Limits};
 use ichido_core::pace::{CallEnd, Choice, Opening, Record, Settings, choose_avoiding, left_out};
 use ichido_core::time::Timestamp;
+use ichido_http::clock;
 use ichido_store::Store;
 
 use super::next::Failures;
-use crate::destination::http::clock;
 use crate::llm::{Model, Trouble, accepted};
 use crate::worker::clock::Clock;
 use crate::worker::node::lock;

@@ -21,10 +21,11 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::Full;
 use ichido_core::verdict::NetworkFault;
 use ichido_http::client::{CallLimits, FullResponse, HttpClient, NetworkError};
+use ichido_http::clock;
 use serde_json::Value;
 
 use super::{Prompt, Reply, Trial};
-use crate::destination::http::{AGENT, clock};
+use crate::destination::http::AGENT;
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
+use ichido_core::settings::Faults;
+use ichido_server::body_key;
 use tokio::fs::File;
 use tokio::io::{AsyncBufRead, AsyncReadExt as _, BufReader, Stdin};
 use tokio::time::timeout;
@@ -12,9 +14,7 @@ use super::super::came::Refused;
 use super::super::line::{Item, KeyFrom};
 use super::super::lines::{Line, Lines};
 use super::super::{Args, STDIN, body, many, misconfigured, open};
-use crate::body_key;
 use crate::exit::Exit;
-use crate::faults::Faults;
 
 /// The most lines that are put in at once: one wait for the disk for all of them.
 const BATCH_LINES_MAX: usize = 64;

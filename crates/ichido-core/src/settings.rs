@@ -1,0 +1,79 @@
+//! Settings as people write them, and everything that is wrong with them, reported at once.
+//!
+//! Guarantee: a text has one meaning or none. What could mean two things is refused, and so is what nobody can have meant.
+//!
+//! ```
+//! use ichido_core::settings::{Faults, duration, size};
+//!
+//! let mut faults = Faults::default();
+//! let timeout = faults.check("timeout", duration::parse("3s"));
+//! let limit = faults.check("limit", size::parse("64 KB"));
+//! assert!(timeout.is_some() && limit.is_none());
+//! assert!(faults.to_string().starts_with("1 problem\n  limit: \"64 KB\" is 64000 bytes to some"));
+//! ```
+
+pub mod duration;
+pub mod size;
+
+use std::fmt;
+
+use crate::text::visible;
+
+/// What is wrong, one finding after another.
+#[derive(Debug, Default)]
+pub struct Faults(Vec<Fault>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    place: String,
+    what: String,
+}
+
+impl Faults {
+    /// Adds one: where, and what is wrong and how to mend it. What was said already is not said again.
+    pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
+        let fault = Fault { place: place.into(), what: what.into() };
+        if !self.0.contains(&fault) {
+            self.0.push(fault);
+        }
+    }
+
+    /// The value, or a finding and nothing.
+    pub fn check<T, E: fmt::Display>(&mut self, place: &str, checked: Result<T, E>) -> Option<T> {
+        checked.map_err(|error| self.add(place, error.to_string())).ok()
+    }
+
+    /// Adds what another part of the settings found.
+    pub fn join(&mut self, others: Self) {
+        for Fault { place, what } in others.0 {
+            self.add(place, what);
+        }
+    }
+
+    /// Each, as its place and what is wrong there.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|Fault { place, what }| (place.as_str(), what.as_str()))
+    }
+
+    /// What was built, if nothing is wrong with it.
+    pub fn or<T>(self, built: Option<T>) -> Result<T, Self> {
+        match built {
+            Some(built) if self.0.is_empty() => Ok(built),
+            _ => Err(self),
+        }
+    }
+}
+
+/// `2 problems`, and a line for each.
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.len();
+        write!(f, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
+        for Fault { place, what } in &self.0 {
+            // What has lines of its own keeps them, further in. Both quote files and paths, which a terminal must not obey.
+            let lines: Vec<String> = what.split('\n').map(visible).collect();
+            write!(f, "\n  {}: {}", visible(place), lines.join("\n    "))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! How the broker behaves, and how that is changed while it runs.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::fault::{Fault, Rates};
+
+/// The longest wait that may be asked for.
+pub const WAIT_MAX: Duration = Duration::from_hours(1);
+/// The same in milliseconds, the smallest unit that is taken.
+const COUNT_MAX: u64 = 3_600_000;
+
+/// How the broker behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behaviour {
+    /// Whether an order under a key that it has done is done no second time.
+    pub honours_keys: bool,
+    /// Whether it refuses a fence below one that it has seen.
+    pub refuses_old_fences: bool,
+    /// How long every order waits for its answer.
+    pub latency: Duration,
+    /// How much longer a slow one does.
+    pub slow: Duration,
+    /// What `Retry-After` says.
+    pub retry_after: Duration,
+    /// How often each fault is made.
+    pub rates: Rates,
+    /// What a call must have in its body to fail; empty where any may.
+    pub fault_text: String,
+}
+
+impl Behaviour {
+    /// As `ichido paper` behaves when it is told nothing.
+    pub const WELL: Self = Self {
+        honours_keys: true,
+        refuses_old_fences: false,
+        latency: Duration::ZERO,
+        slow: Duration::from_secs(2),
+        retry_after: Duration::from_secs(1),
+        rates: Rates::NONE,
+        fault_text: String::new(),
+    };
+
+    /// How a call with this body fails, if it does. `dice` is uniform in [0, 1).
+    pub fn fault(&self, body: &[u8], dice: f64) -> Option<Fault> {
+        let text = self.fault_text.as_bytes();
+        let may_fail = text.is_empty() || body.windows(text.len()).any(|part| part == text);
+        if may_fail { self.rates.draw(dice) } else { None }
+    }
+
+    /// As `GET /paper/faults` tells it, in the form that `PUT` takes.
+    pub fn told(&self) -> Value {
+        let faults: Map<String, Value> =
+            self.rates.all().map(|(name, rate)| (name.to_owned(), json!(rate))).collect();
+        json!({
+            "honours_keys": self.honours_keys,
+            "refuses_old_fences": self.refuses_old_fences,
+            "latency_ms": millis(self.latency),
+            "slow_ms": millis(self.slow),
+            "retry_after_s": self.retry_after.as_secs(),
+            "faults": faults,
+            "fault_text": self.fault_text,
+        })
+    }
+
+    /// With what a `PUT` gives changed and the rest as it was; or everything that is wrong. `faults` replaces all rates.
+    pub fn changed(&self, body: &[u8]) -> Result<Self, Vec<String>> {
+        let Ok(Value::Object(members)) = serde_json::from_slice(body) else {
+            return Err(vec![
+                "the body must be a JSON object, such as {\"faults\":{\"reset_after\":0.1}}".to_owned(),
+            ]);
+        };
+        let mut changed = self.clone();
+        let mut wrong = Vec::new();
+        for (name, value) in &members {
+            let is_taken = match name.as_str() {
+                "honours_keys" => value.as_bool().map(|is| changed.honours_keys = is),
+                "refuses_old_fences" => value.as_bool().map(|is| changed.refuses_old_fences = is),
+                "latency_ms" => wait(value, Duration::from_millis).map(|wait| changed.latency = wait),
+                "slow_ms" => wait(value, Duration::from_millis).map(|wait| changed.slow = wait),
+                "fault_text" => value.as_str().map(|text| text.clone_into(&mut changed.fault_text)),
+                "retry_after_s" => wait(value, Duration::from_secs).map(|wait| changed.retry_after = wait),
+                "faults" => value.as_object().map(|faults| {
+                    let given = faults.iter().map(|(name, rate)| (name.as_str(), rate.as_f64()));
+                    match Rates::of(given) {
+                        Ok(rates) => changed.rates = rates,
+                        Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
+                    }
+                }),
+                _ => {
+                    wrong.push(format!("{name:?} is no setting; GET /paper/faults shows all of them"));
+                    continue;
+                }
+            };
+            if is_taken.is_none() {
+                wrong.push(format!(
+                    "{name:?} has a value of another kind than GET /paper/faults shows, or one over an hour"
+                ));
+            }
+        }
+        if wrong.is_empty() { Ok(changed) } else { Err(wrong) }
+    }
+}
+
+fn wait(value: &Value, unit: fn(u64) -> Duration) -> Option<Duration> {
+    // Before the unit is multiplied with it: a number of any size may come.
+    let count = value.as_u64().filter(|count| *count <= COUNT_MAX)?;
+    Some(unit(count)).filter(|wait| *wait <= WAIT_MAX)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Behaviour {
+        Behaviour {
+            honours_keys: true,
+            refuses_old_fences: false,
+            latency: Duration::ZERO,
+            slow: Duration::from_secs(2),
+            retry_after: Duration::from_secs(1),
+            rates: Rates::default(),
+            fault_text: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_told_can_be_put_back_and_what_is_not_given_stays() {
+        let told = plain().told().to_string();
+        assert_eq!(plain().changed(told.as_bytes()), Ok(plain()));
+        let changed = plain().changed(br#"{"latency_ms":5,"faults":{"slow":0.5}}"#).expect("it fits");
+        assert_eq!((changed.latency, changed.slow), (Duration::from_millis(5), Duration::from_secs(2)));
+        let rates = Rates::of([("slow", Some(0.5))]).expect("they fit");
+        assert_eq!(changed.rates, rates);
+        let again = changed.changed(br#"{"faults":{}}"#).expect("it fits");
+        assert_eq!(again.rates, Rates::default(), "rates are replaced, not added to");
+    }
+
+    #[test]
+    fn only_calls_with_the_text_fail_and_any_where_there_is_none() {
+        let fails = |text: &str, body: &str| {
+            let put = format!(r#"{{"fault_text":"{text}","faults":{{"slow":1}}}}"#);
+            plain().changed(put.as_bytes()).expect("it fits").fault(body.as_bytes(), 0.5).is_some()
+        };
+        assert!(fails("", "") && fails("", "a-12"), "any call");
+        assert!(fails("a-1", "[a-12]") && fails("a-1", "a-1"));
+        assert!(!fails("a-1", "a-2") && !fails("a-1", "a-") && !fails("a-1", ""));
+    }
+
+    #[test]
+    fn everything_wrong_is_said_and_nothing_is_changed() {
+        let wrong =
+            br#"{"latency":5,"slow_ms":-1,"honours_keys":"no","faults":{"x":1},"retry_after_s":3601}"#;
+        assert_eq!(plain().changed(wrong).expect_err("five things").len(), 5);
+        for body in ["", "[]", "{"] {
+            assert_eq!(plain().changed(body.as_bytes()).expect_err("no object").len(), 1, "{body}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The ways to fail, and how often each is made.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// One way to fail. "Before" means that the order took no effect, "after" that it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    ServerErrorBefore,
+    ServerErrorAfter,
+    ResetBefore,
+    ResetAfter,
+    SilenceBefore,
+    SilenceAfter,
+    CutAfter,
+    RateLimited,
+    Slow,
+    ConflictProcessed,
+    ConflictInProgress,
+    ConflictOther,
+    BadRequest,
+    Unauthorized,
+    Malformed,
+    WrongKey,
+    NoKey,
+}
+
+impl Fault {
+    /// All of them, with their names and what they are.
+    pub const ALL: [(Self, &'static str, &'static str); 17] = [
+        (Self::ServerErrorBefore, "server_error_before", "503, and no effect"),
+        (Self::ServerErrorAfter, "server_error_after", "500 after the effect"),
+        (Self::ResetBefore, "reset_before", "the connection is reset, and no effect"),
+        (Self::ResetAfter, "reset_after", "the connection is reset after the effect"),
+        (Self::SilenceBefore, "silence_before", "no answer ever, and no effect"),
+        (Self::SilenceAfter, "silence_after", "no answer ever after the effect"),
+        (Self::CutAfter, "cut_after", "half an answer after the effect"),
+        (Self::RateLimited, "rate_limited", "429 with Retry-After, and no effect"),
+        (Self::Slow, "slow", "the right answer, late"),
+        (Self::ConflictProcessed, "conflict_processed", "409 already_processed; the effect is there"),
+        (Self::ConflictInProgress, "conflict_in_progress", "409 in_progress, and no effect"),
+        (Self::ConflictOther, "conflict_other", "409 for another reason, and no effect"),
+        (Self::BadRequest, "bad_request", "400, and no effect"),
+        (Self::Unauthorized, "unauthorized", "401, and no effect"),
+        (Self::Malformed, "malformed", "200 with broken JSON after the effect"),
+        (Self::WrongKey, "wrong_key", "200 with another key after the effect"),
+        (Self::NoKey, "no_key", "200 without a key after the effect"),
+    ];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known, _)| *known == name).map(|(fault, ..)| *fault)
+    }
+}
+
+/// What `--help` says of the ways to fail.
+pub fn help() -> String {
+    let mut text = "A way to fail, and for how much of the calls, from 0 to 1, such as reset_after=0.05; may be repeated. Together they are 1 at most. The ways:".to_owned();
+    for (_, name, meaning) in Fault::ALL {
+        // A string takes all that is written to it.
+        _ = write!(text, "\n  {name}: {meaning}");
+    }
+    text
+}
+
+/// How much of the calls fail in which way. In one order, so that the same rates and dice make the same faults however they are given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rates(BTreeMap<Fault, f64>); // Invariant: each rate above 0, their sum 1 at most.
+
+/// Why rates are none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RatesError {
+    #[error("{0:?} is no way to fail; see `ichido paper --help` for all of them")]
+    Unknown(String),
+    #[error("{0} is given twice")]
+    Twice(String),
+    #[error("the rate of {0} must be a number from 0 to 1")]
+    Rate(String),
+    #[error("the rates come to more than 1 together")]
+    Sum,
+}
+
+impl Rates {
+    /// No fault at all.
+    pub const NONE: Self = Self(BTreeMap::new());
+
+    /// So that ten times 0.1, which is a little more than 1 in binary, still counts as 1.
+    const SUM_MAX: f64 = 1.000_001;
+
+    /// Takes names and rates, or says everything that is wrong with them.
+    pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, Option<f64>)>) -> Result<Self, Vec<RatesError>> {
+        let mut rates = BTreeMap::new();
+        let mut errors = Vec::new();
+        for (name, rate) in given {
+            let Some(fault) = Fault::parse(name) else {
+                errors.push(RatesError::Unknown(name.to_owned()));
+                continue;
+            };
+            match rate.filter(|rate| (0.0..=1.0).contains(rate)) {
+                None => errors.push(RatesError::Rate(name.to_owned())),
+                Some(rate) => {
+                    if rates.insert(fault, rate).is_some() {
+                        errors.push(RatesError::Twice(name.to_owned()));
+                    }
+                }
+            }
+        }
+        if Self::SUM_MAX < rates.values().sum() {
+            errors.push(RatesError::Sum);
+        }
+        rates.retain(|_, rate| 0.0 < *rate);
+        if errors.is_empty() { Ok(Self(rates)) } else { Err(errors) }
+    }
+
+    /// The fault of one call, if it fails. `dice` is uniform in [0, 1).
+    pub fn draw(&self, dice: f64) -> Option<Fault> {
+        let mut below = 0.0;
+        self.0.iter().find_map(|(fault, rate)| {
+            below += rate;
+            (dice < below).then_some(*fault)
+        })
+    }
+
+    /// Every fault's name and rate, zero included.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+        let rate = |fault| self.0.get(fault).copied().unwrap_or(0.0);
+        Fault::ALL.iter().map(move |(fault, name, _)| (*name, rate(fault)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_is_drawn_as_often_as_its_rate_says() {
+        let rates = Rates::of([("reset_after", Some(0.25)), ("slow", Some(0.5))]).expect("they fit");
+        let count = |wanted| (0..1_000).filter(|n| rates.draw(f64::from(*n) / 1_000.0) == wanted).count();
+        assert_eq!(count(Some(Fault::ResetAfter)), 250);
+        assert_eq!(count(Some(Fault::Slow)), 500);
+        assert_eq!(count(None), 250);
+        assert_eq!(Rates::default().draw(0.0), None, "nobody asked for faults");
+    }
+
+    #[test]
+    fn every_fault_has_one_name_and_all_of_them_may_come_to_one() {
+        for (fault, name, _) in Fault::ALL {
+            assert_eq!(Fault::parse(name), Some(fault));
+            let always = Rates::of([(name, Some(1.0))]).expect("it fits");
+            assert_eq!(always.draw(0.999_999), Some(fault));
+        }
+        let share = 1.0 / 17.0;
+        assert!(Rates::of(Fault::ALL.map(|(_, name, _)| (name, Some(share)))).is_ok());
+    }
+
+    #[test]
+    fn all_that_is_wrong_with_rates_is_said() {
+        let wrong = [
+            ("nonsense", Some(0.1)),
+            ("slow", Some(0.1)),
+            ("slow", Some(0.9)),
+            ("no_key", None),
+            ("wrong_key", Some(0.2)),
+        ];
+        let errors = Rates::of(wrong).expect_err("four things");
+        assert_eq!(
+            errors,
+            [
+                RatesError::Unknown("nonsense".to_owned()),
+                RatesError::Twice("slow".to_owned()),
+                RatesError::Rate("no_key".to_owned()),
+                RatesError::Sum
+            ]
+        );
+        assert!(Rates::of([("slow", Some(f64::NAN))]).is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! One request to the broker, from its head to what is answered.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::json::{Document, Pointer};
+use ichido_core::key::{self, IdempotencyKey};
+use ichido_http::clock;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use super::answer::{AnswerBody, Reply, effects, error_answer, failed, found, json_answer, refused, taken};
+use super::behaviour::Behaviour;
+use super::book::{Arrival, Book, Outcome};
+use super::fault::Fault;
+
+/// The largest body that is read.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// How long a body may take to come.
+const BODY_WAIT: Duration = Duration::from_secs(30);
+/// Where an order repeats its key (SPEC D18).
+const KEY_POINTER: &str = "/idempotency_key";
+/// Where one asks for an order.
+const BY_KEY: &str = "/orders/by-key/";
+
+/// The broker: its book, how it behaves, and its dice.
+pub struct Broker(Mutex<State>);
+
+struct State {
+    book: Book,
+    behaviour: Behaviour,
+    dice: fastrand::Rng,
+}
+
+impl Broker {
+    /// One that behaves so; the same seed makes the same faults.
+    pub fn new(behaviour: Behaviour, seed: u64) -> Self {
+        Self(Mutex::new(State { book: Book::default(), behaviour, dice: fastrand::Rng::with_seed(seed) }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Counts that a panic left behind would be wrong, and this is for tests: better to go on and be seen to be wrong.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Reply {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        match (head.method, path) {
+            (Method::GET, "/paper/effects") => {
+                Reply::Answer(json_answer(StatusCode::OK, &effects(&self.state().book)))
+            }
+            (Method::GET, "/paper/faults") => {
+                Reply::Answer(json_answer(StatusCode::OK, &self.state().behaviour.told()))
+            }
+            (Method::PUT, "/paper/faults") => match read(body).await {
+                Ok(body) => Reply::Answer(self.change(&body)),
+                Err(refusal) => Reply::Answer(*refusal),
+            },
+            (Method::GET, path) if path.starts_with(BY_KEY) => {
+                let key = percent_decoded(&path[BY_KEY.len()..]);
+                Reply::Answer(found(&self.state().book, &key))
+            }
+            (Method::POST, path) if !path.starts_with("/paper/") => match read(body).await {
+                Ok(body) => self.order(&head.headers, &body).await,
+                Err(refusal) => Reply::Answer(*refusal),
+            },
+            _ => Reply::Answer(error_answer(StatusCode::NOT_FOUND, "no_such_page", "")),
+        }
+    }
+
+    fn change(&self, body: &[u8]) -> Response<AnswerBody> {
+        let mut state = self.state();
+        match state.behaviour.changed(body) {
+            Ok(behaviour) => {
+                state.behaviour = behaviour;
+                json_answer(StatusCode::OK, &state.behaviour.told())
+            }
+            Err(wrong) => {
+                json_answer(StatusCode::BAD_REQUEST, &json!({ "error": "bad_settings", "problems": wrong }))
+            }
+        }
+    }
+
+    async fn order(&self, headers: &HeaderMap, body: &Bytes) -> Reply {
+        let honours_keys = self.state().behaviour.honours_keys;
+        let arrival = match arrival(headers, body, honours_keys) {
+            Ok(arrival) => arrival,
+            Err((status, error)) => return Reply::Answer(error_answer(status, error, "")),
+        };
+        let (reply, wait) = self.state().take(&arrival);
+        // The effect comes first, so that a caller who does not wait for the answer has one that it does not know of.
+        sleep(wait).await;
+        reply
+    }
+}
+
+impl State {
+    /// What is answered, and after how long.
+    fn take(&mut self, arrival: &Arrival) -> (Reply, Duration) {
+        let dice = self.dice.f64();
+        let key = arrival.key.as_str();
+        let latency = self.behaviour.latency;
+        match self.book.take(arrival, &self.behaviour, dice, clock::now()) {
+            Outcome::Taken { order, is_replay, fault } => {
+                let slow = if fault == Some(Fault::Slow) { self.behaviour.slow } else { Duration::ZERO };
+                (taken(order, key, is_replay, fault), latency + slow)
+            }
+            Outcome::Failed(fault) => (failed(fault, key, &self.behaviour), latency),
+            Outcome::Refused(why) => (refused(why, key), latency),
+        }
+    }
+}
+
+/// The body, or the answer to one that is too large or does not come. The answer is boxed, because it is large and rare.
+async fn read(body: Incoming) -> Result<Bytes, Box<Response<AnswerBody>>> {
+    let (status, error) = match timeout(BODY_WAIT, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+        Ok(Ok(body)) => return Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        Ok(Err(_)) => (StatusCode::BAD_REQUEST, "body_broken"),
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, "body_late"),
+    };
+    Err(Box::new(error_answer(status, error, "")))
+}
+
+/// What matters of an order; or how it is refused.
+fn arrival(
+    headers: &HeaderMap,
+    body: &Bytes,
+    honours_keys: bool,
+) -> Result<Arrival, (StatusCode, &'static str)> {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let key = match key::read(fields) {
+        Ok(Some(key)) => Some(key),
+        Ok(None) if !honours_keys => None,
+        Ok(None) => return Err((StatusCode::BAD_REQUEST, "key_missing")),
+        Err(_) => return Err((StatusCode::BAD_REQUEST, "bad_key")),
+    };
+    if !agrees(key.as_ref(), body) {
+        return Err((StatusCode::UNPROCESSABLE_ENTITY, "keys_disagree"));
+    }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let digest =
+        Digest::of_body(media_type, body, &BodyRules { bytes_max: BODY_BYTES_MAX, ..BodyRules::default() });
+    Ok(Arrival {
+        key: key.map_or_else(String::new, |key| key.as_str().to_owned()),
+        fence: text("ichido-fence").and_then(|fence| fence.parse().ok()),
+        body: body.clone(),
+        digest: digest.unwrap_or_else(|_| Digest::of_bytes(body)),
+    })
+}
+
+/// Whether the key that the body repeats, if it does, is that of the header (SPEC D11).
+fn agrees(key: Option<&IdempotencyKey>, body: &[u8]) -> bool {
+    let (Ok(document), Ok(pointer)) = (Document::parse(body, BODY_BYTES_MAX), Pointer::parse(KEY_POINTER))
+    else {
+        return true;
+    };
+    let in_body = document.at(&pointer).and_then(|value| value.as_str().map(Cow::into_owned));
+    match (key, in_body) {
+        (Some(key), Some(in_body)) => key.agrees_with_body(&in_body).is_ok(),
+        (None, _) | (_, None) => true,
+    }
+}
+
+/// What was written with `%` and two hex digits; what is not well written stays as it is.
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        let (byte, next) = match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(decoded) => (decoded, &after[2..]),
+            None => (*first, after),
+        };
+        out.push(byte);
+        rest = next;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_a_path_is_read_back() {
+        for (written, read) in
+            [("a%2Fb%3fc", "a/b?c"), ("plain", "plain"), ("50%", "50%"), ("%zz%4", "%zz%4")]
+        {
+            assert_eq!(percent_decoded(written), read);
+        }
+    }
+}

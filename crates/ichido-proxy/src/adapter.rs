@@ -1,0 +1,345 @@
+//! The role `adapter`: the last component before the side effect, which completes idempotency (SPEC C2).
+//!
+//! Guarantee: a request that belongs to an operation goes through the ledger ([`ichido::once`]), and reaches the service
+//! once in effect, as far as the operation's mode can promise. A request that may change state and belongs to no operation
+//! is refused, because it would go unprotected, and so is one that names another method than its own; everything else
+//! streams through.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use ichido::once::{self, Claim, Keeper, Once, OnceLayer, Outcome};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::EffectMode;
+use ichido_core::settings::Faults;
+use ichido_core::verdict::{Effect, ErrorCode, Table};
+use ichido_http::clock;
+use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido_http::server::metered::{BodyPermit, Metered};
+use ichido_http::server::permits::Permits;
+use ichido_http::server::{Answers, Peer};
+use tower_layer::Layer as _;
+use tower_service::Service as _;
+
+use super::body::Upload;
+use super::forward::{Forward, effect_of, fields, seen};
+use super::headers::{KEY, X_KEY};
+use super::method;
+use super::passage::{Arrived, Rules, Slip};
+use super::problem::Problem;
+use super::route::Pattern;
+use super::settings::{AdapterSettings, OperationSettings, Protection};
+use super::upstream::{Call, Failure};
+
+/// The service behind the adapter, and the operations in front of it.
+pub(crate) struct AdapterRole {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) limits: Limits,
+    pub(crate) forward: Arc<Forward>,
+    /// How much is under way.
+    pub(crate) keeper: Keeper,
+    /// How long the service may take until its answer begins.
+    pub(crate) within: Duration,
+    /// In the order in which they are asked.
+    pub(crate) routes: Vec<Route>,
+    /// The header fields of a replay, where not all that were kept are given again.
+    pub(crate) replayed_fields: Option<Vec<String>>,
+    /// A permit for each byte of a body that goes through the ledger.
+    pub(crate) bodies: Permits<Peer>,
+}
+
+/// One operation.
+pub(crate) struct Route {
+    pub(crate) methods: Vec<Method>,
+    pub(crate) pattern: Pattern,
+    pub(crate) guard: Guard,
+}
+
+/// What stands in front of an operation.
+pub(crate) enum Guard {
+    /// The ledger.
+    Once(once::OnceService<Handler>),
+    /// Nothing: it changes nothing (SPEC C11).
+    None,
+}
+
+/// Lays the ledger over the service, operation by operation.
+pub(crate) fn build(
+    settings: AdapterSettings,
+    keeper: &Keeper,
+    rules: Rules,
+    limits: Limits,
+    forward: Forward,
+    within: Duration,
+) -> Result<AdapterRole, Faults> {
+    let (rules, forward) = (Arc::new(rules), Arc::new(forward));
+    let mut routes = Vec::new();
+    for OperationSettings { name, methods, pattern, protection } in settings.operations {
+        let guard = match protection {
+            None => Guard::None,
+            Some(protection) => {
+                let service_key = protection.service_key;
+                let layer = layer(&name, &methods, protection, keeper)?;
+                let (rules, forward) = (Arc::clone(&rules), Arc::clone(&forward));
+                Guard::Once(layer.layer(Handler { rules, forward, within, service_key }))
+            }
+        };
+        routes.push(Route { methods, pattern, guard });
+    }
+    let replayed_fields = settings.replayed_fields;
+    let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
+    let keeper = keeper.clone();
+    Ok(AdapterRole { rules, limits, forward, keeper, within, routes, replayed_fields, bodies })
+}
+
+fn layer(
+    name: &str,
+    methods: &[Method],
+    protection: Protection,
+    keeper: &Keeper,
+) -> Result<OnceLayer, Faults> {
+    let Protection { draft, identity, further, form, request_bytes_max, .. } = protection;
+    let mut once = Once::operation(name)
+        .class(draft.class)
+        .profile(draft.profile)
+        .effect(match draft.mode {
+            Some(EffectMode::Keyed) => once::Effect::Keyed,
+            // Transactional is refused before; opaque promises nothing.
+            Some(EffectMode::Opaque | EffectMode::Transactional) | None => once::Effect::Opaque,
+        })
+        .caller(move |head| identity.of(head, &further))
+        .methods(methods.iter().cloned())
+        .form(form);
+    // What nobody chose keeps the layer's default.
+    if let Some(need) = draft.key {
+        once = once.key(need);
+    }
+    if let Some(ttl) = draft.ttl {
+        once = once.ttl(ttl);
+    }
+    if let Some(reason) = draft.short_ttl_reason {
+        once = once.short_ttl_reason(reason);
+    }
+    if let Some(time) = draft.upstream_keeps_keys_for {
+        once = once.upstream_keeps_keys_for(time);
+    }
+    if let Some(wait) = draft.in_flight_wait {
+        once = once.in_flight_wait(wait);
+    }
+    if let Some(lease) = draft.lease {
+        once = once.lease(lease);
+    }
+    if let Some(bytes) = request_bytes_max {
+        once = once.request_bytes_max(bytes);
+    }
+    once.build(keeper).map_err(|errors| {
+        let mut faults = Faults::default();
+        faults.add(name, errors.to_string());
+        faults
+    })
+}
+
+impl Answers for AdapterRole {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let slip = self.rules.slip(request.headers());
+        let method = request.method().clone();
+        let mut response = self.pass(request, &slip).await.unwrap_or_else(Problem::into_response);
+        self.rules.leave(&mut response, &slip);
+        let (status, request_id) = (response.status().as_u16(), slip.request_id.as_str());
+        tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
+        response
+    }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        let mut response = Problem::overloaded().into_response();
+        self.rules.leave(&mut response, &self.rules.slip(request.headers()));
+        response
+    }
+}
+
+impl AdapterRole {
+    async fn pass(&self, request: Request<Incoming>, slip: &Slip) -> Result<Response<AnswerBody>, Problem> {
+        let route = self.route(request.method(), request.uri().path());
+        let is_declared = route.is_some();
+        let guarded = match route.map(|route| &route.guard) {
+            Some(Guard::Once(service)) => Some(service.clone()),
+            Some(Guard::None) | None => None,
+        };
+        let Arrived { mut call, body, peer, .. } =
+            self.rules.arrive(request, slip, &self.limits, guarded.is_some())?;
+        if !is_declared && self.may_change_state(&call.method) {
+            return Err(Problem::operation_unknown());
+        }
+        // The fingerprint has the query and the body of a guarded request, and not these headers.
+        if method::header_overrides(&call.method, &call.headers)
+            || (guarded.is_none() && method::query_overrides(&call.method, call.target.query()))
+        {
+            return Err(Problem::method_override());
+        }
+        // Work goes on when its client hangs up, so that connections do not bound it.
+        if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
+            return Err(Problem::busy());
+        }
+        let Some(mut service) = guarded else {
+            self.rules.depart(&mut call);
+            let upload = Upload::streamed(Bytes::new(), body);
+            return self.forward.once(&self.rules, &call, upload, self.within).await;
+        };
+        let permit = BodyPermit::new(self.bodies.empty(peer));
+        let answered = service.call(request_of(call, body, &permit)).await;
+        // The layer knows only that the body broke off, and has done nothing then.
+        match permit.fault() {
+            Some(BodyFault::NoMemory(full)) => return Err(Problem::bodies_full(full)),
+            Some(fault @ (BodyFault::Idle | BodyFault::TooSlow)) => {
+                return Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone));
+            }
+            Some(BodyFault::Cut) | None => (),
+        }
+        let mut response = answered.unwrap_or_else(|never| match never {});
+        self.narrow_replay(response.headers_mut());
+        Ok(response.map(BodyExt::boxed_unsync))
+    }
+
+    /// Whether a request of this method may change state: all but those that HTTP calls safe, known to us or not.
+    fn may_change_state(&self, method: &Method) -> bool {
+        !method.is_safe() || self.rules.methods.changes_state(method.as_str())
+    }
+
+    fn route(&self, method: &Method, path: &str) -> Option<&Route> {
+        self.routes.iter().find(|route| route.methods.contains(method) && route.pattern.matches(path))
+    }
+
+    /// Takes out of a replay what the boundary file does not list.
+    fn narrow_replay(&self, headers: &mut HeaderMap) {
+        const ALWAYS: [&str; 4] =
+            ["content-type", "content-encoding", "idempotency-replayed", "idempotent-replayed"];
+        let is_replay = ALWAYS[2..].iter().any(|marker| headers.contains_key(*marker));
+        let Some(listed) = self.replayed_fields.as_ref().filter(|_| is_replay) else { return };
+        let passes =
+            |name: &str| ALWAYS.contains(&name) || listed.iter().any(|one| one.eq_ignore_ascii_case(name));
+        let dropped: Vec<_> = headers.keys().filter(|name| !passes(name.as_str())).cloned().collect();
+        for name in dropped {
+            headers.remove(name);
+        }
+    }
+}
+
+/// The body of a request, counted against the memory for bodies.
+type Counted = Metered<Timed, Peer>;
+
+/// A request for the layer, whose path and query are part of its fingerprint. The permit for its body goes with it: what was begun
+/// goes on, and holds the body, when its client hangs up.
+fn request_of(call: Call, body: Timed, permit: &Arc<BodyPermit<Peer>>) -> Request<Counted> {
+    let mut request = Request::new(Metered::new(body, Arc::clone(permit)));
+    request.extensions_mut().insert(Arc::clone(permit));
+    *request.method_mut() = call.method;
+    *request.uri_mut() = call.target.into();
+    *request.headers_mut() = call.headers;
+    request
+}
+
+/// What the layer runs: the call to the service.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) forward: Arc<Forward>,
+    pub(crate) within: Duration,
+    pub(crate) service_key: ServiceKey,
+}
+
+/// Which key the service gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServiceKey {
+    /// The client's, byte for byte.
+    Clients,
+    /// One made of operation, identity and key, so that two callers with the same key never meet at the service.
+    Derived,
+}
+
+/// The step of the action that the derived key names.
+const STEP: &str = "service";
+
+impl tower_service::Service<Request<once::Body<Counted>>> for Handler {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<once::Body<Counted>>) -> Self::Future {
+        let handler = self.clone();
+        Box::pin(async move { Ok(handler.run(request).await) })
+    }
+}
+
+impl Handler {
+    async fn run(&self, request: Request<once::Body<Counted>>) -> Response<AnswerBody> {
+        let (head, body) = request.into_parts();
+        let bytes = match body.collect().await {
+            Ok(collected) => collected.to_bytes(),
+            // The layer has read it to its end before, so that this does not happen; nothing was sent if it does.
+            Err(fault) => return failed(Failure::Upload(fault), Effect::NotDone),
+        };
+        let Some(target) = head.uri.path_and_query().cloned() else {
+            return failed(Failure::Upload(BodyFault::Cut), Effect::NotDone);
+        };
+        let mut headers = head.headers;
+        if let (ServiceKey::Derived, Some(claim)) = (self.service_key, head.extensions.get::<Claim>()) {
+            replace_key(&mut headers, &claim.key_for(STEP));
+        }
+        let mut call = Call { method: head.method, target, headers };
+        self.rules.depart(&mut call);
+        match self.forward.send(&call, Upload::whole(bytes), self.within).await {
+            Ok(answer) => {
+                let outcome = outcome_of(&answer);
+                let mut response = self.forward.passed(&self.rules, answer);
+                if self.service_key == ServiceKey::Derived {
+                    // A service that echoes it would show a key that the client never sent.
+                    response.headers_mut().remove(KEY);
+                    response.headers_mut().remove(X_KEY);
+                }
+                response.extensions_mut().insert(outcome);
+                response
+            }
+            Err(failure) => failed(failure, effect_of(failure)),
+        }
+    }
+}
+
+/// The key under the name or names it came by.
+fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
+    for name in [KEY, X_KEY] {
+        if headers.contains_key(&name) {
+            super::headers::set(headers, name, key.as_str());
+        }
+    }
+}
+
+/// An answer of our own in place of the service's, with what the ledger is to make of it.
+fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
+    let mut response = Problem::of_failure(failure, effect).into_response();
+    response.extensions_mut().insert(match effect {
+        Effect::NotDone => Outcome::NotBegun,
+        Effect::Done | Effect::Unknown => Outcome::Lost,
+    });
+    response
+}
+
+/// What an answer says of the work: its status, unless the service has an idempotency layer of its own that is still at it.
+fn outcome_of(answer: &Response<Incoming>) -> Outcome {
+    let headers = fields(answer);
+    match Table::http().judge(&seen(answer, &headers), clock::now()).code {
+        Some(ErrorCode::InProgress) => Outcome::StillRunning,
+        _ => Outcome::Responded { status: answer.status().as_u16() },
+    }
+}

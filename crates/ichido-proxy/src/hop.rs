@@ -1,0 +1,205 @@
+//! The roles `bff` and `gateway`: a hop that does not own idempotency (SPEC C2, C4).
+//!
+//! Guarantee: a hop checks the key and passes it on; it stores nothing, never answers in place of the owner, and
+//! never makes a conflict of its own. It repeats a request only where the boundary's plan covers it *and* SPEC C4
+//! allows it: a POST with a key, whose whole body it holds, after a network fault or a 502, 503 or 504. Everything
+//! else, a 202 that says "processing" included, passes as it came.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use ichido_boundary::RetryPlan;
+use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
+use ichido_core::verdict::{Effect, Seen, Table};
+use ichido_http::clock;
+use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
+use ichido_http::server::limits::Limits;
+use ichido_http::server::permits::{Permit, Permits};
+use ichido_http::server::{Answers, Peer};
+use tokio::time::{Instant, sleep};
+
+use super::body::Upload;
+use super::forward::{Forward, effect_of, fields, seen};
+use super::passage::{Arrived, Rules, Slip};
+use super::problem::Problem;
+use super::upstream::{Call, Failure};
+
+/// The largest request body that is kept to be sent again; a larger one is streamed and sent once.
+const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// A hop between a caller and the next component.
+pub(crate) struct HopRole {
+    pub(crate) rules: Rules,
+    pub(crate) limits: Limits,
+    pub(crate) forward: Forward,
+    pub(crate) patience: Patience,
+    /// A permit for each byte of a body that is held to be sent again.
+    pub(crate) bodies: Permits<Peer>,
+}
+
+/// How long a hop waits, and how often it tries.
+#[derive(Clone, Debug)]
+pub(crate) struct Patience {
+    /// How long one try may take.
+    pub(crate) try_max: Duration,
+    /// How long all tries together may take.
+    pub(crate) in_all: Duration,
+    /// When it tries again; `None` is never.
+    pub(crate) plan: Option<RetryPlan>,
+}
+
+impl Patience {
+    /// How long a try that is the only one may take.
+    fn of_one(&self) -> Duration {
+        self.try_max.min(self.in_all)
+    }
+}
+
+impl Answers for HopRole {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let slip = self.rules.slip(request.headers());
+        let method = request.method().clone();
+        let answered = match self.arrive(request, &slip) {
+            Ok(arrived) => self.pass_on(arrived).await,
+            Err(problem) => Err(problem),
+        };
+        let mut response = answered.unwrap_or_else(Problem::into_response);
+        self.rules.leave(&mut response, &slip);
+        let (status, request_id) = (response.status().as_u16(), slip.request_id.as_str());
+        tracing::info!(%method, status, request_id, key = slip.key_hash(), "answered");
+        response
+    }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        let mut response = Problem::overloaded().into_response();
+        self.rules.leave(&mut response, &self.rules.slip(request.headers()));
+        response
+    }
+}
+
+impl HopRole {
+    fn arrive(&self, request: Request<Incoming>, slip: &Slip) -> Result<Arrived, Problem> {
+        let is_guarded = self.rules.methods.changes_state(request.method().as_str());
+        self.rules.arrive(request, slip, &self.limits, is_guarded)
+    }
+
+    async fn pass_on(&self, arrived: Arrived) -> Result<Response<AnswerBody>, Problem> {
+        let Arrived { mut call, body, peer, key } = arrived;
+        self.rules.depart(&mut call);
+        // What is certainly not repeated need not be kept.
+        let plan = self.patience.plan.as_ref().filter(|_| key.is_some() && call.method == "POST");
+        let Some(plan) = plan else {
+            let upload = Upload::streamed(Bytes::new(), body);
+            return self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await;
+        };
+        let mut permit = self.bodies.empty(peer);
+        match gather(body, &mut permit).await {
+            Ok(Gathered::Whole(bytes)) => self.send_by_plan(&call, &bytes, plan).await,
+            Ok(Gathered::NotHeld(upload)) => {
+                self.forward.once(&self.rules, &call, upload, self.patience.of_one()).await
+            }
+            Err(fault) => Err(Problem::of_failure(Failure::Upload(fault), Effect::NotDone)),
+        }
+    }
+
+    async fn send_by_plan(
+        &self,
+        call: &Call,
+        bytes: &Bytes,
+        plan: &RetryPlan,
+    ) -> Result<Response<AnswerBody>, Problem> {
+        // Not before the body is here: how long the client takes to send it is bounded elsewhere, and no fault of the upstream's.
+        let by = Instant::now() + self.patience.in_all;
+        let mut effect = Effect::NotDone;
+        let mut failures = NonZeroU32::MIN;
+        loop {
+            let sent = self.forward.send(call, Upload::whole(bytes.clone()), self.within(by)).await;
+            let judged = judge(&sent, call, plan, failures, by);
+            effect = effect.after(judged.effect);
+            match (judged.wait, sent) {
+                (Some(wait), _) => {
+                    tracing::info!(failures, ?wait, "trying again, under the same key");
+                    sleep(wait).await;
+                }
+                (None, Ok(answer)) => return Ok(self.forward.passed(&self.rules, answer)),
+                (None, Err(failure)) => return Err(Problem::of_failure(failure, effect)),
+            }
+            failures = failures.saturating_add(1);
+        }
+    }
+
+    /// How long the next try may take: never past the time in all.
+    fn within(&self, by: Instant) -> Duration {
+        self.patience.try_max.min(by.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// What one try says.
+struct Judged {
+    /// Of the effect.
+    effect: Effect,
+    /// How long to wait before the next; `None` when this was the last. An answer that would be repeated too late is
+    /// still the answer.
+    wait: Option<Duration>,
+}
+
+fn judge(
+    sent: &Result<Response<Incoming>, Failure>,
+    call: &Call,
+    plan: &RetryPlan,
+    failures: NonZeroU32,
+    by: Instant,
+) -> Judged {
+    let headers: Vec<(&str, &[u8])> = match sent {
+        Ok(answer) => fields(answer),
+        Err(_) => Vec::new(),
+    };
+    let seen = match sent {
+        Ok(answer) => seen(answer, &headers),
+        Err(Failure::Network(fault)) => Seen::Network(*fault),
+        // The body was whole before the first try, so this does not happen; it would be no reason to repeat.
+        Err(failure @ Failure::Upload(_)) => return Judged { effect: effect_of(*failure), wait: None },
+    };
+    let verdict = Table::http().judge(&seen, clock::now());
+    let method = call.method.as_str();
+    let may = plan.covers(method, &seen) && hop_may_repeat(method, true, &seen);
+    let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
+        // Spread over the wait, so that those who failed together do not come back together.
+        let retry =
+            Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, tries: plan.attempts };
+        retry.wait(NonZeroU32::MIN, fastrand::f64(), verdict.hint)
+    });
+    Judged { effect: verdict.effect, wait: wait.filter(|wait| Instant::now() + *wait < by) }
+}
+
+enum Gathered {
+    Whole(Bytes),
+    /// It is too large, or there is no memory for it: what came so far, and the rest as it comes. It is sent once.
+    NotHeld(Upload),
+}
+
+/// Takes a body in, as long as it is small enough to be sent again and there is memory for it.
+async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<Gathered, BodyFault> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {
+        return Ok(Gathered::NotHeld(Upload::streamed(Bytes::new(), body)));
+    }
+    let mut permitted = expected;
+    let mut bytes = BytesMut::with_capacity(expected);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+        let more = bytes.len().saturating_sub(permitted);
+        if RETRY_BODY_BYTES_MAX < bytes.len() || permit.try_grow(more).is_err() {
+            return Ok(Gathered::NotHeld(Upload::streamed(bytes.freeze(), body)));
+        }
+        permitted += more;
+    }
+    Ok(Gathered::Whole(bytes.freeze()))
+}

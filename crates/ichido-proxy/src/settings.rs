@@ -1,0 +1,136 @@
+//! What the flags and the boundary files come to.
+//!
+//! Guarantee: [`resolve`] gives settings that the proxy can run by, or everything that is wrong with them, each with
+//! its place and its mend.
+
+mod adapter;
+mod files;
+mod hop;
+mod identities;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ichido_boundary::Boundary;
+use ichido_core::settings::Faults;
+use ichido_http::server::bounds::{count, time};
+use ichido_http::server::limits::Limits;
+use ichido_http::url::{HttpUrl, UrlError};
+
+use super::args::{Adapter, Args, Role};
+use super::hop::Patience;
+use super::passage::Rules;
+
+pub(crate) use adapter::{AdapterSettings, OperationSettings, Protection};
+pub(crate) use files::Files;
+
+/// What a proxy runs by.
+pub struct Settings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    pub(crate) upstream: HttpUrl,
+    pub(crate) rules: Rules,
+    pub(crate) patience: Patience,
+    pub(crate) limits: Limits,
+    /// How long connecting to the upstream may take.
+    pub(crate) connect: Duration,
+    /// What only an adapter has.
+    pub(crate) adapter: Option<AdapterSettings>,
+}
+
+impl Settings {
+    /// The address of the ledger, for a role that keeps one. It may hold a password.
+    pub fn store(&self) -> Option<&str> {
+        self.adapter.as_ref().map(|adapter| adapter.store.as_str())
+    }
+}
+
+/// Understands the flags, and the boundary files they name. What was wrong before, such as with reading those, is reported with the rest.
+pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<Settings, Faults> {
+    let files = files::sort(args.role.party(), files, &mut faults);
+    let listen = listen(&args.listen, &mut faults);
+    let upstream = upstream(&args.upstream, &mut faults);
+    let limits = args.bounds.resolve(Limits::default(), &mut faults);
+    let connect = time("--connect-timeout", &args.connect_timeout, &mut faults);
+    let rules = hop::rules(args, &files, &mut faults);
+    let patience = hop::patience(args, &files, &mut faults);
+    let adapter = match (args.role, &rules) {
+        (Role::Adapter, Some(rules)) => adapter::adapter(args, &files, rules, &mut faults),
+        (Role::Adapter, None) => None,
+        (Role::Bff | Role::Gateway, _) => {
+            refuse_adapter_flags(&args.adapter, &mut faults);
+            None
+        }
+    };
+    let built = (|| {
+        let mut rules = rules?;
+        rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
+        let (listen, upstream, limits, connect) = (listen?, upstream?, limits?, connect?);
+        Some(Settings { listen, upstream, rules, patience: patience?, limits, connect, adapter })
+    })();
+    faults.or(built)
+}
+
+/// A hop that were given a ledger's settings would seem to keep one.
+fn refuse_adapter_flags(flags: &Adapter, faults: &mut Faults) {
+    // Destructured, so that a new flag is not forgotten here. The store may come from the environment, which is shared.
+    let Adapter {
+        store: _,
+        operation,
+        effect,
+        class,
+        ttl,
+        short_ttl_reason,
+        service_keeps_keys,
+        service_key,
+        lease,
+        profile,
+        identity,
+        jwt_algorithm,
+        jwt_key,
+        jwt_audience,
+        api_keys,
+    } = flags;
+    for (flag, is_given) in [
+        ("--operation", !operation.is_empty()),
+        ("--effect", effect.is_some()),
+        ("--class", class.is_some()),
+        ("--ttl", ttl.is_some()),
+        ("--short-ttl-reason", short_ttl_reason.is_some()),
+        ("--service-keeps-keys", service_keeps_keys.is_some()),
+        ("--service-key", service_key.is_some()),
+        ("--lease", lease.is_some()),
+        ("--profile", profile.is_some()),
+        ("--identity", identity.is_some()),
+        ("--jwt-algorithm", jwt_algorithm.is_some()),
+        ("--jwt-key", jwt_key.is_some()),
+        ("--jwt-audience", jwt_audience.is_some()),
+        ("--api-keys", api_keys.is_some()),
+    ] {
+        if is_given {
+            faults.add(
+                flag,
+                "only the adapter completes idempotency (SPEC C2); leave it out, or say --role adapter",
+            );
+        }
+    }
+}
+
+fn listen(text: &str, faults: &mut Faults) -> Option<SocketAddr> {
+    let address = text.parse().map_err(|_| {
+        format!("\"{text}\" is no address and port; write 127.0.0.1:8080, or 0.0.0.0:8080 to let others in")
+    });
+    faults.check("--listen", address)
+}
+
+fn upstream(text: &str, faults: &mut Faults) -> Option<HttpUrl> {
+    let what = match HttpUrl::parse(text) {
+        Ok(url) if url.is_tls => "asks for TLS, which this proxy does not speak to its upstream",
+        Ok(url) if url.target != "/" => "has a path, and requests keep their own",
+        Ok(url) => return Some(url),
+        Err(UrlError::UserInfo) => "holds a name and a password, which do not belong there",
+        Err(_) => "is no address",
+    };
+    faults.add("--upstream", format!("\"{text}\" {what}; write http://HOST:PORT"));
+    None
+}

@@ -1,0 +1,323 @@
+//! What the adapter does: its operations, from the flags and the files, each with its rules and who may ask.
+
+use std::sync::Arc;
+
+use http::Method;
+use http::header::HeaderName;
+use ichido_boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
+use ichido_core::json::Form;
+use ichido_core::ledger::{Class, EffectMode, KeyNeed, Policy, PolicyDraft, Profile};
+use ichido_core::settings::Faults;
+
+use super::identities::Identities;
+use super::{Files, time};
+use crate::adapter::ServiceKey;
+use crate::args::Args;
+use crate::identity::Identity;
+use crate::passage::{KeyRule, Rules};
+use crate::route::{Pattern, PatternError};
+
+/// What an adapter runs by.
+pub(crate) struct AdapterSettings {
+    /// The address of the store.
+    pub(crate) store: String,
+    /// In the order in which routes are asked.
+    pub(crate) operations: Vec<OperationSettings>,
+    /// The header fields of a replay, where not all that were kept are given again.
+    pub(crate) replayed_fields: Option<Vec<String>>,
+}
+
+impl AdapterSettings {
+    /// The names of the operations that go through the ledger.
+    pub(crate) fn guarded(&self) -> Vec<String> {
+        let guarded = self.operations.iter().filter(|operation| operation.protection.is_some());
+        guarded.map(|operation| operation.name.clone()).collect()
+    }
+
+    /// The header fields that say who asks, and those that requests are compared by.
+    pub(super) fn relied_on(&self) -> impl Iterator<Item = HeaderName> {
+        let protections = self.operations.iter().filter_map(|operation| operation.protection.as_ref());
+        protections.flat_map(|protection| {
+            let compared = protection.further.iter().filter_map(|input| match input {
+                FingerprintInput::Header(name) => HeaderName::from_bytes(name.as_bytes()).ok(),
+                _ => None,
+            });
+            protection.identity.header().into_iter().chain(compared)
+        })
+    }
+}
+
+/// One operation.
+pub(crate) struct OperationSettings {
+    pub(crate) name: String,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) pattern: Pattern,
+    /// `None` where it changes nothing, and so needs no protection.
+    pub(crate) protection: Option<Protection>,
+}
+
+/// How an operation is protected.
+pub(crate) struct Protection {
+    pub(crate) draft: PolicyDraft,
+    pub(crate) identity: Arc<Identity>,
+    /// What is compared beyond the identity and what every fingerprint has.
+    pub(crate) further: Vec<FingerprintInput>,
+    pub(crate) form: Form,
+    pub(crate) request_bytes_max: Option<usize>,
+    pub(crate) service_key: ServiceKey,
+}
+
+/// Understands the adapter's flags and files.
+pub(super) fn adapter(
+    args: &Args,
+    files: &Files,
+    rules: &Rules,
+    faults: &mut Faults,
+) -> Option<AdapterSettings> {
+    let both: Vec<Boundary> = files.iter().cloned().collect();
+    let promises = owner(&both).map(|file| (file, &file.http.idempotency.enabled));
+    let mut identities = Identities::new(args, files);
+    let mut operations = Vec::new();
+    let mut drafts = drafts(args, files, rules, promises.map(|(_, promises)| promises), faults);
+    sort(&mut drafts, faults);
+    let chosen_key = chosen_key(args, faults);
+    for draft in drafts {
+        let key_need =
+            if matches!(rules.key, KeyRule::Optional) { KeyNeed::Optional } else { KeyNeed::Required };
+        operations.extend(draft.finish(args, promises, key_need, chosen_key, &mut identities, faults));
+    }
+    identities.check_flags(faults);
+    let store = args.adapter.store.clone();
+    if store.is_none() {
+        faults.add("--store", "the adapter keeps outcomes; say where: sqlite:FILE or postgres://…");
+    }
+    let subset =
+        promises.and_then(|(_, promises)| promises.response_replay.response_headers_subset_allowlist.clone());
+    Some(AdapterSettings { store: store?, operations, replayed_fields: subset })
+}
+
+/// An operation before its identity is known.
+struct Draft<'a> {
+    place: String,
+    name: String,
+    methods: Vec<Method>,
+    pattern: Pattern,
+    policy: PolicyDraft,
+    written: Option<&'a Operation>,
+}
+
+fn drafts<'a>(
+    args: &Args,
+    files: &'a Files,
+    rules: &Rules,
+    promises: Option<&Enabled>,
+    faults: &mut Faults,
+) -> Vec<Draft<'a>> {
+    let silent = Enabled::default();
+    let promises = promises.unwrap_or(&silent);
+    let mut drafts = Vec::new();
+    for text in &args.adapter.operation {
+        match method_and_pattern(text) {
+            Ok((method, pattern)) => drafts.push(Draft {
+                place: format!("--operation \"{text}\""),
+                name: format!("{method} {pattern}"),
+                methods: vec![method],
+                pattern,
+                policy: Operation::default().draft(promises),
+                written: None,
+            }),
+            Err(what) => faults.add("--operation", what),
+        }
+    }
+    let file = files.sending.as_ref();
+    let written = file.and_then(|file| file.operations.as_ref().map(|operations| (file, operations)));
+    for (file, (name, operation)) in
+        written.iter().flat_map(|(file, named)| named.iter().map(move |one| (file, one)))
+    {
+        let pointer = format!("/operations/{}", name.replace('~', "~0").replace('/', "~1"));
+        let place = format!("{}:{}: {name}", file.file(), file.place(&pointer).at);
+        drafts.extend(of_file(place, name, operation, rules, promises, faults));
+    }
+    if drafts.is_empty() && args.adapter.operation.is_empty() {
+        faults.add(
+            "--operation",
+            "no operation is known, so that nothing would be protected; name one, such as \"POST /v1/orders\", or give a boundary file with operations",
+        );
+    }
+    drafts
+}
+
+fn of_file<'a>(
+    place: String,
+    name: &str,
+    operation: &'a Operation,
+    rules: &Rules,
+    promises: &Enabled,
+    faults: &mut Faults,
+) -> Option<Draft<'a>> {
+    let Some(path) = &operation.path else {
+        faults.add(place, "the operation has no path; add one, such as \"/v1/orders/{id}\"");
+        return None;
+    };
+    let pattern = faults.check(&place, Pattern::parse(path))?;
+    let default = || ["POST", "PATCH"].map(str::to_owned).to_vec();
+    let named =
+        operation.methods.clone().or_else(|| rules.methods.state_changing.clone()).unwrap_or_else(default);
+    let methods = named.iter().map(|method| Method::from_bytes(method.as_bytes()));
+    let Ok(methods) = methods.collect::<Result<Vec<_>, _>>() else {
+        faults.add(place, "one of its methods is no method; write POST, PATCH and so on");
+        return None;
+    };
+    if operation.effect == Some(Effect::Transactional) {
+        faults.add(
+            &place,
+            "a proxy cannot commit in the service's transaction; write keyed or opaque, or use the library",
+        );
+        return None;
+    }
+    let policy = operation.draft(promises);
+    Some(Draft { place, name: name.to_owned(), methods, pattern, policy, written: Some(operation) })
+}
+
+impl Draft<'_> {
+    fn finish(
+        mut self,
+        args: &Args,
+        promises: Option<(&Boundary, &Enabled)>,
+        key_need: KeyNeed,
+        chosen_key: Option<ServiceKey>,
+        identities: &mut Identities<'_>,
+        faults: &mut Faults,
+    ) -> Option<OperationSettings> {
+        overlay(&mut self.policy, args, faults);
+        self.policy.key = Some(key_need);
+        let Self { place, name, methods, pattern, policy, written } = self;
+        if policy.class == Class::Read {
+            return Some(OperationSettings { name, methods, pattern, protection: None });
+        }
+        if let Some(method) = methods.iter().find(|method| method.is_safe()) {
+            faults.add(&place, format!("{method} changes nothing, so it is not deduplicated; leave it out"));
+        }
+        if let Err(errors) = Policy::build(policy.clone()) {
+            for error in errors {
+                faults.add(&place, error.to_string());
+            }
+        }
+        let rules = promises.map(|(file, promises)| {
+            let hash = &promises.fingerprint.body_hash;
+            (faults.check(file.file(), hash.body_rules()), hash.max_body_bytes_to_hash)
+        });
+        let (form, bytes_max) = match rules {
+            Some((rules, bytes_max)) => {
+                (rules?.form, bytes_max.and_then(|bytes| usize::try_from(bytes).ok()))
+            }
+            None => (Form::default(), None),
+        };
+        let identity =
+            identities.find(&place, written.and_then(|operation| operation.identity.as_ref()), faults)?;
+        let inputs = match promises {
+            Some((file, promises)) => faults.check(file.file(), promises.fingerprint.inputs())?,
+            None => Vec::new(),
+        };
+        let further = faults.check(&place, identity.further(&inputs))?;
+        let service_key = chosen_key.unwrap_or_else(|| default_key(policy.mode, &identity));
+        let protection =
+            Protection { draft: policy, identity, further, form, request_bytes_max: bytes_max, service_key };
+        Some(OperationSettings { name, methods, pattern, protection: Some(protection) })
+    }
+}
+
+/// What the flags say of all operations.
+fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
+    let flags = &args.adapter;
+    if let Some(class) = &flags.class {
+        let found = [
+            OperationClass::Mutate,
+            OperationClass::Irreversible,
+            OperationClass::ExternalEffect,
+            OperationClass::Billing,
+        ]
+        .into_iter()
+        .find(|one| one.as_str() == class);
+        match found {
+            Some(found) => policy.class = found.class(),
+            None => faults.add("--class", unknown(class, "mutate, irreversible, external_effect, billing")),
+        }
+    }
+    match flags.effect.as_deref() {
+        None => {}
+        Some("keyed") => policy.mode = Some(EffectMode::Keyed),
+        Some("opaque") => policy.mode = Some(EffectMode::Opaque),
+        Some(other) => faults.add("--effect", unknown(other, "keyed, opaque")),
+    }
+    match flags.profile.as_deref() {
+        None => {}
+        Some("ichido") => policy.profile = Profile::Ichido,
+        Some("ietf") => policy.profile = Profile::Ietf,
+        Some("stripe") => policy.profile = Profile::Stripe,
+        Some(other) => faults.add("--profile", unknown(other, "ichido, ietf, stripe")),
+    }
+    let mut set = |flag: &str, text: &Option<String>, slot: &mut Option<std::time::Duration>| {
+        if let Some(text) = text {
+            *slot = time(flag, text, faults).or(*slot);
+        }
+    };
+    set("--ttl", &flags.ttl, &mut policy.ttl);
+    set("--service-keeps-keys", &flags.service_keeps_keys, &mut policy.upstream_keeps_keys_for);
+    set("--lease", &flags.lease, &mut policy.lease);
+    if flags.short_ttl_reason.is_some() {
+        policy.short_ttl_reason.clone_from(&flags.short_ttl_reason);
+    }
+}
+
+fn unknown(found: &str, known: &str) -> String {
+    format!("\"{found}\" is none of: {known}")
+}
+
+/// The key that the service gets, where the flags say.
+fn chosen_key(args: &Args, faults: &mut Faults) -> Option<ServiceKey> {
+    match args.adapter.service_key.as_deref() {
+        None => None,
+        Some("client") => Some(ServiceKey::Clients),
+        Some("derived") => Some(ServiceKey::Derived),
+        Some(other) => {
+            faults.add("--service-key", unknown(other, "client, derived"));
+            None
+        }
+    }
+}
+
+/// The client's key where all requests are one caller's, or nobody looks at it; else one of the caller's own (SPEC D7).
+fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
+    if mode == Some(EffectMode::Keyed) && !identity.is_single() {
+        ServiceKey::Derived
+    } else {
+        ServiceKey::Clients
+    }
+}
+
+/// `POST /v1/orders/{id}`.
+fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
+    let wrong = || format!("\"{text}\" is no method and path; write it like \"POST /v1/orders/{{id}}\"");
+    let (method, path) = text.split_once(' ').ok_or_else(wrong)?;
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| wrong())?;
+    let pattern = Pattern::parse(path.trim()).map_err(|error: PatternError| error.to_string())?;
+    Ok((method, pattern))
+}
+
+/// In the order in which they are asked; no request may belong to two.
+fn sort(drafts: &mut [Draft<'_>], faults: &mut Faults) {
+    drafts.sort_by(|one, other| one.pattern.precedes(&other.pattern));
+    for pair in drafts.windows(2) {
+        let [one, other] = pair else { continue };
+        let share = one.methods.iter().any(|method| other.methods.contains(method));
+        if share && one.pattern.precedes(&other.pattern).is_eq() {
+            faults.add(&one.place, format!("it takes the same requests as {}; keep one", other.name));
+        }
+    }
+    let mut names: Vec<&str> = drafts.iter().map(|draft| draft.name.as_str()).collect();
+    names.sort_unstable();
+    for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
+        faults.add("operations", format!("{} is named twice; give each operation its own name", pair[0]));
+    }
+}

@@ -1,0 +1,188 @@
+//! What every role does with requests and answers, and how long it waits: the flags first, then the files, then
+//! the defaults.
+
+use std::time::Duration;
+
+use http::header::HeaderName;
+use http::{Method, StatusCode};
+use ichido_boundary::{
+    Backoff, Boundary, HeaderLists, Methods, RequestId, Retry, RetryGate, RetryPlan, Traceparent, owner,
+};
+use ichido_core::hops::HopName;
+use ichido_core::settings::Faults;
+use ichido_core::settings::duration;
+
+use super::{Files, count, time};
+use crate::args::{Args, Role};
+use crate::headers::Lists;
+use crate::hop::Patience;
+use crate::passage::{KeyRule, Rules};
+
+const TRY_DEFAULT: Duration = Duration::from_secs(10);
+const IN_ALL_DEFAULT: Duration = Duration::from_secs(30);
+const BACKOFF_MS_DEFAULT: [u64; 3] = [100, 200, 400];
+/// The most tries of one request: beyond it, a hop is a storm.
+const ATTEMPTS_MAX: u32 = 10;
+/// After which answers a hop may try again (SPEC C4).
+const STATUSES: [u16; 3] = [502, 503, 504];
+
+/// What holds for all requests.
+pub(super) fn rules(args: &Args, files: &Files, faults: &mut Faults) -> Option<Rules> {
+    let role = args.role;
+    let name = args.name.as_deref().unwrap_or(role.party().as_str());
+    let name = faults.check("--name", HopName::parse(name));
+    let methods = methods(args, files, faults);
+    let lists = lists(args, files, faults);
+    let observed: Vec<_> = files.iter().map(|file| &file.observability).collect();
+    Some(Rules {
+        name: name?,
+        is_edge: role == Role::Bff,
+        request_id: observed.iter().find_map(|says| says.request_id).unwrap_or(RequestId::Keep),
+        traceparent: observed.iter().find_map(|says| says.traceparent).unwrap_or(Traceparent::Pass),
+        methods,
+        key: key_rule(args, files, faults)?,
+        echo_key: files.iter().find_map(|file| file.http.idempotency.echo_key),
+        lists,
+        relied_on: Vec::new(),
+    })
+}
+
+fn methods(args: &Args, files: &Files, faults: &mut Faults) -> Methods {
+    let mut methods = files.receiving.as_ref().map(|file| file.http.methods.clone()).unwrap_or_default();
+    if let Some(key_on) = &args.passing.key_on {
+        for method in key_on {
+            if Method::from_bytes(method.as_bytes()).is_err() || method.to_ascii_uppercase() != *method {
+                faults.add("--key-on", format!("\"{method}\" is no method; write POST, PATCH and so on"));
+            }
+        }
+        methods.state_changing = Some(key_on.clone());
+    }
+    methods
+}
+
+fn key_rule(args: &Args, files: &Files, faults: &mut Faults) -> Option<KeyRule> {
+    let refusal = |status, code: Option<&String>| KeyRule::Required {
+        status,
+        code: code.cloned().unwrap_or_else(|| KeyRule::CODE.to_owned()),
+    };
+    // The adapter follows whichever of its files owns the outcome.
+    let both: Vec<Boundary> = files.iter().cloned().collect();
+    let file = if args.role == Role::Adapter { owner(&both) } else { files.receiving.as_ref() };
+    let Some(file) = file.filter(|_| args.passing.key_on.is_none()) else {
+        return Some(refusal(StatusCode::BAD_REQUEST, None));
+    };
+    let idempotency = &file.http.idempotency;
+    if !idempotency.requires_key() {
+        return Some(KeyRule::Optional);
+    }
+    let reaction = idempotency.on_missing_key();
+    let code = reaction.and_then(|reaction| reaction.error_code.as_ref());
+    let status = reaction.and_then(|reaction| reaction.status).unwrap_or(400);
+    match StatusCode::from_u16(status) {
+        Ok(status) if status.is_client_error() => Some(refusal(status, code)),
+        _ => {
+            let what =
+                format!("a request without its key is answered {status}, which is no refusal; write 400");
+            faults.add(file.file(), what);
+            None
+        }
+    }
+}
+
+fn lists(args: &Args, files: &Files, faults: &mut Faults) -> Lists {
+    let flags = &args.passing;
+    for (flag, names) in [
+        ("--allow-headers", &flags.allow_headers),
+        ("--drop-headers", &flags.drop_headers),
+        ("--allow-answer-headers", &flags.allow_answer_headers),
+    ] {
+        for name in names.iter().flatten() {
+            let bare = name.strip_suffix('*').unwrap_or(name);
+            if HeaderName::from_bytes(bare.as_bytes()).is_err() {
+                faults.add(flag, format!("\"{name}\" is no header's name"));
+            }
+        }
+    }
+    Lists {
+        party: args.role.party(),
+        files: files.iter().cloned().collect(),
+        requests: HeaderLists { allow: flags.allow_headers.clone(), drop: flags.drop_headers.clone() },
+        answers: HeaderLists { allow: flags.allow_answer_headers.clone(), drop: None },
+    }
+}
+
+/// How long to wait, and how often to try.
+pub(super) fn patience(args: &Args, files: &Files, faults: &mut Faults) -> Option<Patience> {
+    let flags = &args.passing;
+    let written = files.sending.as_ref().map(|file| &file.http);
+    let timeouts = written.map(|http| http.timeouts.clone()).unwrap_or_default();
+    let try_max = match &flags.try_timeout {
+        Some(text) => time("--try-timeout", text, faults)?,
+        None => timeouts.of_a_try().unwrap_or(TRY_DEFAULT),
+    };
+    let plan = plan(args, written.map(|http| &http.retry), faults);
+    let in_all = match &flags.timeout {
+        Some(text) => time("--timeout", text, faults)?,
+        None => timeouts.in_all().unwrap_or_else(|| in_all(try_max, plan.as_ref())),
+    };
+    if in_all < try_max && flags.timeout.is_some() && flags.try_timeout.is_some() {
+        faults.add(
+            "--timeout",
+            "all tries together have less time than one of them; raise it, or lower --try-timeout",
+        );
+    }
+    Some(Patience { try_max, in_all, plan })
+}
+
+/// Room for every try and every wait, where nobody says how long it may take in all.
+fn in_all(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
+    let needed = plan.map_or(try_max, |plan| {
+        try_max.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
+    });
+    needed.max(IN_ALL_DEFAULT)
+}
+
+/// When to try again. What is wrong goes to the faults, which keep the proxy from starting.
+fn plan(args: &Args, written: Option<&Retry>, faults: &mut Faults) -> Option<RetryPlan> {
+    let flags = &args.passing;
+    if args.role == Role::Adapter {
+        let given = [
+            ("--attempts", flags.attempts.is_some()),
+            ("--backoff", flags.backoff.is_some()),
+            ("--timeout", flags.timeout.is_some()),
+        ];
+        for (flag, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            let what = "the adapter makes one try, bounded by --try-timeout; the next request under the same key makes another";
+            faults.add(flag, what);
+        }
+        return None;
+    }
+    let Some(attempts) = &flags.attempts else {
+        if flags.backoff.is_some() {
+            faults.add("--backoff", "there is nothing to wait for without a second try; add --attempts");
+        }
+        return written.and_then(Retry::plan);
+    };
+    let attempts = count("--attempts", attempts, faults);
+    if attempts.is_some_and(|attempts| ATTEMPTS_MAX < attempts) {
+        faults.add("--attempts", format!("at most {ATTEMPTS_MAX} tries; more would bury a failing upstream"));
+    }
+    let waits = match &flags.backoff {
+        None => BACKOFF_MS_DEFAULT.to_vec(),
+        Some(texts) => texts
+            .iter()
+            .map(|text| faults.check("--backoff", duration::parse(text)))
+            .map(|wait| u64::try_from(wait?.as_millis()).ok())
+            .collect::<Option<_>>()?,
+    };
+    let retry = Retry {
+        mode: None,
+        apply_to_methods: Some(vec!["POST".to_owned()]),
+        max_attempts: Some(attempts?.into()),
+        retry_on_status: Some(STATUSES.to_vec()),
+        retry_on_network_error: Some(true),
+        backoff_ms: Some(Backoff(waits)),
+        retry_gate: RetryGate { require_idempotency_key_when_state_changing: Some(true) },
+    };
+    retry.plan()
+}

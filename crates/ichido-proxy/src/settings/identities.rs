@@ -1,0 +1,165 @@
+//! Who may ask: the sources that the flags and files name, with their keys read from their files.
+
+use std::path::Path;
+use std::sync::{Arc, Once};
+
+use http::header::HeaderName;
+use ichido_boundary::{ClaimPath, Identity as Written, IdentityNames, IdentityRule, IdentitySource};
+use ichido_core::settings::Faults;
+
+use super::Files;
+use crate::args::{Adapter, Args};
+use crate::identity::{Algorithm, ApiKeys, Identity, Jwt};
+
+/// The largest file with a key or with API keys.
+const BYTES_MAX: u64 = 4 << 20;
+/// The longest name that can be stored.
+const NAME_BYTES_MAX: usize = 256;
+
+/// The identities in use. Each source is read once, and its faults are told once.
+pub(super) struct Identities<'a> {
+    flags: &'a Adapter,
+    written: Option<&'a Written>,
+    made: Vec<(IdentityRule, Option<Arc<Identity>>)>,
+    has_told: bool,
+}
+
+impl<'a> Identities<'a> {
+    pub(super) fn new(args: &'a Args, files: &'a Files) -> Self {
+        let written = files.sending.as_ref().and_then(|file| file.identity.as_ref());
+        Self { flags: &args.adapter, written, made: Vec::new(), has_told: false }
+    }
+
+    /// The identity of an operation: the flag's, its own, or that of its file.
+    pub(super) fn find(
+        &mut self,
+        place: &str,
+        own: Option<&Written>,
+        faults: &mut Faults,
+    ) -> Option<Arc<Identity>> {
+        let rule = self.rule(place, own, faults)?;
+        if let Some((_, made)) = self.made.iter().find(|(known, _)| *known == rule) {
+            return made.clone();
+        }
+        let made = make(&rule, self.flags, faults).map(Arc::new);
+        self.made.push((rule, made.clone()));
+        made
+    }
+
+    fn rule(&mut self, place: &str, own: Option<&Written>, faults: &mut Faults) -> Option<IdentityRule> {
+        if let Some(text) = &self.flags.identity {
+            let rule = parse(text);
+            if let Err(what) = &rule
+                && !self.has_told
+            {
+                self.has_told = true;
+                faults.add("--identity", what);
+            }
+            return rule.ok();
+        }
+        let Some(written) = own.or(self.written) else {
+            let what = "nothing says who asks; add --identity, such as header:x-user-id, or single:NAME where there is one caller";
+            faults.add(place, what);
+            return None;
+        };
+        faults.check(place, written.rule())
+    }
+
+    /// Flags that nothing reads are a misunderstanding.
+    pub(super) fn check_flags(&self, faults: &mut Faults) {
+        let uses = |is_it: fn(&IdentityRule) -> bool| self.made.iter().any(|(used, _)| is_it(used));
+        let flags = self.flags;
+        let of_jwt = [
+            ("--jwt-algorithm", flags.jwt_algorithm.is_some()),
+            ("--jwt-key", flags.jwt_key.is_some()),
+            ("--jwt-audience", flags.jwt_audience.is_some()),
+        ];
+        if !uses(|rule| matches!(rule, IdentityRule::Claims(_))) {
+            for (flag, _) in of_jwt.into_iter().filter(|(_, is_given)| *is_given) {
+                faults.add(
+                    flag,
+                    "no operation takes its identity from a JWT; leave it out, or say --identity jwt:CLAIM",
+                );
+            }
+        }
+        if flags.api_keys.is_some() && !uses(|rule| matches!(rule, IdentityRule::ApiKey(_))) {
+            let what = "no operation takes its identity from an API key; leave it out, or say --identity api-key:HEADER";
+            faults.add("--api-keys", what);
+        }
+    }
+}
+
+/// `header:NAME`, `jwt:CLAIM` or `jwt:CLAIM,CLAIM`, `api-key:HEADER`, `single:NAME`.
+fn parse(text: &str) -> Result<IdentityRule, String> {
+    let wrong = || {
+        format!(
+            "\"{text}\" is no source; write header:NAME, jwt:CLAIM (several with commas between them), api-key:HEADER, or \
+             single:NAME for one caller"
+        )
+    };
+    let (source, name) = text.split_once(':').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
+    let (source, names) = match source {
+        "header" => (IdentitySource::Header, vec![name.to_owned()]),
+        "jwt" => (IdentitySource::JwtClaim, name.split(',').map(str::to_owned).collect()),
+        "api-key" => (IdentitySource::ApiKey, vec![name.to_owned()]),
+        "single" => (IdentitySource::Single, vec![name.to_owned()]),
+        _ => return Err(wrong()),
+    };
+    let identity = Written { source: Some(source), name: Some(IdentityNames(names)) };
+    identity.rule().map_err(|error| error.to_string())
+}
+
+fn make(rule: &IdentityRule, flags: &Adapter, faults: &mut Faults) -> Option<Identity> {
+    let mut header = |name: &String| {
+        let header = HeaderName::from_bytes(name.as_bytes());
+        faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
+    };
+    match rule {
+        IdentityRule::Header(name) => Some(Identity::Header { header: header(name)?, told: Once::new() }),
+        IdentityRule::ApiKey(name) => {
+            let header = header(name)?;
+            let Some(path) = &flags.api_keys else {
+                faults.add("--api-keys", "API keys are known by their hashes; give the file that lists them");
+                return None;
+            };
+            let place = format!("--api-keys {}", path.display());
+            let bytes = faults.check(&place, read(path))?;
+            let keys = ApiKeys::parse(&String::from_utf8_lossy(&bytes));
+            Some(Identity::ApiKey { header, keys: faults.check(&place, keys)? })
+        }
+        IdentityRule::Single(name) if NAME_BYTES_MAX < name.len() => {
+            faults.add("--identity", format!("the name is longer than {NAME_BYTES_MAX} bytes"));
+            None
+        }
+        IdentityRule::Single(name) => Some(Identity::Single(name.clone())),
+        IdentityRule::Claims(claims) => jwt(claims, flags, faults).map(|jwt| Identity::Jwt(Box::new(jwt))),
+    }
+}
+
+fn jwt(claims: &[ClaimPath], flags: &Adapter, faults: &mut Faults) -> Option<Jwt> {
+    let mut given = |flag: &str, is_given: bool, what: &str| {
+        if !is_given {
+            faults.add(flag, format!("a JWT is verified; say {what}"));
+        }
+    };
+    given("--jwt-algorithm", flags.jwt_algorithm.is_some(), "how it is signed: HS256, RS256 or ES256");
+    given("--jwt-key", flags.jwt_key.is_some(), "with which file: the secret, or the public key");
+    given("--jwt-audience", flags.jwt_audience.is_some(), "whom it must be for");
+    let (algorithm, path, audience) =
+        (flags.jwt_algorithm.as_ref()?, flags.jwt_key.as_ref()?, flags.jwt_audience.as_ref()?);
+    let algorithm = faults.check("--jwt-algorithm", Algorithm::parse(algorithm));
+    let place = format!("--jwt-key {}", path.display());
+    let key = faults.check(&place, read(path));
+    faults.check(&place, Jwt::new(algorithm?, &key?, audience, claims.to_vec()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    use std::io::Read as _;
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if BYTES_MAX < u64::try_from(read).unwrap_or(u64::MAX) {
+        return Err(format!("the file is larger than {BYTES_MAX} bytes"));
+    }
+    Ok(bytes)
+}

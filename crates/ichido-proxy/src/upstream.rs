@@ -1,0 +1,93 @@
+//! The upstream: requests over kept connections, and what is known when one fails.
+//!
+//! Guarantee: a request goes out once. It is put on another connection only if not a byte of it was written (SPEC C4). Every failure says
+//! whether the upstream may have seen the request.
+
+use std::time::Duration;
+
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Request, Response, Version};
+use hyper::body::Incoming;
+use ichido_core::verdict::NetworkFault;
+use ichido_http::client::{HttpClient, ServerNameError};
+use ichido_http::server::body::BodyFault;
+use ichido_http::server::limits::Limits;
+use ichido_http::url::HttpUrl;
+use tokio::time::Instant;
+
+use super::body::{Upload, Watched};
+
+/// Where requests go.
+pub(crate) struct Upstream {
+    client: HttpClient<Watched>,
+    connect: Duration,
+    /// How long an upload may take in all, beyond the time for the answer.
+    upload_max: Duration,
+}
+
+/// A request without its body, as often as it is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) target: PathAndQuery,
+    pub(crate) headers: HeaderMap,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The way to the upstream, or the upstream, failed.
+    Network(NetworkFault),
+    /// The client's own body did not come to its end, so that the upstream got a part of it at most.
+    Upload(BodyFault),
+}
+
+impl Upstream {
+    /// Connects to nobody yet.
+    pub(crate) fn new(url: &HttpUrl, limits: &Limits, connect: Duration) -> Result<Self, ServerNameError> {
+        let client = HttpClient::new(url, None, |_| true)?;
+        Ok(Self { client, connect, upload_max: limits.body })
+    }
+
+    /// Sends one request, and waits for the head of its answer: `within` this time from when the client has sent its
+    /// body to the end.
+    pub(crate) async fn send(
+        &self,
+        call: &Call,
+        upload: Upload,
+        within: Duration,
+    ) -> Result<Response<Incoming>, Failure> {
+        let (body, progress) = Watched::new(upload);
+        let deadline = Instant::now() + self.upload_max + within;
+        let patience = || async {
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline) => (),
+                () = progress.sent() => tokio::time::sleep(within).await,
+            }
+        };
+        let sent = self.client.send(self.request(call, body), self.connect, deadline, patience).await;
+        match (sent, progress.fault()) {
+            // It would change the protocol, which nobody asked it to.
+            (Ok(answer), _) if answer.status().is_informational() => {
+                Err(Failure::Network(NetworkFault::AnswerCut))
+            }
+            (Ok(mut answer), _) => {
+                // The version is the connection's, and this one ends here.
+                *answer.version_mut() = Version::HTTP_11;
+                Ok(answer)
+            }
+            (Err(_), Some(fault)) => Err(Failure::Upload(fault)),
+            (Err(error), None) => Err(Failure::Network(error.kind)),
+        }
+    }
+
+    fn request(&self, call: &Call, body: Watched) -> Request<Watched> {
+        let mut request = Request::new(body);
+        *request.uri_mut() = call.target.clone().into();
+        *request.method_mut() = call.method.clone();
+        request.headers_mut().clone_from(&call.headers);
+        request.headers_mut().entry(HOST).or_insert_with(|| self.client.host_field());
+        request
+    }
+}

@@ -1,0 +1,225 @@
+//! What a message must be to be taken in, the same over HTTP and from the command line (SPEC C9, D1, D11).
+//!
+//! Guarantee: two bodies under one key count as one request exactly when they mean the same: JSON by its canonical form, all else by
+//! its bytes. What is stored are the caller's bytes. JSON that two readers could understand in two ways is refused with the place.
+//! A queue's schema is for what is new: a request that was taken once is answered as it was then, whatever the schema says now.
+
+use std::num::NonZeroU32;
+
+use ichido_core::digest::{BodyRules, Digest, is_json};
+use ichido_core::json::{Form, JsonError, LeaveOut, LineColumn};
+use ichido_core::key::IdempotencyKey;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+pub(crate) use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX};
+use ichido_store::message::{Enqueued, MessageFilter, NewMessage, QueueName};
+
+use crate::body_key;
+use crate::config::Intake;
+use crate::schema::{Broken, Schema};
+
+/// For whom a message is where nobody says.
+pub(crate) const IDENTITY_DEFAULT: &str = "local";
+
+/// A queue's name, or what is said of a text that is none.
+pub fn queue_name(text: &str) -> Result<QueueName, &'static str> {
+    QueueName::parse(text).ok_or("is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`")
+}
+
+/// A message that somebody would like to put in.
+pub(crate) struct Offer {
+    pub(crate) queue: QueueName,
+    pub(crate) identity: String,
+    pub(crate) key: IdempotencyKey,
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+    /// The way it came, as its header says.
+    pub(crate) hops: Option<String>,
+    pub(crate) trace: Option<String>,
+    /// Tries allowed, as the queue says.
+    pub(crate) tries: NonZeroU32,
+    /// What it must look like, and what of it counts, as the queue says.
+    pub(crate) intake: Intake,
+}
+
+/// Why an offer is not taken. Nothing here repeats what was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters")]
+    Identity,
+    #[error(
+        "the content type must be one media type of at most {CONTENT_TYPE_BYTES_MAX} visible characters, such as application/json"
+    )]
+    ContentType,
+    #[error("the body has more than {REQUEST_BYTES_MAX} bytes, which is the most that a message may have")]
+    TooLarge,
+    #[error("the body is no clear JSON: {fault} in line {line}, column {column}; mend it, or send it as another content type", fault = .error.fault, line = .at.line, column = .at.column)]
+    Json { error: JsonError, at: LineColumn },
+    #[error(
+        "the body's idempotency_key is another key than the request's; send the same in both, or leave it out of the body"
+    )]
+    KeyDisagrees,
+    #[error(
+        "the queue has a schema, and takes JSON alone; send the body as JSON, with the content type application/json"
+    )]
+    NotJson,
+    #[error(
+        "the body does not fit the queue's schema: {0}; nothing was put in; mend it, and send it under the same key"
+    )]
+    Schema(Broken),
+}
+
+/// An offer that was understood.
+pub(crate) struct Understood {
+    pub(crate) message: NewMessage,
+    /// Why the queue's schema does not let it in as something new. What stands under its key is asked for first: [`standing`].
+    pub(crate) misfit: Option<Refused>,
+}
+
+/// The message, ready to be put in where it fits.
+pub(crate) fn message(offer: Offer) -> Result<Understood, Refused> {
+    let Offer { queue, identity, key, content_type, body, hops, trace, tries, intake } = offer;
+    if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
+        return Err(Refused::Identity);
+    }
+    if !is_media_type(&content_type) {
+        return Err(Refused::ContentType);
+    }
+    if REQUEST_BYTES_MAX < body.len() {
+        return Err(Refused::TooLarge);
+    }
+    body_key::agrees(&key, &body).map_err(|_| Refused::KeyDisagrees)?;
+    let digest = digest(&content_type, &body, &intake.digest_without)
+        .map_err(|error| Refused::Json { error, at: LineColumn::of(&body, error.position) })?;
+    let misfit = intake.schema.and_then(|schema| fits(&schema, &content_type, &body).err());
+    let mut message = NewMessage::new(queue, &identity, key, body);
+    message.digest = digest;
+    message.content_type = content_type;
+    message.hops = hops;
+    message.trace = trace;
+    message.tries_allowed = tries;
+    Ok(Understood { message, misfit })
+}
+
+/// What putting a message in would say if its key was used before; `None` where it was not.
+pub(crate) async fn standing(store: &Store, message: &NewMessage) -> Result<Option<Enqueued>, StoreError> {
+    let filter = MessageFilter {
+        queue: Some(message.queue.clone()),
+        identity: Some(message.identity.clone()),
+        key: Some(message.key.clone()),
+        ..MessageFilter::default()
+    };
+    let found = store.message_list(&filter, 1).await?.pop();
+    Ok(found.map(|found| {
+        let is_same = found.request_digest == message.digest;
+        if is_same { Enqueued::Same { id: found.id } } else { Enqueued::Different { id: found.id } }
+    }))
+}
+
+/// The digest of a request (SPEC C9): canonical for JSON, less the members that the queue leaves out; by its bytes for all else. JSON of
+/// doubtful meaning is refused.
+pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
+    let form = Form { leave_out: without.clone(), ..Form::default() };
+    let rules = BodyRules { form, bytes_max: REQUEST_BYTES_MAX };
+    Digest::of_body(content_type, body, &rules)
+}
+
+/// Whether a body, of which [`digest`] has read that it is no doubtful JSON, is what a queue's schema wants.
+pub(crate) fn fits(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), Refused> {
+    if !is_json(content_type) {
+        return Err(Refused::NotJson);
+    }
+    schema.check(body).map_err(Refused::Schema)
+}
+
+/// `type/subtype`, with parameters or without; visible characters and blanks alone, because it goes out as a header field.
+fn is_media_type(text: &str) -> bool {
+    let visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let named = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    text.len() <= CONTENT_TYPE_BYTES_MAX && visible && named
+}
+
+fn is_token(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ichido_core::json::Pointer;
+
+    use super::*;
+
+    fn offered(content_type: &str, body: &str) -> Result<NewMessage, Refused> {
+        message(Offer {
+            queue: QueueName::parse("orders").expect("a name"),
+            identity: "ann".to_owned(),
+            key: IdempotencyKey::parse("k-1").expect("a key"),
+            content_type: content_type.to_owned(),
+            body: body.as_bytes().to_vec(),
+            hops: None,
+            trace: None,
+            tries: NonZeroU32::MIN,
+            intake: Intake { digest_without: Arc::new(without()), ..Intake::default() },
+        })
+        .map(|understood| understood.message)
+    }
+
+    fn without() -> LeaveOut {
+        LeaveOut::new(vec![Pointer::parse("/trace_id").expect("a pointer")]).expect("one")
+    }
+
+    #[test]
+    fn what_the_queue_leaves_out_makes_no_other_message() {
+        let first = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-1"}"#).unwrap();
+        let again = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-2"}"#).unwrap();
+        let other = offered("application/json", r#"{"symbol": "EMCA", "trace_id": "t-1"}"#).unwrap();
+        assert_eq!(first.digest, again.digest);
+        assert_ne!(first.digest, other.digest);
+        assert_eq!(again.request, br#"{"symbol": "ACME", "trace_id": "t-2"}"#, "the caller's bytes");
+    }
+
+    #[test]
+    fn json_is_compared_by_its_meaning_and_stored_as_it_came() {
+        let first = offered("application/json", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
+        let again = offered("application/json; charset=utf-8", r#"{"symbol":"ACME","qty":1}"#).unwrap();
+        assert_eq!(first.digest, again.digest);
+        assert_eq!(first.request, br#"{"qty": 1.0, "symbol": "ACME"}"#);
+        let text = offered("text/plain", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
+        assert_eq!(text.digest, Digest::of_bytes(&text.request), "other types go by their bytes");
+    }
+
+    #[test]
+    fn json_of_doubtful_meaning_is_refused_with_its_place() {
+        let doubtful = offered("application/json", "{\"a\":1,\n \"a\":2}").unwrap_err();
+        assert!(doubtful.to_string().contains("in line 2, column 2"), "{doubtful}");
+        for body in ["{\"a\":NaN}", "[01]", "{", "\"\\ud800\""] {
+            let refused = offered("application/merge-patch+json", body);
+            assert!(matches!(refused, Err(Refused::Json { .. })), "{body}");
+            assert!(offered("text/plain", body).is_ok(), "{body}");
+        }
+        assert!(offered("application/json", "").is_ok(), "an empty body has no value");
+    }
+
+    #[test]
+    fn a_body_that_repeats_another_key_is_refused_whatever_its_type() {
+        for content_type in ["application/json", "text/plain"] {
+            let other = offered(content_type, r#"{"idempotency_key":"k-2"}"#);
+            assert!(matches!(other, Err(Refused::KeyDisagrees)), "{content_type}");
+            assert!(offered(content_type, r#"{"idempotency_key":"k-1"}"#).is_ok(), "{content_type}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_media_type_is_refused() {
+        for wrong in ["", "json", "a/", "/b", "a b/c", "text/plain\r\nX: y", "text/é"] {
+            assert!(matches!(offered(wrong, ""), Err(Refused::ContentType)), "{wrong:?}");
+        }
+        let long = format!("text/{}", "x".repeat(CONTENT_TYPE_BYTES_MAX));
+        assert!(matches!(offered(&long, ""), Err(Refused::ContentType)));
+    }
+}

@@ -1,0 +1,157 @@
+//! What is said of alerts, and what is wrong with it.
+
+use std::time::Duration;
+
+use ichido::worker::Form;
+use ichido_core::alert::{About, Rule, Terms};
+
+use serde_json::json;
+
+use crate::config::DEFAULT_FILE;
+use crate::config::show::uncommented;
+use crate::config::summary;
+use crate::config::tests::{problems_of, resolved, resolved_with, shown, traced_with, variables};
+
+#[test]
+fn the_commented_file_shows_the_terms_that_hold_when_nobody_says_otherwise() {
+    let shown = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    let (bare, orders) = (resolved(DEFAULT_FILE), About::Queue("orders".to_owned()));
+    for rule in Rule::ALL {
+        for config in [&shown, &bare] {
+            assert_eq!(config.alerts.rules.terms(rule, &orders), Some(rule.terms()), "{rule:?}");
+        }
+    }
+}
+
+#[test]
+fn alerts_have_terms_for_all_queues_and_for_one() {
+    let text = r#"
+[alerts]
+dead_letters = { above = 20 }
+[alerts.queues.mail]
+dead_letters = { window = "2h", least = 3 }
+lag_p95 = { above = "90s" }
+[alerts.to.ops]
+destination = "hook"
+form = "slack"
+[destinations.hook]
+kind = "http"
+url = "https://ops.example.com/hook"
+"#;
+    let alerts = resolved(text).alerts;
+    let terms = |rule, queue: &str| alerts.rules.terms(rule, &About::Queue(queue.to_owned()));
+    let hours = Duration::from_hours;
+    let of = |window, least, above| Some(Terms { window: Some(window), least, above });
+    assert_eq!(terms(Rule::DeadLetters, "orders"), of(hours(1), 1, 20.0));
+    assert_eq!(terms(Rule::DeadLetters, "mail"), of(hours(2), 3, 20.0));
+    assert_eq!(terms(Rule::LagP95, "mail"), of(Duration::from_mins(5), 20, 90.0));
+    let [ops] = &alerts.receivers[..] else { panic!("one receiver") };
+    assert_eq!(
+        (ops.queue().as_str(), ops.destination.as_str(), ops.form),
+        ("ichido-alerts.ops", "hook", Form::Slack)
+    );
+}
+
+#[test]
+fn an_alert_is_switched_off_for_all_queues_or_for_one_and_is_shown_so() {
+    let text = r"
+[alerts]
+dead_letter = false
+dead_letters = { above = 20 }
+circuit_open = false
+[alerts.queues.mail]
+dead_letters = false
+dead_letter = true
+";
+    let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    let alerts = &traced.config.alerts;
+    let terms = |rule, queue: &str| alerts.rules.terms(rule, &About::Queue(queue.to_owned()));
+    assert_eq!(terms(Rule::DeadLetter, "orders"), None);
+    assert_eq!(terms(Rule::DeadLetter, "mail"), Some(Rule::DeadLetter.terms()), "it has it all the same");
+    assert_eq!(terms(Rule::DeadLetters, "orders").map(|terms| terms.above), Some(20.0));
+    assert_eq!(terms(Rule::DeadLetters, "mail"), None);
+    assert_eq!(
+        (alerts.rules.common(Rule::CircuitOpen), alerts.rules.common(Rule::AuditBroken).is_some()),
+        (None, true)
+    );
+
+    let shown = shown(&traced, &[], true);
+    for line in [
+        "dead_letter = false  # ichido.toml:3:15\n",
+        "circuit_open = false  # ichido.toml:5:16\naudit_broken = true  # default\n",
+        "lag_p95 = { ",
+        "[alerts.dead_letters]\nwindow = \"1h\"  # default\nleast = 1  # default\nabove = 20  # ichido.toml:4:26\n",
+        "[alerts.queues.mail]\n",
+    ] {
+        assert!(shown.contains(line), "{line}\nin\n{shown}");
+    }
+    let told = summary::text(&traced.config);
+    for line in [
+        "alerts: dead_letter is not watched for\n",
+        "alerts: circuit_open is not watched for\n",
+        "alerts: dead_letters of mail is not watched for\n",
+    ] {
+        assert!(told.contains(line), "{line}\nin\n{told}");
+    }
+    let json = summary::json(&traced.config);
+    let find = |list: &str, rule: &str| {
+        let all = json[list].as_array().unwrap().iter();
+        all.clone()
+            .find(|alert| alert["rule"] == rule)
+            .unwrap_or_else(|| panic!("no {rule} in {json}"))
+            .clone()
+    };
+    assert_eq!(json["alerts"].as_array().unwrap().len(), Rule::ALL.len());
+    assert_eq!(find("alerts", "dead_letter"), json!({ "rule": "dead_letter", "on": false }));
+    let expected = json!({ "rule": "dead_letters", "on": true, "window_seconds": 3600, "least": 1, "above": 20.0, "unit": "count" });
+    assert_eq!(find("alerts", "dead_letters"), expected);
+    let expected = json!({ "rule": "dead_letters", "on": false, "queue": "mail" });
+    assert_eq!(find("alerts_of_queues", "dead_letters"), expected);
+}
+
+#[test]
+fn every_problem_of_alerts_is_said_with_its_place_and_its_mend() {
+    let text = r#"
+[alerts]
+dead_letterz = { above = 1 }
+duplicates = { above = 50 }
+parked = { window = "5m" }
+dead_surge = "off"
+lag_p95 = { window = "3h", above = 12 }
+[alerts.queues."no name"]
+dead_letters = { least = 0 }
+circuit_open = false
+[alerts.to.ops]
+destination = "hok"
+form = "webhook"
+[alerts.to.chat]
+form = "mail"
+[queues."ichido-alerts.ops"]
+destination = "hook"
+[destinations.hook]
+kind = "http"
+url = "https://ops.example.com/hook"
+"#;
+    let said = problems_of(text).join("\n");
+    for expected in [
+        "ichido.toml:3:1 alerts.dead_letterz",
+        "did you mean dead_letter",
+        "ichido.toml:4:24 alerts.duplicates.above",
+        "is a share that nothing is above; write it as a number below 1, such as 0.05 for 5 %",
+        "ichido.toml:5:12 alerts.parked.window",
+        "ichido.toml:6:14 alerts.dead_surge",
+        "is a text; write a table of terms, such as { above = 20 }, or false to switch it off",
+        "ichido.toml:7:22 alerts.lag_p95.window",
+        "is no window that can be looked back; give it 2m to 2h",
+        "ichido.toml:7:36 alerts.lag_p95.above",
+        "is no queue's name",
+        "ichido.toml:9:26 alerts.queues.no name.dead_letters.least",
+        "ichido.toml:10:1 alerts.queues.no name.circuit_open",
+        "there is no [destinations.hok]; did you mean hook; add it, or name one that is there",
+        "alerts.to.chat.destination",
+        "alerts.to.chat.form",
+        "ichido-alerts.ops is a name that is kept for what tells of alerts; take another",
+    ] {
+        assert!(said.contains(expected), "{expected} is not in:\n{said}");
+    }
+}

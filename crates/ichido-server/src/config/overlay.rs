@@ -1,0 +1,125 @@
+//! Variables of the environment that are named after settings: `ICHIDO__STORE__URL` is `url` under `[store]`,
+//! `ICHIDO__QUEUES__ORDERS__PARALLELISM` is `parallelism` under `[queues.orders]`.
+//!
+//! Two underscores stand between the parts of a name. A part is found in the file whatever its case, and one underscore stands for any
+//! character that is no letter and no digit, so that `MAIL_EU` is `mail-eu` too. What is in the file under no such name is taken in
+//! lower case; queues and destinations are not added, because a slip of the pen would then be one more queue.
+//!
+//! The value is read as TOML where it is TOML (`8`, `true`, `["a", "b"]`), and as a text where it is not (`5s`, `sqlite:ichido.db`).
+
+use std::borrow::Cow;
+
+use ichido_core::settings::Faults;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::document::nearest;
+
+/// How the names begin.
+pub(super) const PREFIX: &str = "ICHIDO__";
+/// What stands between the parts of a name.
+const BETWEEN: &str = "__";
+/// The tables whose members have names that somebody chose.
+const CHOSEN: [&str; 2] = ["queues", "destinations"];
+
+/// The variables of this process that are named after settings, by name.
+pub fn of_this_process() -> Vec<(String, String)> {
+    let named = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
+        Some((name, value.to_string_lossy().into_owned()))
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_unstable();
+    named
+}
+
+/// Puts what the variables say into a document. The n-th variable stands at `end + n`, where no text is.
+pub(super) fn lay_over<'a>(
+    document: &mut DeTable<'a>,
+    variables: &'a [(String, String)],
+    end: usize,
+    faults: &mut Faults,
+) {
+    for (index, (name, value)) in variables.iter().enumerate() {
+        if let Err(what) = put(document, name, value, end + index) {
+            faults.add(format!("the variable {name}"), what);
+        }
+    }
+}
+
+fn put<'a>(document: &mut DeTable<'a>, name: &'a str, value: &'a str, at: usize) -> Result<(), String> {
+    let parts: Vec<&str> = name.trim_start_matches(PREFIX).split(BETWEEN).collect();
+    let Some((setting, tables)) = parts.split_last().filter(|(_, tables)| !tables.is_empty()) else {
+        return Err("names no setting; write ICHIDO__SECTION__KEY, such as ICHIDO__STORE__URL".to_owned());
+    };
+    if parts.iter().any(|part| part.is_empty()) {
+        return Err(
+            "has an empty part in its name; two underscores stand between the parts, and no more".to_owned()
+        );
+    }
+    let mut table = document;
+    let mut path: Vec<String> = Vec::new();
+    for part in tables {
+        let found = found(table, part)?;
+        if found.is_none() && matches!(&path[..], [chosen] if CHOSEN.contains(&chosen.as_str())) {
+            let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();
+            let meant = nearest(part, names.iter().map(String::as_str));
+            let meant = meant.map(|name| format!("; did you mean {name}")).unwrap_or_default();
+            return Err(format!(
+                "there is no [{}.{}]{meant}; add it to the file, or unset the variable",
+                path[0],
+                part.to_lowercase()
+            ));
+        }
+        let key = found.unwrap_or_else(|| part.to_lowercase());
+        path.push(key.clone());
+        let empty = || Spanned::new(at..at, DeValue::Table(DeTable::new()));
+        let inside = table.entry(Spanned::new(at..at, Cow::Owned(key))).or_insert_with(empty);
+        let DeValue::Table(inside) = inside.get_mut() else {
+            return Err(format!("{} is no table, so that it has no settings inside", path.join(".")));
+        };
+        table = inside;
+    }
+    let key = found(table, setting)?.unwrap_or_else(|| setting.to_lowercase());
+    table.remove(key.as_str());
+    table.insert(Spanned::new(at..at, Cow::Owned(key)), read(value, at));
+    Ok(())
+}
+
+/// The name in a table that a part of a variable's name stands for.
+fn found(table: &DeTable<'_>, part: &str) -> Result<Option<String>, String> {
+    let mut alike = table.keys().map(Spanned::get_ref).filter(|key| folded(key) == folded(part));
+    match (alike.next(), alike.next()) {
+        (found, None) => Ok(found.map(ToString::to_string)),
+        (Some(one), Some(other)) => Err(format!("could mean {one} or {other}; say it in the file")),
+        (None, Some(_)) => Ok(None),
+    }
+}
+
+fn folded(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
+}
+
+fn read(text: &str, at: usize) -> Spanned<DeValue<'_>> {
+    match DeValue::parse(text) {
+        Ok(value) => moved(value, at),
+        Err(_) => Spanned::new(at..at, DeValue::String(Cow::Borrowed(text))),
+    }
+}
+
+/// The same value, all of it at one place.
+fn moved(value: Spanned<DeValue<'_>>, at: usize) -> Spanned<DeValue<'_>> {
+    let value = match value.into_inner() {
+        DeValue::Array(items) => DeValue::Array(items.into_iter().map(|item| moved(item, at)).collect()),
+        DeValue::Table(members) => {
+            let members = members.into_iter();
+            DeValue::Table(
+                members
+                    .map(|(key, value)| (Spanned::new(at..at, key.into_inner()), moved(value, at)))
+                    .collect(),
+            )
+        }
+        plain => plain,
+    };
+    Spanned::new(at..at, value)
+}

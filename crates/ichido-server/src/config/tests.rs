@@ -1,0 +1,576 @@
+//! What a configuration comes to, and what is said of one that comes to nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use ichido::worker::OutboundKey;
+use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
+
+use super::show::uncommented;
+use super::*;
+
+mod models;
+mod showing;
+mod streams;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Everything that the commented file refers to.
+pub(super) fn variables() -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        ("MAIL_AUTHORIZATION", "Bearer s3cret-token".to_owned()),
+        ("MAIL_SIGNING_SECRET", SECRET.to_owned()),
+        ("NATS_PASSWORD", "s3cret-password".to_owned()),
+        ("OPENAI_API_KEY", "s3cret-of-openai".to_owned()),
+        ("ANTHROPIC_API_KEY", "s3cret-of-anthropic".to_owned()),
+    ])
+}
+
+pub(super) fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Config, Faults> {
+    traced_with(text, variables).map(|traced| traced.config)
+}
+
+pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, Faults> {
+    let outside = Outside {
+        variable: &|name| variables.get(name).cloned(),
+        file: &|path: &Path| match path.to_str() {
+            Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
+            Some("folder/audit.key") => Ok("0123456789abcdef0123456789abcdef\n".to_owned()),
+            Some("folder/short.key") => Ok("0123456789\n".to_owned()),
+            Some("folder/order.schema.json" | "folder/summary.schema.json") => {
+                Ok("{ \"type\": \"object\" }".to_owned())
+            }
+            Some("folder/broken.json") => Ok("{\n\"items\": {\"$ref\": \"b.json\"}}".to_owned()),
+            Some("folder/mail-ca.pem" | "folder/nats-ca.pem") => {
+                Ok(rcgen::generate_simple_self_signed(["mail.example.com".to_owned()]).unwrap().cert.pem())
+            }
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        },
+        named: variables
+            .iter()
+            .filter(|(name, _)| name.starts_with(overlay::PREFIX))
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect(),
+        folder: "folder".into(),
+    };
+    traced("ichido.toml", text, &outside)
+}
+
+pub(super) fn shown(traced: &Traced, over: &[Over], with_origin: bool) -> String {
+    show::text(&show::shown(&traced.asked, &traced.environment, over), with_origin)
+}
+
+pub(super) fn resolved(text: &str) -> Config {
+    resolved_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// The lines of what is wrong with a text.
+pub(super) fn problems_of(text: &str) -> Vec<String> {
+    let faults = resolved_with(text, &variables()).expect_err("there are problems");
+    faults.to_string().lines().skip(1).map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specification() {
+    let config = resolved(DEFAULT_FILE);
+    let [queue] = &config.queues[..] else { panic!("one queue") };
+    let [paper] = &config.destinations[..] else { panic!("one destination") };
+    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
+    assert_eq!(
+        (queue.lease, config.worker.idle_sleep),
+        (Duration::from_mins(10), Duration::from_millis(200))
+    );
+    assert_eq!((&queue.retry, queue.requeue, queue.key), (&Retry::OUTBOX, false, OutboundKey::Derived));
+    assert!(matches!(paper.guarantee(), Some(Guarantee::HonoursKeys { .. })));
+    assert!(paper.can_be_asked());
+    assert_eq!(paper.pace().pause_max, Duration::from_hours(1));
+}
+
+#[test]
+fn every_setting_that_the_commented_file_shows_can_be_given() {
+    let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
+    assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
+    let of_peer = config.serve.limits.peer_connections_max.take();
+    assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by connections_max");
+    assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
+    // What is shown as left out is what holds when it is left out.
+    let bare = resolved(DEFAULT_FILE);
+    assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
+    assert_eq!(config.store.connections_max, bare.store.connections_max);
+    assert_eq!(format!("{:?}", config.serve), format!("{:?}", bare.serve));
+    let shown = Queue { marks: None, ..config.queues[0].clone() };
+    assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
+}
+
+#[test]
+fn a_key_for_seals_comes_by_reference_and_is_long_enough() {
+    let problem = |key: &str| problems_of(&format!("[worker]\naudit_key = \"{key}\"\n")).join("\n");
+    assert!(problem("0123456789abcdef0123456789abcdef").contains("does not belong into the file"));
+    let short = problem("file:short.key");
+    assert!(short.contains("ichido.toml:2:13") && short.contains("is no key for seals"), "{short}");
+    assert!(!short.contains("0123456789"), "{short}");
+}
+
+#[test]
+fn every_setting_that_can_be_given_is_in_the_commented_file() {
+    // Under each table something that is no setting: what is known is then said, and must be there.
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    let text = uncommented();
+    let shown = DeTable::parse(&text).expect("it is TOML");
+    for (header, kind) in [
+        ("", ""),
+        ("store", ""),
+        ("serve", ""),
+        ("worker", ""),
+        ("traces", ""),
+        ("queue_defaults", ""),
+        ("queues.orders", ""),
+        ("queues.mail.retry", ""),
+    ]
+    .into_iter()
+    .chain([("destinations.mail", "kind = \"http\"\n"), ("destinations.mail.circuit", "")])
+    .chain([("destinations.mail.reconcile", ""), ("destinations.events", "kind = \"nats\"\n")])
+    .chain([("destinations.events.credentials", ""), ("destinations.summarizer", "kind = \"openai\"\n")])
+    .chain([("destinations.claude", "kind = \"anthropic\"\n")])
+    .chain(["alerts", "alerts.dead_letters", "alerts.parked", "alerts.to.ops"].map(|header| (header, "")))
+    {
+        let before = match header {
+            "queues.mail.retry" => "[queues.mail]\ndestination = \"x\"\n",
+            "destinations.mail.circuit" | "destinations.mail.reconcile" => {
+                "[destinations.mail]\nkind = \"http\"\n"
+            }
+            "destinations.events.credentials" => "[destinations.events]\nkind = \"nats\"\n",
+            _ => "",
+        };
+        let table = if header.is_empty() { String::new() } else { format!("[{header}]\n") };
+        let problems = problems_of(&format!("{before}{table}zzz = 1\n{kind}"));
+        let known =
+            problems.iter().find_map(|line| line.split_once("Known here: ")).expect("what is known").1;
+        for name in known.split(", ") {
+            found.insert(if header.is_empty() { name.to_owned() } else { format!("{header}.{name}") });
+        }
+    }
+    let is_shown = |path: &str| {
+        // One of several ways to be let in is shown, and the others are named beside it.
+        if let Some(way) = path.strip_prefix("destinations.events.credentials.")
+            && !["user", "password"].contains(&way)
+        {
+            return DEFAULT_FILE.contains(&format!("{{ {way} = "));
+        }
+        // What is as above is shown there, and an alternative at another queue or destination.
+        let pace = ["max_parallel", "interval", "rate_max", "rate_floor", "pause_max", "circuit"];
+        let of_claude = path.strip_prefix("destinations.claude.");
+        let name = of_claude.map_or(path.to_owned(), |name| format!("destinations.summarizer.{name}"));
+        let above = |of: &str| {
+            pace.map(|name| (format!("destinations.{of}.{name}"), format!("destinations.mail.{name}")))
+        };
+        let above = [above("events"), above("summarizer")].concat();
+        let path = above.iter().find(|(here, _)| *here == name).map_or(name.as_str(), |(_, above)| above);
+        let path = match path {
+            "queues.mail.retry.waits" => "queues.search.retry.waits",
+            "destinations.mail.repeatable" => "destinations.search.repeatable",
+            path => path,
+        };
+        let mut parts = path.split('.');
+        let mut value = shown.get_ref().get(parts.next().expect("a part"));
+        for part in parts {
+            value = value.and_then(|value| value.get_ref().as_table()?.get(part));
+        }
+        value.is_some()
+    };
+    let missing: Vec<&String> = found.iter().filter(|path| !is_shown(path)).collect();
+    assert!(missing.is_empty(), "not in the commented file: {missing:?}");
+    assert!(40 < found.len(), "{found:?}");
+}
+
+#[test]
+fn every_problem_is_said_at_once_with_its_place_and_its_mend() {
+    let text = r#"
+[store]
+url = "postgres://ann:s3cret@db/ichido"
+[queues.orders]
+destination = "borker"
+paralellism = 2
+batch_size = 0
+lease = "1 minute"
+[queues.mail]
+destination = "broker"
+lease = "2s"
+retry = "soon"
+[destinations.broker]
+kind = "http"
+url = "https://broker.test/orders"
+headers = { Authorization = "Bearer s3cret", Accept = 3 }
+signing_secrets = ["whsec_s3cret"]
+honours_key = true
+rules = [{ status = "409", at = "/error", means = "processd" }]
+[destinations.other]
+kind = "htpp"
+"#;
+    let problems = problems_of(text);
+    let expected = [
+        ("ichido.toml:3:7 store.url", "holds a password"),
+        (
+            "ichido.toml:5:15 queues.orders.destination",
+            "there is no [destinations.borker]; did you mean broker",
+        ),
+        ("ichido.toml:6:1 queues.orders.paralellism", "did you mean parallelism?"),
+        ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
+        ("ichido.toml:8:9 queues.orders.lease", "is no length of time"),
+        ("ichido.toml:12:9 queues.mail.retry", "is no schedule"),
+        ("ichido.toml:11:9 queues.mail.lease", "is not longer than the destination's time-out"),
+        ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
+        ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a text in quotes"),
+        ("ichido.toml:17:20 destinations.broker.signing_secrets[0]", "is a secret"),
+        ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is missing beside honours_key"),
+        ("ichido.toml:19:10 destinations.broker.rules[0]", "at and is belong together"),
+        ("ichido.toml:19:51 destinations.broker.rules[0].means", "did you mean processed"),
+        ("ichido.toml:21:8 destinations.other.kind", "did you mean http"),
+    ];
+    for (place, what) in expected {
+        let found =
+            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+        assert!(found, "{place}: {what}\nin\n{}", problems.join("\n"));
+    }
+    let all = problems.join("\n");
+    assert_eq!(problems.len(), expected.len(), "{all}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+#[test]
+fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
+    let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_time_out = \"20s\"\n";
+    let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
+    assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
+    assert!(problems[0].contains("not longer than the destination's time-out, 20s"), "{problems:?}");
+    // Said for all queues, it is wrong there.
+    let text = format!("[queue_defaults]\nlease = \"5s\"\n[queues.a]\ndestination = \"broker\"\n{broker}");
+    assert!(problems_of(&text)[0].starts_with("ichido.toml:2:9 queue_defaults.lease: "));
+    let problems = problems_of(&format!("[queues.\"a b\"]\ndestination = \"broker\"\n{broker}"));
+    assert!(problems[0].starts_with("ichido.toml:1:9 queues.a b: "), "{problems:?}");
+}
+
+#[test]
+fn what_is_no_toml_is_said_for_every_line_of_it() {
+    let problems = problems_of("a = 1 2\n\nb 3\n");
+    assert!(problems.len() >= 2, "{problems:?}");
+    assert!(problems.iter().all(|line| line.contains("is no TOML: ")), "{problems:?}");
+}
+
+#[test]
+fn the_environment_wins_over_the_files_defaults_and_a_queues_own_word_over_both() {
+    let text = r#"
+[worker]
+idle_sleep = "1s"
+[queue_defaults]
+parallelism = 5
+batch_size = 6
+lease = "3m"
+[queues.a]
+destination = "paper"
+[queues.b]
+destination = "paper"
+parallelism = 7
+retries_max = 1
+lease = "4m"
+[destinations.paper]
+kind = "paper"
+"#;
+    let of = |config: &Config, index: usize| {
+        let queue = &config.queues[index];
+        (queue.parallelism.get(), queue.batch_size.get(), queue.retry.tries.get(), queue.lease.as_secs() / 60)
+    };
+    let config = resolved(text);
+    assert_eq!((of(&config, 0), of(&config, 1)), ((5, 6, 9, 3), (7, 6, 2, 4)));
+    assert_eq!(config.worker.idle_sleep, Duration::from_secs(1));
+    let environment = BTreeMap::from([
+        ("OUTBOX_BATCH_SIZE", "64".to_owned()),
+        ("OUTBOX_PARALLELISM", "8".to_owned()),
+        ("OUTBOX_RETRY_MAX", "3".to_owned()),
+        ("OUTBOX_IDLE_SLEEP_MS", "50".to_owned()),
+        ("OUTBOX_STUCK_THRESHOLD_MIN", "2".to_owned()),
+    ]);
+    let config = resolved_with(text, &environment).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!((of(&config, 0), of(&config, 1)), ((8, 64, 4, 2), (7, 64, 2, 4)));
+    assert_eq!(config.worker.idle_sleep, Duration::from_millis(50));
+    let wrong = BTreeMap::from([("OUTBOX_BATCH_SIZE", "many".to_owned())]);
+    let faults = resolved_with(text, &wrong).expect_err("it is no number").to_string();
+    assert!(faults.contains("the variable OUTBOX_BATCH_SIZE: \"many\" is not taken"), "{faults}");
+}
+
+#[test]
+fn what_is_referred_to_must_be_there() {
+    let text = "[store]\nurl = \"env:NOWHERE\"\n[destinations.a]\nkind = \"http\"\nurl = \"file:nowhere\"\n";
+    let problems = problems_of(text);
+    assert!(problems[0].contains("the variable NOWHERE is not set"), "{problems:?}");
+    assert!(problems[1].contains("folder/nowhere cannot be read"), "{problems:?}");
+}
+
+#[test]
+fn schedules_and_promises_are_what_was_written() {
+    let text = r#"
+[queues.a]
+destination = "paper"
+retry = { base = "20ms", factor = 3, cap = "1s", jitter = "+50%" }
+[queues.b]
+destination = "once"
+retry = { waits = ["1s", "5s"], jitter = "none" }
+retries_max = 0
+outbound_key = "own"
+[destinations.paper]
+kind = "paper"
+url = "http://127.0.0.1:1/orders"
+honours_key = false
+[destinations.once]
+kind = "http"
+url = "http://127.0.0.1:1/"
+repeatable = true
+"#;
+    let config = resolved(text);
+    let (base, cap) = (Duration::from_millis(20), Duration::from_secs(1));
+    assert_eq!(config.queues[0].retry.schedule, Schedule::Exponential { base, factor: 3, cap });
+    assert_eq!(config.queues[0].retry.jitter, Jitter::Add(0.5));
+    assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
+    assert_eq!((config.queues[1].retry.tries.get(), config.queues[1].key), (1, OutboundKey::Own));
+    let promises = config.destinations.iter().map(Described::guarantee);
+    assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::Nothing), Some(Guarantee::Repeatable)]);
+}
+
+/// The problems of a text begin so, one for each, in this order.
+fn assert_problems(text: &str, expected: &[(&str, &str)]) {
+    let problems = problems_of(text);
+    let all = problems.join("\n");
+    assert_eq!(problems.len(), expected.len(), "{all}");
+    for (line, (place, what)) in problems.iter().zip(expected) {
+        assert!(line.starts_with(&format!("{place}: ")) && line.contains(what), "{place}: {what}\nin\n{all}");
+    }
+}
+
+#[test]
+fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() {
+    assert_problems(
+        "[queues.a]\ndestination = \"nowhere\"\nretry = \"soon\"\nlease = \"10ms\"\n",
+        &[
+            ("ichido.toml:3:9 queues.a.retry", "is no schedule"),
+            ("ichido.toml:2:15 queues.a.destination", "there is no [destinations.nowhere]"),
+            ("ichido.toml:4:9 queues.a.lease", "is shorter than 1s"),
+        ],
+    );
+}
+
+#[test]
+fn a_lease_of_more_than_a_day_is_refused() {
+    assert_problems(
+        "[queues.a]\ndestination = \"b\"\nlease = \"25h\"\n[destinations.b]\nkind = \"paper\"\n",
+        &[("ichido.toml:3:9 queues.a.lease", "is longer than 86400s; shorten it")],
+    );
+}
+
+#[test]
+fn a_problem_names_the_rule_the_header_and_the_secret_that_has_it() {
+    let text = r#"
+[destinations.a]
+kind = "http"
+url = "https://a.test/"
+signing_secrets = ["env:NOWHERE", "env:MAIL_AUTHORIZATION"]
+rules = [
+  { means = "sent" },
+  { status = "99", means = "sent" },
+  { status = "409", at = "error", is = "x", means = "sent" },
+]
+[destinations.a.headers]
+Accept = "env:NOWHERE"
+Host = "b.test"
+[destinations.a.reconcile]
+url = "https://a.test/{key}"
+rules = [{ means = "done" }, { status = "9", means = "unknown" }]
+"#;
+    assert_problems(
+        text,
+        &[
+            ("ichido.toml:12:10 destinations.a.headers.Accept", "NOWHERE is not set"),
+            ("ichido.toml:5:20 destinations.a.signing_secrets[0]", "NOWHERE is not set"),
+            ("ichido.toml:7:3 destinations.a.rules[0].status", "is missing"),
+            ("ichido.toml:16:10 destinations.a.reconcile.rules[0].status", "is missing"),
+            ("ichido.toml:13:8 destinations.a.headers.Host", "host is set by Ichido itself"),
+            ("ichido.toml:5:35 destinations.a.signing_secrets[1]", "whsec_"),
+            ("ichido.toml:8:14 destinations.a.rules[1].status", "\"99\" is no status"),
+            ("ichido.toml:9:26 destinations.a.rules[2].at", ""),
+            ("ichido.toml:16:41 destinations.a.reconcile.rules[1].status", "\"9\" is no status"),
+        ],
+    );
+}
+
+#[test]
+fn a_question_without_a_key_in_it_is_refused() {
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nreconcile = { url = \"http://a.test/\", rules = [{ status = \"200\", means = \"done\" }] }\n";
+    assert_problems(text, &[("ichido.toml:4:21 destinations.a.reconcile.url", "has no {key}")]);
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
+    let queue = |file: &str| {
+        format!("[queues.a]\ndestination = \"p\"\nschema = {file}\n[destinations.p]\nkind = \"paper\"\n")
+    };
+    let place = "ichido.toml:3:10 queues.a.schema";
+    assert_problems(&queue("\"nowhere.json\""), &[(place, "folder/nowhere.json cannot be read")]);
+    assert_problems(
+        &queue("\"broken.json\""),
+        &[(place, "folder/broken.json at /items/$ref: leads out of the document")],
+    );
+    assert_problems(&queue("{}"), &[(place, "write a text in quotes")]);
+    let config = resolved(&queue("\"order.schema.json\""));
+    assert!(config.intake("a").schema.is_some() && config.intake("b").schema.is_none());
+}
+
+#[test]
+fn members_that_do_not_count_are_pointers() {
+    let queue = |list: &str| {
+        format!(
+            "[queues.a]\ndestination = \"p\"\ndigest_without = {list}\n[destinations.p]\nkind = \"paper\"\n"
+        )
+    };
+    let place = "ichido.toml:3:18 queues.a.digest_without";
+    assert_problems(&queue(r#"["trace_id"]"#), &[(place, "/")]);
+    assert_problems(&queue(r#""/trace_id""#), &[(place, "write a list of texts")]);
+    let many = format!("[{}]", vec![r#""/a""#; 65].join(", "));
+    assert_problems(&queue(&many), &[(place, "name 64 at most")]);
+    let config = resolved(&queue(r#"["/trace_id", "/meta/sent_at"]"#));
+    assert_ne!(config.intake("a").digest_without, config.intake("b").digest_without);
+}
+
+const NAMED: &str = r#"
+[store]
+url = "sqlite:a.db"
+[queue_defaults]
+lease = "3m"
+[queues.Mail-EU]
+destination = "paper"
+parallelism = 5
+[queues.orders]
+destination = "paper"
+retry = "outbox"
+[destinations.paper]
+kind = "paper"
+"#;
+
+#[test]
+fn variables_named_after_settings_win_over_the_file() {
+    let variables = BTreeMap::from([
+        ("ICHIDO__STORE__URL", "postgres://ann:s3cret@db/ichido".to_owned()),
+        ("ICHIDO__WORKER__STOP_WITHIN", "7s".to_owned()),
+        ("ICHIDO__QUEUES__MAIL_EU__PARALLELISM", "8".to_owned()),
+        ("ICHIDO__QUEUES__ORDERS__REQUEUE", "true".to_owned()),
+        ("ICHIDO__QUEUES__ORDERS__RETRY", "{ waits = [\"1s\", \"5s\"] }".to_owned()),
+        ("ICHIDO__DESTINATIONS__PAPER__TOTAL_TIME_OUT", "9s".to_owned()),
+    ]);
+    let config = resolved_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(config.store.url.as_deref(), Some("postgres://ann:s3cret@db/ichido"));
+    assert_eq!(config.worker.stop_within, Duration::from_secs(7));
+    assert_eq!((config.queues[0].parallelism.get(), config.queues[1].requeue), (8, true));
+    assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
+    assert_eq!(config.destinations[0].time_out(), Duration::from_secs(9));
+}
+
+#[test]
+fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
+    let problems = |name: &'static str, value: &str| {
+        let text =
+            NAMED.replace("[queues.Mail-EU]", "[queues.mail_eu]\ndestination = \"paper\"\n[queues.Mail-EU]");
+        let faults =
+            resolved_with(&text, &BTreeMap::from([(name, value.to_owned())])).map(|_| ()).unwrap_err();
+        faults.to_string()
+    };
+    for (name, value, expected) in [
+        (
+            "ICHIDO__STOER__URL",
+            "x",
+            "the variable ICHIDO__STOER__URL stoer: is no setting; did you mean store?",
+        ),
+        (
+            "ICHIDO__STORE__URI",
+            "x",
+            "the variable ICHIDO__STORE__URI store.uri: is no setting; did you mean url?",
+        ),
+        (
+            "ICHIDO__QUEUES__ORDRES__LEASE",
+            "5m",
+            "there is no [queues.ordres]; did you mean orders; add it to the file",
+        ),
+        ("ICHIDO__QUEUES__MAIL_EU__LEASE", "5m", "could mean Mail-EU or mail_eu"),
+        ("ICHIDO__QUEUES__ORDERS__RETRY__BASE", "5s", "queues.orders.retry is no table"),
+        (
+            "ICHIDO__QUEUES__ORDERS__LEASE",
+            "soon",
+            "the variable ICHIDO__QUEUES__ORDERS__LEASE queues.orders.lease: \"soon\" is no length",
+        ),
+        (
+            "ICHIDO__QUEUES__ORDERS__PARALLELISM",
+            "many",
+            "queues.orders.parallelism: is a text; write a whole number",
+        ),
+        ("ICHIDO__STORE", "x", "names no setting"),
+        ("ICHIDO__STORE____URL", "x", "has an empty part"),
+    ] {
+        let problems = problems(name, value);
+        assert!(problems.starts_with("1 problem\n") && problems.contains(expected), "{name}: {problems}");
+    }
+}
+
+#[test]
+fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
+    let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\npeer_connections_max = 5\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
+    let serve = resolved(text).serve;
+    assert_eq!((serve.listen.to_string().as_str(), serve.limits.connections_max), ("[::1]:80", 7));
+    assert_eq!(serve.limits.of_peer(), 5);
+    let limits = serve.limits;
+    let times = [limits.head, limits.body_idle, limits.body, limits.drain].map(|time| time.as_millis());
+    assert_eq!(times, [1_000, 30_000, 120_000, 250]);
+    assert_problems(
+        "[serve]\nlisten = \"localhost:80\"\nconnections_max = 0\nhead_timeout = \"0s\"\nbody_timeout = 5\nlsten = 1\n",
+        &[
+            ("ichido.toml:2:10 serve.listen", "write them as numbers"),
+            ("ichido.toml:3:19 serve.connections_max", "a whole number from 1 to 1000000"),
+            ("ichido.toml:4:16 serve.head_timeout", "would let nothing through"),
+            ("ichido.toml:5:16 serve.body_timeout", "write a length of time"),
+            ("ichido.toml:6:1 serve.lsten", "did you mean listen?"),
+        ],
+    );
+}
+
+#[test]
+fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
+    let text = "[serve]\nbody_bytes_max = 65536\nbatch_bytes_max = \"3MiB\"\nhead_bytes_max = \"2000\"\nlisteners_max = 3\nwaiters_max = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nanswer_bytes_max = 2048\n";
+    let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__BATCH_LINES_MAX", "7".to_owned())]));
+    let traced = traced.unwrap_or_else(|faults| panic!("{faults}"));
+    let chosen = traced.config.serve.chosen;
+    assert_eq!(
+        (chosen.body_bytes_max, chosen.batch_bytes_max, chosen.head_bytes_max),
+        (65_536, 3 << 20, 2_000)
+    );
+    assert_eq!((chosen.batch_lines_max, chosen.listeners_max, chosen.waiters_max), (7, 3, 0));
+    let shown = shown(&traced, &[], true);
+    for line in [
+        "body_bytes_max = \"64 KiB\"  # ichido.toml:2:18\n",
+        "batch_bytes_max = \"3 MiB\"  # ichido.toml:3:19\n",
+        "head_bytes_max = \"2000\"  # ichido.toml:4:18\n",
+        "answer_bytes_max = \"2 KiB\"  # ichido.toml:10:20\n",
+        "batch_lines_max = 7  # the variable ICHIDO__SERVE__BATCH_LINES_MAX\n",
+        "headers_max = 64  # default\n",
+    ] {
+        assert!(shown.contains(line), "{line}\nin\n{shown}");
+    }
+    assert_eq!(resolved(&shown).serve.chosen.batch_bytes_max, 3 << 20, "what is shown can be given");
+    assert_problems(
+        "[serve]\nbody_bytes_max = \"5 MiB\"\nbatch_bytes_max = \"64 KB\"\nhead_bytes_max = \"1 kib\"\nheaders_max = 101\nlisteners_max = \"3\"\n",
+        &[
+            ("ichido.toml:4:18 serve.head_bytes_max", "\"1 kib\" is no size"),
+            ("ichido.toml:2:18 serve.body_bytes_max", "is 5 MiB; write a size from 1 byte to 4 MiB"),
+            ("ichido.toml:3:19 serve.batch_bytes_max", "is 64000 bytes to some and 65536 to others"),
+            ("ichido.toml:5:15 serve.headers_max", "a whole number from 8 to 100"),
+            ("ichido.toml:6:17 serve.listeners_max", "a whole number from 0 to 10000"),
+        ],
+    );
+}

@@ -1,0 +1,80 @@
+//! The HTTP API, and the server that runs it beside a worker (SPEC D1, D3, D11, D18, E6, F6).
+//!
+//! Guarantee: what is answered 201 is durable, and is stored under its key once however often it is sent. Beyond loopback nobody is
+//! let in without a token. After the first stop nothing new is accepted, what is in flight is answered, and then the worker stops
+//! without losing anything; after the second it ends at once.
+//!
+//! Start at [`Serving`]. A connection comes in by [`ichido_http::server`], a request by `server`; `access` says who asks, and `api` which
+//! path leads where.
+
+mod access;
+mod admission;
+mod alerts;
+mod answer;
+mod api;
+mod arrivals;
+mod batch;
+mod bulks;
+mod caller;
+mod cursor;
+mod destinations;
+mod events;
+mod feed;
+mod field;
+pub(crate) mod health;
+mod hops;
+mod inside;
+mod letters;
+pub mod limits;
+mod listings;
+mod messages;
+mod openapi;
+mod operations;
+mod parsing;
+mod problem;
+mod queues;
+mod records;
+mod replace;
+mod request;
+mod running;
+mod search;
+mod server;
+mod serving;
+mod show;
+mod steps;
+pub mod token;
+mod told;
+mod waiting;
+
+use std::net::SocketAddr;
+
+use ichido_core::settings::Faults;
+
+use crate::Error;
+pub use access::Access;
+use access::Tokens;
+pub use inside::Inside;
+pub(crate) use problem::Problem;
+pub use serving::Serving;
+
+/// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.
+pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result<bool, Error> {
+    let tokens = access.tokens().await;
+    let tokens = tokens
+        .map_err(|error| Error::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
+    let why = match (tokens, address.ip().is_loopback()) {
+        (Tokens::NeverMade, true) => return Ok(true),
+        (Tokens::AllOver, true) | (Tokens::Live, _) => return Ok(false),
+        (Tokens::NeverMade, false) => "there is no token, so that anybody could come in",
+        (Tokens::AllOver, false) => "every token was revoked or has expired, so that nobody could come in",
+    };
+    let mut faults = Faults::default();
+    faults.add(
+        flag,
+        format!(
+            "{address} can be reached from other machines, and {why}; make one by `ichido token create NAME --role admin` on the same \
+             store, or listen on 127.0.0.1"
+        ),
+    );
+    Err(Error::Misconfigured(faults))
+}

@@ -1,0 +1,305 @@
+//! Who is let in: bearers of tokens, and, as long as no token was ever made, whoever is on this machine.
+//!
+//! Guarantee: a token that was revoked lets nobody in once [`TOKENS_STALE`] has passed, whatever becomes of the store in between, and
+//! who listens by it hears no more;
+//! secrets are compared in constant time, and none is logged. Without tokens only requests are answered that name this machine as
+//! their host, and none that a page of another origin makes: a browser here must not become anybody's way in (DNS rebinding, CSRF).
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, Method, Uri};
+use ichido_core::digest::Digest;
+use ichido_core::time::Timestamp;
+use ichido_http::clock;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::token::Token;
+use subtle::ConstantTimeEq as _;
+use tokio::time::{Instant, timeout};
+use uuid::Uuid;
+
+use super::caller::Caller;
+use super::limits::{TOKENS_AGAIN_AFTER, TOKENS_FRESH, TOKENS_STALE, TOKENS_WITHIN};
+use super::problem::{Code, Problem};
+use super::token;
+
+/// What a browser says of where a request comes from.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The door.
+pub struct Access {
+    store: Store,
+    is_loopback: bool,
+    known: Mutex<Option<Known>>,
+    /// Held by the one that reads the list anew; since when that did not work, if it did not.
+    reading: tokio::sync::Mutex<Option<Instant>>,
+}
+
+/// Whether there are tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tokens {
+    NeverMade,
+    /// All that were ever made were revoked or have expired.
+    AllOver,
+    /// At least one lets its bearer in.
+    Live,
+}
+
+/// The tokens, and when they were read.
+#[derive(Clone)]
+struct Known {
+    tokens: Arc<HashMap<Uuid, Token>>,
+    at: Instant,
+}
+
+impl Access {
+    /// Whom a server at this address lets in.
+    pub fn new(store: Store, listens_on: SocketAddr) -> Self {
+        Self {
+            store,
+            is_loopback: listens_on.ip().is_loopback(),
+            known: Mutex::new(None),
+            reading: tokio::sync::Mutex::new(None),
+        }
+    }
+
+    /// Whether there are tokens.
+    pub(super) async fn tokens(&self) -> Result<Tokens, StoreError> {
+        let Known { tokens, .. } = self.read().await?;
+        let now = clock::now();
+        Ok(match tokens.is_empty() {
+            true => Tokens::NeverMade,
+            false if tokens.values().any(|token| token.is_live(now)) => Tokens::Live,
+            false => Tokens::AllOver,
+        })
+    }
+
+    /// Who asks; or why nobody is let in.
+    pub(super) async fn admit(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Caller, Problem> {
+        let known = self.known().await?;
+        if known.tokens.is_empty() && self.is_loopback {
+            is_own_host(uri, headers)?;
+            is_own_origin(method, uri, headers)?;
+            return Ok(Caller::local());
+        }
+        by_token(&known.tokens, headers, clock::now())
+    }
+
+    /// Lets in who asks for the metrics of a worker: on loopback everybody who names this machine, beyond it who may look at everything.
+    pub(crate) async fn admit_to_metrics(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), Problem> {
+        if self.is_loopback {
+            return is_own_host(uri, headers);
+        }
+        self.admit(method, uri, headers).await?.views()
+    }
+
+    /// Tells of who was let in before whether they would be now. Where the tokens cannot be read, nobody would.
+    pub(super) async fn still(&self) -> impl Fn(&Caller) -> bool + use<> {
+        let known = self.known().await.ok();
+        let (is_loopback, now) = (self.is_loopback, clock::now());
+        move |caller| {
+            known.as_ref().is_some_and(|Known { tokens, .. }| match caller.token {
+                Some(id) => tokens.get(&id).is_some_and(|token| token.is_live(now)),
+                None => is_loopback && tokens.is_empty(),
+            })
+        }
+    }
+
+    async fn known(&self) -> Result<Known, Problem> {
+        let fresh = |known: &Known| known.at.elapsed() < TOKENS_FRESH;
+        let last = self.last();
+        if let Some(known) = last.clone().filter(fresh) {
+            return Ok(known);
+        }
+        // While somebody reads, the others go by what is known; without that they wait.
+        let still_good = |known: &Known| known.at.elapsed() < TOKENS_STALE;
+        let good = last.filter(still_good);
+        let mut failed_at = match &good {
+            Some(known) => match self.reading.try_lock() {
+                Ok(reading) => reading,
+                Err(_) => return Ok(known.clone()),
+            },
+            None => self.reading.lock().await,
+        };
+        if let Some(known) = self.last().filter(fresh) {
+            return Ok(known);
+        }
+        let is_tried = failed_at.is_none_or(|at| TOKENS_AGAIN_AFTER <= at.elapsed());
+        if is_tried {
+            match timeout(TOKENS_WITHIN, self.read()).await {
+                Ok(Ok(known)) => return Ok(known),
+                Ok(Err(error)) => tracing::warn!(%error, "the list of tokens could not be read anew"),
+                Err(_) => tracing::warn!(within = ?TOKENS_WITHIN, "the list of tokens was not read in time"),
+            }
+            *failed_at = Some(Instant::now());
+        }
+        good.filter(still_good).ok_or_else(Problem::unavailable)
+    }
+
+    async fn read(&self) -> Result<Known, StoreError> {
+        // Counted from before the question, so that the list is never older than it says.
+        let at = Instant::now();
+        let listed = self.store.token_list().await?;
+        let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
+        let known = Known { tokens: Arc::new(tokens), at };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+        Ok(known)
+    }
+
+    fn last(&self) -> Option<Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn by_token(tokens: &HashMap<Uuid, Token>, headers: &HeaderMap, now: Timestamp) -> Result<Caller, Problem> {
+    let missing = "send one as Authorization: Bearer ichido_…; `ichido token create` makes one";
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    let field = lines.next().ok_or_else(|| Problem::new(Code::TokenMissing, missing))?;
+    if lines.next().is_some() {
+        // A proxy in front may have checked the other one.
+        let detail = "the Authorization header was sent more than once; send it once";
+        return Err(Problem::new(Code::TokenInvalid, detail));
+    }
+    // What is wrong with a token is not told: whoever has a good one can look at its list.
+    let invalid = || {
+        let detail =
+            "the token is none, or was revoked, or has expired; make a new one by `ichido token create`";
+        Problem::new(Code::TokenInvalid, detail)
+    };
+    let text = field.to_str().ok().and_then(bearer).ok_or_else(invalid)?;
+    let (id, secret) = token::parse(text).ok_or_else(invalid)?;
+    let hash = Digest::of_bytes(secret.as_bytes());
+    let found = tokens.get(&id).ok_or_else(invalid)?;
+    let is_it = bool::from(found.hash.ct_eq(hash.as_bytes()));
+    if is_it && found.is_live(now) {
+        return Ok(Caller { name: found.name.clone(), role: found.role.clone(), token: Some(id) });
+    }
+    Err(invalid())
+}
+
+fn bearer(field: &str) -> Option<&str> {
+    let (scheme, token) = field.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
+}
+
+/// A name that somebody else's server answers for could lead here; this machine's own cannot.
+fn is_own_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let lines: Vec<_> = headers.get_all(HOST).iter().collect();
+    let named = lines.iter().map(|line| Authority::try_from(line.as_bytes()).ok());
+    // HTTP/2 may have its host in the target alone.
+    let hosts: Option<Vec<Authority>> = named.chain(uri.authority().cloned().map(Some)).collect();
+    let is_own = |hosts: &[Authority]| {
+        !hosts.is_empty()
+            && hosts.iter().all(|host| is_this_machine(host.host()) && !host.as_str().contains('@'))
+    };
+    if lines.len() <= 1 && hosts.is_some_and(|hosts| is_own(&hosts)) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::HostForeign,
+        "the Host header does not name this machine, and without tokens nothing else tells who asks; call it as localhost or \
+         127.0.0.1, or make tokens by `ichido token create`",
+    ))
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A page of ours has our own host as its origin; any other page may look, which its browser does not let it, and change nothing.
+fn is_own_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    // HTTP/2 has its host in the target.
+    let target = || uri.authority().map(Authority::as_str);
+    let host = headers.get(HOST).map_or_else(target, |host| host.to_str().ok());
+    let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| Some(origin) == host);
+    let origins_own = headers.get_all(ORIGIN).iter().all(|origin| origin.to_str().is_ok_and(own));
+    let sites_own =
+        headers.get_all(FETCH_SITE).iter().all(|site| matches!(site.as_bytes(), b"same-origin" | b"none"));
+    if origins_own && sites_own {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::OriginForeign,
+        "a page of another origin asks for a change, and without tokens nothing else tells who asks; make tokens by `ichido token \
+         create`, and let the page's own server call with one",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&str, &str)]) -> HeaderMap {
+        fields
+            .iter()
+            .map(|(name, value)| {
+                (HeaderName::try_from(*name).expect("a name"), value.parse().expect("a value"))
+            })
+            .collect()
+    }
+
+    fn host(fields: &[(&str, &str)], uri: &str) -> bool {
+        is_own_host(&uri.parse().expect("a target"), &headers(fields)).is_ok()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_its_host() {
+        for own in ["localhost", "LocalHost:4180", "127.0.0.1", "127.8.9.1:80", "[::1]:4180"] {
+            assert!(host(&[("host", own)], "/"), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example@127.0.0.1",
+            "localhost.evil.example:4180",
+            "10.0.0.1",
+            "127.0.0.1.evil.example",
+        ] {
+            assert!(!host(&[("host", foreign)], "/"), "{foreign}");
+        }
+        assert!(!host(&[], "/"), "nobody is named");
+        assert!(!host(&[("host", "localhost")], "http://evil.example/"), "two are named");
+        assert!(host(&[], "http://127.0.0.1:4180/"), "HTTP/2 names it in the target");
+    }
+
+    #[test]
+    fn a_page_of_another_origin_changes_nothing() {
+        let here = Uri::from_static("/v1/queues/demo/pause");
+        let change = |fields: &[(&str, &str)]| is_own_origin(&Method::POST, &here, &headers(fields)).is_ok();
+        let own = ("host", "localhost:4180");
+        assert!(change(&[own]), "no page asks");
+        assert!(change(&[own, ("origin", "http://localhost:4180"), ("sec-fetch-site", "same-origin")]));
+        for foreign in ["http://evil.example", "http://localhost:3000", "https://localhost:4180", "null"] {
+            assert!(!change(&[own, ("origin", foreign)]), "{foreign}");
+            assert!(is_own_origin(&Method::GET, &here, &headers(&[own, ("origin", foreign)])).is_ok());
+        }
+        assert!(!change(&[own, ("sec-fetch-site", "cross-site")]), "a form has no origin in old browsers");
+    }
+
+    #[test]
+    fn a_page_of_our_own_is_known_on_http2_too() {
+        let target = Uri::from_static("http://localhost:4180/v1/queues/demo/pause");
+        let change =
+            |origin: &str| is_own_origin(&Method::POST, &target, &headers(&[("origin", origin)])).is_ok();
+        assert!(change("http://localhost:4180"));
+        assert!(!change("http://localhost:3000") && !change("http://evil.example"));
+    }
+}

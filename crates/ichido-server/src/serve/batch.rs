@@ -1,0 +1,432 @@
+//! Many messages in one request: NDJSON in, one result a line out.
+//!
+//! Guarantee: each line stands or falls on its own, and results come in the order of the lines. What is read is put in while the rest
+//! still comes, so that memory is bounded by a chunk and the results, whatever the batch, and batches at once have a bound, too. When the request breaks off, what was put
+//! in stays, and sending the whole batch again puts nothing in twice.
+//!
+//! A line is an object: `key`, and either `body`, any JSON value, whose text as it stands is the message's request (its type is
+//! `application/json` unless `content_type` says otherwise), or `body_base64` with a `content_type`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt as _;
+use ichido_core::json::Document;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::settings::size;
+use ichido_http::server::permits::Full;
+use ichido_store::message::NewMessage;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::answer::{Pieces, with_type};
+use super::api::{Api, Known};
+use super::arrivals;
+use super::caller::Caller;
+use super::hops;
+use super::limits::{
+    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
+};
+use super::messages::{stands, stood};
+use super::problem::{Code, Problem};
+use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
+use super::show::{ProblemDetails, href};
+use crate::accept::{Offer, Understood};
+
+/// The names by which NDJSON goes.
+const TYPES: [&str; 4] =
+    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
+/// When there may be a place for a batch again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What a line may have.
+const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
+
+/// One message of a batch.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "lines are read by hand, so that the body stays as it is written; this is their schema"
+)]
+struct Line {
+    /// The action's key.
+    key: String,
+    /// The request as JSON: its text as it stands is the request.
+    body: Option<serde_json::Value>,
+    /// The request as bytes, in base64.
+    body_base64: Option<String>,
+    /// Its media type; `application/json` where `body` is given.
+    content_type: Option<String>,
+}
+
+/// What became of one line.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LineResult {
+    /// Which line, from 1.
+    line: usize,
+    /// 201, or the status that a request of its own would have got.
+    status: u16,
+    /// The message under the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    href: Option<String>,
+    /// Whether it stood there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<bool>,
+    /// Why nothing was put in: the code of a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+impl LineResult {
+    fn of(line: usize, ended: Result<(Uuid, bool), Problem>) -> Self {
+        match ended {
+            Ok((id, replayed)) => Self {
+                line,
+                status: StatusCode::CREATED.as_u16(),
+                id: Some(id),
+                href: Some(href(id)),
+                replayed: Some(replayed),
+                code: None,
+                detail: None,
+            },
+            Err(problem) => Self {
+                line,
+                status: problem.code.status().as_u16(),
+                id: None,
+                href: None,
+                replayed: None,
+                code: Some(problem.code.as_str()),
+                detail: Some(problem.detail.into_owned()),
+            },
+        }
+    }
+}
+
+/// Puts many messages in.
+///
+/// One JSON object a line; one result a line comes back, in the same order, when all were read. A line that is refused does not stop
+/// the others. When the body breaks off or is too large, the last result says so, and the lines after it were not read.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/messages:batch",
+    tag = "messages",
+    params(
+        ("queue" = String, Path, description = "The queue", example = "demo"),
+        ("Ichido-Identity" = Option<String>, Header, description = "For whom they are, where the token does not say it; `local` if left out"),
+    ),
+    request_body(content = Line, content_type = "application/x-ndjson", description = "One object a line"),
+    responses(
+        (status = 200, description = "One result a line", body = LineResult, content_type = "application/x-ndjson"),
+        (status = 429, description = "Too many come in with this token; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Too many come in; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn accept_batch(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(queue): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (head, body) = request.into_parts();
+    let known = api.queue(&queue, &caller)?;
+    let identity = caller.identity(&known.name, &head.headers)?;
+    parameters(&head.uri, &[])?;
+    not_encoded(&head.headers)?;
+    is_ndjson(&head.headers)?;
+    let permit = api.batches.try_take(caller.token).map_err(no_permit)?;
+    let hops = hops::came(&api, &known.name, &head.headers).await?;
+    let mut batch = Batch {
+        api: &api,
+        caller: &caller,
+        known,
+        identity,
+        hops,
+        chunk: Vec::new(),
+        bytes: 0,
+        results: Vec::new(),
+    };
+    let mut lines = Lines::of(body, api.chosen);
+    let broke = loop {
+        match lines.next().await {
+            Ok(Some(line)) => {
+                batch.take(lines.number, &line).await;
+                // Lines that are refused wait for nothing, and would keep everybody else from this thread.
+                if lines.number.is_multiple_of(LINES_A_TURN) {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Ok(None) => break None,
+            Err(problem) => break Some(problem),
+        }
+    };
+    batch.put_in().await;
+    if let Some(problem) = broke {
+        batch.say(lines.number + 1, Err(problem));
+    }
+    // Who does not read the results holds them in memory.
+    Ok(with_type(StatusCode::OK, TYPES[0], Pieces::body(batch.results, permit)))
+}
+
+/// Nothing of it was read.
+fn no_permit(why: Full) -> Problem {
+    let (code, detail) = match why {
+        Full::All => {
+            (Code::BatchesFull, format!("{BATCHES_MAX} batches are taken in at once, which is the most"))
+        }
+        Full::Own => (
+            Code::TokenBusy,
+            format!("{BATCHES_OF_ONE_MAX} batches come in with this token, which is the most"),
+        ),
+    };
+    Problem::new(code, format!("{detail}; nothing was put in; send the same batch again later"))
+        .after(AGAIN_AFTER)
+}
+
+fn is_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = said.split(';').next().unwrap_or_default().trim();
+    if TYPES.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
+        return Ok(());
+    }
+    let detail = "a batch is one JSON object a line; send it as Content-Type: application/x-ndjson";
+    Err(Problem::new(Code::MediaTypeUnsupported, detail))
+}
+
+/// A batch on its way in.
+struct Batch<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    known: &'a Known,
+    identity: String,
+    /// The way the whole batch came.
+    hops: Option<String>,
+    /// What was read and not put in yet, with the numbers of its lines.
+    chunk: Vec<(usize, Taken)>,
+    bytes: usize,
+    results: Vec<u8>,
+}
+
+/// A line that was read.
+enum Taken {
+    /// It is put in with the others.
+    New(Box<NewMessage>),
+    /// What came of it is known.
+    Known(Result<(Uuid, bool), Problem>),
+}
+
+impl Batch<'_> {
+    async fn take(&mut self, number: usize, line: &[u8]) {
+        let taken = self.taken(line).await.unwrap_or_else(|problem| Taken::Known(Err(problem)));
+        self.bytes += line.len();
+        self.chunk.push((number, taken));
+        if CHUNK_LINES_MAX <= self.chunk.len() || CHUNK_BYTES_MAX <= self.bytes {
+            self.put_in().await;
+        }
+    }
+
+    async fn taken(&self, line: &[u8]) -> Result<Taken, Problem> {
+        let offer = self.offer(line)?;
+        let Understood { message, misfit } = self.api.parsing.message(self.caller, offer).await?;
+        Ok(match misfit {
+            Some(misfit) => Taken::Known(stood(self.api, &message, &misfit).await),
+            None => Taken::New(Box::new(message)),
+        })
+    }
+
+    fn offer(&self, line: &[u8]) -> Result<Offer, Problem> {
+        let wrong = |detail: String| Problem::new(Code::LineInvalid, detail);
+        let shape = || {
+            wrong("the line is no message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and nothing else".to_owned())
+        };
+        // First by the strict reader: what two readers could understand in two ways is no message.
+        let document = Document::parse(line, LINE_BYTES_MAX)
+            .map_err(|error| wrong(format!("the line is no clear JSON: {error}")))?;
+        let texts: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).map_err(|_| shape())?;
+        if !texts.keys().all(|name| MEMBERS.contains(&name.as_ref())) {
+            return Err(shape());
+        }
+        let text = |name: &str| match document.root().get(name) {
+            None => Ok(None),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(format!("{name} is no text"))),
+        };
+        let key = IdempotencyKey::parse(&text("key")?.ok_or_else(shape)?).map_err(Problem::of_key)?;
+        let (body, type_default) = match (texts.get("body"), text("body_base64")?) {
+            (Some(body), None) => (body.get().as_bytes().to_vec(), Some("application/json")),
+            (None, Some(text)) => {
+                let bytes = STANDARD.decode(text.as_bytes());
+                (bytes.map_err(|_| wrong("body_base64 is no base64".to_owned()))?, None)
+            }
+            (Some(_), Some(_)) => {
+                return Err(wrong("the line has both body and body_base64; give one".to_owned()));
+            }
+            (None, None) => return Err(shape()),
+        };
+        if self.api.chosen.body_bytes_max < body.len() {
+            return Err(too_large(self.api.chosen.body_bytes_max));
+        }
+        let content_type = text("content_type")?;
+        let content_type = content_type.as_deref().or(type_default);
+        let content_type = content_type.ok_or_else(|| {
+            wrong("the line has body_base64 and no content_type; say what it is".to_owned())
+        })?;
+        Ok(Offer {
+            queue: self.known.name.clone(),
+            identity: self.identity.clone(),
+            key,
+            content_type: content_type.to_owned(),
+            body,
+            hops: self.hops.clone(),
+            trace: None,
+            tries: self.known.tries,
+            intake: self.known.intake.clone(),
+        })
+    }
+
+    /// Puts what was read in, each on its own, and says what became of it.
+    async fn put_in(&mut self) {
+        self.bytes = 0;
+        let mut messages = Vec::new();
+        let mut kept = Vec::new();
+        let mut rooms = Vec::new();
+        for (number, taken) in std::mem::take(&mut self.chunk) {
+            let known = match taken {
+                Taken::Known(known) => Some(known),
+                Taken::New(message) => match self.api.admission.enter(self.known.name.as_str()) {
+                    Ok(room) => {
+                        rooms.push(room);
+                        messages.push(*message);
+                        None
+                    }
+                    Err(problem) => Some(Err(problem)),
+                },
+            };
+            kept.push((number, known));
+        }
+        let mut enqueued = self.api.store.messages_enqueue(messages).await.into_iter();
+        drop(rooms);
+        for (number, known) in kept {
+            let ended = match known {
+                Some(known) => known,
+                None => match enqueued.next() {
+                    Some(Ok(enqueued)) => stands(enqueued),
+                    Some(Err(error)) => Err(Problem::of_store(&error)),
+                    None => unreachable!("each message that was put in is answered"),
+                },
+            };
+            // A line says nothing of its client's tries.
+            arrivals::count(self.known.name.as_str(), &HeaderMap::new(), ended.as_ref());
+            self.say(number, ended);
+        }
+    }
+
+    fn say(&mut self, number: usize, ended: Result<(Uuid, bool), Problem>) {
+        let line = serde_json::to_string(&LineResult::of(number, ended))
+            .unwrap_or_else(|_| unreachable!("a result has names for keys, and is written to memory"));
+        self.results.extend_from_slice(line.as_bytes());
+        self.results.push(b'\n');
+    }
+}
+
+/// The lines of a body, as they come.
+struct Lines {
+    body: Body,
+    chosen: Chosen,
+    buffer: BytesMut,
+    /// How much of the buffer was looked at, and has no end of a line.
+    looked_at: usize,
+    read_bytes: usize,
+    is_over: bool,
+    /// How many lines there were so far, empty ones too.
+    number: usize,
+}
+
+impl Lines {
+    fn of(body: Body, chosen: Chosen) -> Self {
+        Self { body, chosen, buffer: BytesMut::new(), looked_at: 0, read_bytes: 0, is_over: false, number: 0 }
+    }
+
+    /// The next line that is not empty.
+    async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let Some(line) = self.next_of_all().await? else { return Ok(None) };
+            let most = self.chosen.batch_lines_max;
+            if most < self.number {
+                self.number = most;
+                return Err(Problem::new(
+                    Code::BatchTooLarge,
+                    format!("a batch has at most {most} lines; the rest was not read"),
+                ));
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    async fn next_of_all(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let end = self.buffer[self.looked_at..].iter().position(|byte| *byte == b'\n');
+            if let Some(end) = end {
+                let line = self.buffer.split_to(self.looked_at + end + 1).freeze();
+                self.looked_at = 0;
+                self.number += 1;
+                return Ok(Some(line));
+            }
+            self.looked_at = self.buffer.len();
+            if LINE_BYTES_MAX < self.looked_at {
+                let detail =
+                    format!("a line has at most {}; the rest was not read", size::told(LINE_BYTES_MAX));
+                return Err(Problem::new(Code::BatchTooLarge, detail));
+            }
+            if self.is_over {
+                // A last line needs no end.
+                self.looked_at = 0;
+                let rest = std::mem::take(&mut self.buffer).freeze();
+                self.number += usize::from(!rest.is_empty());
+                return Ok(Some(rest).filter(|rest| !rest.is_empty()));
+            }
+            self.read().await?;
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Problem> {
+        match self.body.frame().await {
+            None => self.is_over = true,
+            Some(Ok(frame)) => {
+                let data = frame.into_data().unwrap_or_default();
+                self.read_bytes += data.len();
+                let most = self.chosen.batch_bytes_max;
+                if most < self.read_bytes {
+                    let detail = format!("a batch has at most {}; the rest was not read", size::told(most));
+                    return Err(Problem::new(Code::BatchTooLarge, detail));
+                }
+                self.buffer.extend_from_slice(&data);
+            }
+            Some(Err(error)) => {
+                let fault = Problem::of_body(fault_of(error.into()));
+                let detail = "the batch broke off here; the lines before it stand as their results say, and nothing of the rest was done";
+                return Err(Problem::new(fault.code, detail));
+            }
+        }
+        Ok(())
+    }
+}

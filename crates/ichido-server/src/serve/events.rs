@@ -1,0 +1,112 @@
+//! The feed of events over HTTP (server-sent events).
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use http::{StatusCode, Uri};
+use http_body::Frame;
+use ichido_http::server::permits::Full;
+use tokio::sync::mpsc::Receiver;
+use uuid::Uuid;
+
+use super::answer::with_type;
+use super::api::Api;
+use super::caller::Caller;
+use super::feed::NoSeat;
+use super::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
+use super::messages::{no_message, seen};
+use super::problem::{Code, Problem};
+use super::request::pairs;
+use super::show::ProblemDetails;
+
+/// When a seat may be free again.
+const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Tells what happens, as it happens (server-sent events).
+///
+/// First the whole state, then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`, `alerts` (those
+/// that fire, as `GET /v1/alerts`), `actions` (one operator's action), and for each `message` that is named, `message` events with its
+/// transitions, those so far included. After `reset` something was missed, and the whole state follows. A producer is told of its own
+/// queues and messages. The stream ends after ten minutes, and is asked for again; within seconds, when its token is revoked or expires.
+/// At most 16 are open with one token.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    tag = "events",
+    params(("message" = Option<Vec<Uuid>>, Query, explode, description = "A message to watch; may be repeated, up to 20 times")),
+    responses(
+        (status = 200, description = "Events until one side hangs up", body = String, content_type = "text/event-stream"),
+        (status = 429, description = "Too many listen with this token", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Too many listen, or the server stops", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn listen(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let mut messages = Vec::new();
+    for id in asked_for(&uri)? {
+        messages.push(seen(&api, &caller, &id.to_string()).await?.id);
+    }
+    let told = api.feed.listen(caller, messages).map_err(|no_seat| match no_seat {
+        NoSeat::No(Full::All) => Problem::new(
+            Code::FeedFull,
+            format!("{} listen already, which is the most; ask again later", api.chosen.listeners_max),
+        )
+        .after(FULL_RETRY_AFTER),
+        NoSeat::No(Full::Own) => Problem::new(
+            Code::TokenBusy,
+            format!(
+                "{FEED_LISTENERS_OF_ONE_MAX} listen with this token already, which is the most; close one, or use another token"
+            ),
+        )
+        .after(FULL_RETRY_AFTER),
+        NoSeat::Stopping => Problem::new(Code::NotReady, "the server stops"),
+    })?;
+    Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(Pieces(told))))
+}
+
+/// The messages that are named, each once.
+fn asked_for(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
+    let mut ids = Vec::new();
+    for (name, text) in pairs(uri)? {
+        if name != "message" {
+            let detail = "the query has a parameter that is not known here; known are: message";
+            return Err(Problem::new(Code::ParameterInvalid, detail));
+        }
+        let id = Uuid::try_parse(&text).map_err(|_| no_message())?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        if FEED_MESSAGES_MAX < ids.len() {
+            let detail = format!("at most {FEED_MESSAGES_MAX} messages are watched at once; name fewer");
+            return Err(Problem::new(Code::ParameterInvalid, detail));
+        }
+    }
+    Ok(ids)
+}
+
+/// What is told, as a body that ends when nothing more is.
+struct Pieces(Receiver<Bytes>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

@@ -1,0 +1,159 @@
+//! The API without a socket, for commands that work straight on the store.
+//!
+//! Guarantee: a request means what it means to a server with the same store and configuration; whoever asks may do everything, and is
+//! in the audit under the name that they give. Nothing is delivered here, and nothing listens.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Method, Request, Uri};
+use http_body_util::BodyExt as _;
+use ichido::letters::{Policies, QueuePolicy};
+use ichido::worker::{OutboundKey, Queue};
+use ichido_client::Answer;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::{Guarantee, Retry};
+use ichido_http::server::permits::Permits;
+use ichido_store::Store;
+use ichido_store::message::QueueName;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::sync::{Semaphore, watch};
+use tower_service::Service as _;
+
+use super::admission::Admission;
+use super::api::{Api, Known, router};
+use super::caller::{Caller, IDENTITY};
+use super::destinations::KnownDestination;
+use super::feed::Feed;
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX};
+use super::listings::Listings;
+use super::parsing::Parsing;
+use super::problem::Problem;
+use super::running::Running;
+use super::waiting::Waiting;
+use crate::accept::Refused;
+use crate::config::{Config, Intake};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The API of one command.
+pub struct Inside {
+    router: Router,
+    caller: Caller,
+    operations: Arc<Running>,
+}
+
+impl Inside {
+    /// On a store, with the queues of a configuration. Without one no queue is known, so that none allows a requeue.
+    pub fn new(store: Store, config: Option<&Config>, by: String) -> Self {
+        Self::of(api(store, config), by)
+    }
+
+    /// The same for who puts messages into one queue, which takes them in though no configuration knows it.
+    pub fn taking(store: Store, config: Option<&Config>, queue: &QueueName) -> Self {
+        let mut api = api(store, config);
+        let unknown = Known {
+            name: queue.clone(),
+            tries: Retry::OUTBOX.tries,
+            intake: Intake::default(),
+            key: OutboundKey::Derived,
+        };
+        api.queues.entry(queue.as_str().to_owned()).or_insert(unknown);
+        Self::of(api, Caller::local().name)
+    }
+
+    fn of(api: Api, by: String) -> Self {
+        let caller = Caller { name: by, ..Caller::local() };
+        let operations = Arc::clone(&api.operations);
+        Self { router: router(Arc::new(api)), caller, operations }
+    }
+
+    /// Stops the operations that run here before their next batch, and waits for that.
+    pub async fn close(&self) {
+        self.operations.stop();
+        self.operations.ended().await;
+    }
+
+    /// Asks, and reads the answer to its end. A body is JSON.
+    pub async fn ask(&self, method: Method, target: Uri, told: String) -> Result<Answer, String> {
+        let mut request = Request::new(Body::from(told));
+        *request.method_mut() = method;
+        *request.uri_mut() = target;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.answer(request).await
+    }
+
+    /// Puts a body in as it is, under a key, and for an identity where one is given.
+    pub async fn put_in(
+        &self,
+        target: Uri,
+        key: &IdempotencyKey,
+        content_type: &str,
+        identity: Option<&HeaderValue>,
+        body: Vec<u8>,
+    ) -> Result<Answer, String> {
+        let Ok(content_type) = HeaderValue::from_str(content_type) else {
+            return read(Problem::of_offer(&Refused::ContentType).into_response()).await;
+        };
+        let key = HeaderValue::from_str(&key.to_field_value()).map_err(|error| error.to_string())?;
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target;
+        request.headers_mut().insert(CONTENT_TYPE, content_type);
+        request.headers_mut().insert(IDEMPOTENCY_KEY, key);
+        request.headers_mut().extend(identity.map(|identity| (IDENTITY, identity.clone())));
+        self.answer(request).await
+    }
+
+    async fn answer(&self, mut request: Request<Body>) -> Result<Answer, String> {
+        request.extensions_mut().insert(self.caller.clone());
+        let answered = self.router.clone().call(request).await;
+        read(answered.unwrap_or_else(|never| match never {})).await
+    }
+}
+
+async fn read(response: Response) -> Result<Answer, String> {
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.map_err(|error| format!("the answer broke off: {error}"))?;
+    Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
+}
+
+fn api(store: Store, config: Option<&Config>) -> Api {
+    let chosen = config.map(|config| config.serve.chosen).unwrap_or_default();
+    Api {
+        chosen,
+        queues: config.map(Api::known).unwrap_or_default(),
+        admission: Admission::none(),
+        destinations: config.map(KnownDestination::all).unwrap_or_default(),
+        policies: config.map(policies).unwrap_or_default(),
+        // A command puts nothing in that it would wait for.
+        waiting: Waiting::start(store.clone(), 0),
+        batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
+        listings: Listings::new(),
+        // A command has its bodies in memory already, and a bound of its own to how many.
+        bodies: Permits::new(Semaphore::MAX_PERMITS, Semaphore::MAX_PERMITS),
+        parsing: Parsing::new(),
+        operations: Arc::new(Running::default()),
+        feed: Feed::new(chosen.listeners_max),
+        // Nobody asks a command for its metrics.
+        metrics: PrometheusBuilder::new().build_recorder().handle(),
+        worker_lives: watch::channel(false).1,
+        store,
+    }
+}
+
+/// What the queues of a configuration say about dead letters.
+fn policies(config: &Config) -> Policies {
+    let policy = |queue: &Queue| {
+        let to = config.destinations.iter().find(|described| described.name == queue.destination)?;
+        // What only its server could say is not asked here: a promise that is not known counts as none.
+        let guarantee = to.guarantee().unwrap_or(Guarantee::Nothing);
+        Some((QueueName::parse(&queue.name)?, QueuePolicy { requeue: queue.requeue, guarantee }))
+    };
+    let telling = config.alerts.queues();
+    let known = config.queues.iter().chain(&telling).filter_map(policy);
+    known.fold(Policies::default(), |all, (queue, policy)| all.with(queue, policy))
+}

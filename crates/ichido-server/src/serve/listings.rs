@@ -1,0 +1,72 @@
+//! Turns for listings, which may read much and hold large requests in memory.
+//!
+//! Guarantee: listings of producers never keep one of a viewer, an operator or an admin waiting, and one token never takes
+//! all turns.
+
+use ichido_http::server::permits::{Permit, Permits};
+use ichido_store::token::Role;
+use uuid::Uuid;
+
+use super::caller::Caller;
+use super::limits::{LISTINGS_MAX, LISTINGS_OF_ONE_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX};
+
+pub(super) struct Listings {
+    producers: Permits<Uuid>,
+    others: Permits<Uuid>,
+}
+
+impl Listings {
+    pub(super) fn new() -> Self {
+        Self {
+            producers: Permits::new(PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX),
+            others: Permits::new(LISTINGS_MAX, LISTINGS_OF_ONE_MAX),
+        }
+    }
+
+    /// Waits for a turn.
+    pub(super) async fn turn(&self, caller: &Caller) -> Permit<Uuid> {
+        match caller.role {
+            Role::Producer { .. } => self.producers.take(caller.token).await,
+            Role::Viewer | Role::Operator | Role::Admin => self.others.take(caller.token).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn caller(token: u128, role: Role) -> Caller {
+        Caller { name: "ann".to_owned(), role, token: Some(Uuid::from_u128(token)) }
+    }
+
+    fn producer(token: u128) -> Caller {
+        caller(token, Role::Producer { identity: "shop".to_owned(), queues: Vec::new() })
+    }
+
+    /// A turn, if there is one at once.
+    fn turn(listings: &Listings, caller: &Caller) -> Option<Permit<Uuid>> {
+        match pin!(listings.turn(caller)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(turn) => Some(turn),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn listings_of_producers_keep_no_operator_waiting() {
+        let listings = Listings::new();
+        let first = turn(&listings, &producer(1)).expect("a turn");
+        assert!(turn(&listings, &producer(1)).is_none(), "one token has one");
+        let _second = turn(&listings, &producer(2)).expect("another producer has its own");
+        assert!(turn(&listings, &producer(3)).is_none(), "and all together two");
+        let viewer = caller(4, Role::Viewer);
+        let _viewers = [(); LISTINGS_OF_ONE_MAX].map(|()| turn(&listings, &viewer).expect("a turn"));
+        assert!(turn(&listings, &viewer).is_none(), "one token has not all");
+        let _operator = turn(&listings, &caller(5, Role::Operator)).expect("it goes ahead");
+        drop(first);
+        assert!(turn(&listings, &producer(3)).is_some(), "what was given back");
+    }
+}

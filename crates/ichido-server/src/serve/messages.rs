@@ -1,0 +1,319 @@
+//! Messages over HTTP: put in, and looked at.
+//!
+//! Guarantee: an answer 201 follows the commit (SPEC D3). The message is its own record of the request: unique by queue, identity and
+//! key for as long as it is kept (SPEC D1), so that the same request again gets the same answer, byte for byte, and puts nothing in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::header::{
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderValue, StatusCode, Uri};
+use ichido_core::key::{self, KeyError};
+use ichido_core::ledger::Profile;
+use ichido_core::settings::duration;
+use ichido_http::server::body::BodyFault;
+use ichido_store::message::limits::TRACE_BYTES_MAX;
+use ichido_store::message::{Enqueued, MessageRow, NewMessage};
+use uuid::Uuid;
+
+use super::answer::{Pieces, json};
+use super::api::Api;
+use super::arrivals;
+use super::caller::Caller;
+use super::hops;
+use super::limits::WAIT_MAX;
+use super::problem::{Code, Problem};
+use super::request::{Segment, not_encoded, parameters, whole};
+use super::show::{Accepted, Events, Message, ProblemDetails, href};
+use crate::accept::{Offer, Refused, Understood, standing};
+use crate::traces::{self, Accepting};
+
+/// The media type of a body that says none (RFC 9110).
+const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+/// Why a message that was to be waited for is told of before its end.
+const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
+/// How long to wait before asking again for a message that has not ended.
+const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// Puts a message in.
+///
+/// The same key with the same request gets the same answer again, with the header `Idempotency-Replayed: true`; JSON is compared by
+/// its meaning, all else by its bytes. With `wait` the answer comes when the message has ended or was parked, or when the time is over: 200 with the
+/// message as it stands then, or 202 with `Idempotency-Status: processing`, after which the same request may be sent again. `Ichido-Wait`
+/// then says why: `not_in_time`; `no_room`, as many requests waited already as may, and this one did not; or `server_stops`.
+#[utoipa::path(
+    post,
+    path = "/v1/queues/{queue}/messages",
+    tag = "messages",
+    params(
+        ("queue" = String, Path, description = "The queue", example = "demo"),
+        ("Idempotency-Key" = String, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
+        ("Ichido-Identity" = Option<String>, Header, description = "For whom it is, where the token does not say it; `local` if left out"),
+        ("Ichido-Hops" = Option<String>, Header, description = "The way it came; kept, and sent on with the outbox as its last hop"),
+        ("wait" = Option<String>, Query, description = "How long to wait for its end, such as `5s`; at most 30s"),
+    ),
+    request_body(content = String, content_type = "application/octet-stream", description = "The request, of any content type"),
+    responses(
+        (status = 201, description = "It stands, durably", body = Accepted,
+            headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
+        (status = 200, description = "With `wait`: it has ended, or was parked for a person to decide", body = Message),
+        (status = 202, description = "With `wait`: it stands, and it is not known that it has ended; `Ichido-Wait` says why", body = Accepted,
+            headers(("Location" = String), ("Ichido-Wait" = String))),
+        (status = "4XX", description = "Nothing was put in", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn accept(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(queue): Segment,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (head, body) = request.into_parts();
+    let span = traces::accept(&head.headers);
+    let known = api.queue(&queue, &caller)?;
+    let identity = caller.identity(&known.name, &head.headers)?;
+    let wait = wait_of(&head.uri)?;
+    let counted = |problem: &Problem| arrivals::count(&queue, &head.headers, Err(problem));
+    let fields = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let key = key::read(fields).and_then(|key| key.ok_or(KeyError::Missing)).map_err(Problem::of_key);
+    let key = key.inspect_err(counted)?;
+    not_encoded(&head.headers)?;
+    let content_type = content_type(&head.headers)?;
+    let hops = hops::came(&api, &known.name, &head.headers).await?;
+    let mut permit = api.bodies.empty(caller.token);
+    let body = whole(&head.headers, body, api.chosen.body_bytes_max, Some(&mut permit)).await?;
+    let offer = Offer {
+        queue: known.name.clone(),
+        identity,
+        key: key.clone(),
+        content_type,
+        body,
+        hops,
+        trace: span.as_ref().map(Accepting::traceparent).or_else(|| trace(&head.headers)),
+        tries: known.tries,
+        intake: known.intake.clone(),
+    };
+    let Understood { message, misfit } = api.parsing.message(&caller, offer).await.inspect_err(counted)?;
+    let digest = message.digest.to_string();
+    let stands = if let Some(misfit) = misfit {
+        stood(&api, &message, &misfit).await
+    } else {
+        let room = api.admission.enter(&queue).inspect_err(counted)?;
+        let enqueued = api.store.message_enqueue(message).await;
+        drop(room);
+        enqueued.map_err(|error| Problem::of_store(&error)).and_then(stands)
+    };
+    arrivals::count(&queue, &head.headers, stands.as_ref());
+    let (id, is_replay) = stands?;
+    // It is in the store; what waits for its end holds none of it.
+    drop(permit);
+    if let Some(span) = span {
+        span.end(&queue, id, is_replay);
+    }
+    let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
+    let mut response = match wait {
+        None => json(StatusCode::CREATED, &accepted),
+        Some(wait) => match api.waiting.until_ended(id, wait).await {
+            Ok(()) => {
+                let row = find(&api, id).await?;
+                let steps = api.store.message_transitions(id).await;
+                let steps = steps.map_err(|error| Problem::of_store(&error))?;
+                json(StatusCode::OK, &Message::new(row, &steps))
+            }
+            Err(why) => {
+                let mut response = json(StatusCode::ACCEPTED, &accepted);
+                response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
+                response.headers_mut().insert(WAIT, HeaderValue::from_static(why.as_str()));
+                response.headers_mut().insert(RETRY_AFTER, AGAIN_AFTER);
+                response
+            }
+        },
+    };
+    let headers = response.headers_mut();
+    // An id is hexadecimal digits and hyphens.
+    headers.extend(HeaderValue::try_from(href(id)).ok().map(|href| (LOCATION, href)));
+    if is_replay {
+        headers.extend(replay_marker());
+    }
+    Ok(response)
+}
+
+/// The field that marks a replay, the same as the tower layer's.
+pub(super) fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::try_from(Profile::Ichido.numbers().replay_marker).ok()?;
+    Some((name, HeaderValue::from_static("true")))
+}
+
+/// The message under a key, and whether it stood there before.
+pub(super) fn stands(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
+    match enqueued {
+        Enqueued::New { id } => Ok((id, false)),
+        Enqueued::Same { id } | Enqueued::SameContent { id } => Ok((id, true)),
+        // Whose message it is was checked by the identity, so that its id may be told.
+        Enqueued::Different { id } => Err(Problem::new(
+            Code::KeyConflict,
+            "this idempotency key was used for a different request in this queue; nothing was put in; send a new action under a new key",
+        )
+        .with("first", serde_json::json!(href(id)))),
+    }
+}
+
+/// The message under the key of one that does not fit the queue's schema: what was taken before the schema was as it is now stands.
+pub(super) async fn stood(
+    api: &Api,
+    message: &NewMessage,
+    misfit: &Refused,
+) -> Result<(Uuid, bool), Problem> {
+    match standing(&api.store, message).await.map_err(|error| Problem::of_store(&error))? {
+        Some(enqueued) => stands(enqueued),
+        None => Err(Problem::of_offer(misfit)),
+    }
+}
+
+fn wait_of(uri: &Uri) -> Result<Option<Duration>, Problem> {
+    let Some((_, text)) = parameters(uri, &["wait"])?.pop() else { return Ok(None) };
+    match duration::parse(&text) {
+        Ok(wait) if wait <= WAIT_MAX => Ok(Some(wait)),
+        Ok(_) => {
+            let detail = format!("wait is longer than {}; ask again instead", duration::shown(WAIT_MAX));
+            Err(Problem::new(Code::ParameterInvalid, detail))
+        }
+        Err(_) => Err(Problem::new(
+            Code::ParameterInvalid,
+            "wait is no length of time; write a whole number and a unit, such as 250ms or 5s",
+        )),
+    }
+}
+
+pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
+    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(CONTENT_TYPE_DEFAULT.to_owned()),
+        (Some(line), None) => match line.to_str() {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(Problem::new(
+                Code::MediaTypeUnsupported,
+                "the Content-Type has characters that are not visible ASCII",
+            )),
+        },
+        (Some(_), Some(_)) => Err(Problem::new(
+            Code::MediaTypeUnsupported,
+            "the Content-Type was sent more than once; send it once",
+        )),
+    }
+}
+
+/// The trace, where there is one that can be kept; a broken one must not stop a message.
+fn trace(headers: &HeaderMap) -> Option<String> {
+    let mut lines = headers.get_all(TRACEPARENT).iter();
+    let (line, None) = (lines.next()?, lines.next()) else { return None };
+    line.to_str().ok().filter(|text| !text.is_empty() && text.len() <= TRACE_BYTES_MAX).map(str::to_owned)
+}
+
+/// Shows a message as it stands.
+#[utoipa::path(
+    get,
+    path = "/v1/messages/{id}",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    responses(
+        (status = 200, description = "The message", body = Message),
+        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    let row = seen(&api, &caller, &id).await?;
+    let steps = api.store.message_transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
+    Ok(json(StatusCode::OK, &Message::new(row, &steps)))
+}
+
+/// Everything that happened to a message.
+#[utoipa::path(
+    get,
+    path = "/v1/messages/{id}/events",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    responses(
+        (status = 200, description = "Its events, in order", body = Events),
+        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn events(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    let row = seen(&api, &caller, &id).await?;
+    let steps = api.store.message_transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
+    Ok(json(StatusCode::OK, &Events::new(steps)))
+}
+
+/// The request, byte for byte as it was put in.
+#[utoipa::path(
+    get,
+    path = "/v1/messages/{id}/request",
+    tag = "messages",
+    params(("id" = Uuid, Path, description = "The message's id")),
+    responses(
+        (status = 200, description = "The caller's bytes, under the caller's content type", body = serde_json::Value, content_type = "*/*"),
+        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn request_bytes(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    Segment(id): Segment,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    parameters(&uri, &[])?;
+    let row = seen(&api, &caller, &id).await?;
+    let mut permit = api.bodies.empty(caller.token);
+    let grown = permit.try_grow(row.request.len());
+    grown.map_err(|full| Problem::of_body(BodyFault::NoMemory(full)))?;
+    let mut response = Response::new(Pieces::body(row.request, permit));
+    let headers = response.headers_mut();
+    let content_type = HeaderValue::try_from(row.content_type);
+    headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(CONTENT_TYPE_DEFAULT)));
+    // These are a stranger's bytes: a browser must neither show them as a page of ours nor run them.
+    headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    Ok(response)
+}
+
+/// A message that the caller may look at.
+pub(super) async fn seen(api: &Api, caller: &Caller, id: &str) -> Result<MessageRow, Problem> {
+    let id = Uuid::try_parse(id).map_err(|_| no_message())?;
+    let row = find(api, id).await?;
+    if caller.sees(&row.queue, &row.identity) { Ok(row) } else { Err(no_message()) }
+}
+
+pub(super) async fn find(api: &Api, id: Uuid) -> Result<MessageRow, Problem> {
+    let row = api.store.message_get(id).await.map_err(|error| Problem::of_store(&error))?;
+    row.ok_or_else(no_message)
+}
+
+pub(super) fn no_message() -> Problem {
+    let detail = "there is no message of this id that you may see; what was sent or cancelled is forgotten after its retention";
+    Problem::new(Code::MessageUnknown, detail)
+}

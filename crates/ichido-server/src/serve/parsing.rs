@@ -1,0 +1,140 @@
+//! Parses bodies of messages, few large ones at a time.
+//!
+//! Guarantee: a large body is parsed on a thread that may take its time, at most [`UNDERSTOOD_MAX`] of them at once and
+//! [`UNDERSTOOD_OF_ONE_MAX`] with one token. A caller that hangs up frees nothing before its body is parsed.
+
+use ichido_http::server::permits::Permits;
+use uuid::Uuid;
+
+use super::caller::Caller;
+use super::limits::{INLINE_BYTES_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
+use super::problem::{Code, Problem};
+use crate::accept::{Offer, Understood, message};
+
+pub(super) struct Parsing {
+    permits: Permits<Uuid>,
+}
+
+impl Parsing {
+    pub(super) fn new() -> Self {
+        Self { permits: Permits::new(UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX) }
+    }
+
+    /// Turns an offer into a message. A large one waits for a permit; a small one is parsed at once.
+    pub(super) async fn message(&self, caller: &Caller, offer: Offer) -> Result<Understood, Problem> {
+        let understood = if offer.body.len() <= INLINE_BYTES_MAX {
+            message(offer)
+        } else {
+            self.aside(caller, move || message(offer)).await?
+        };
+        understood.map_err(|refused| Problem::of_offer(&refused))
+    }
+
+    /// Runs work on another thread, once there is a permit for it.
+    async fn aside<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let permit = self.permits.take(caller.token).await;
+        // The thread owns the permit: it goes on when the client hangs up.
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        done.await.map_err(|error| {
+            tracing::error!(%error, "a body could not be understood");
+            Problem::new(Code::StoreRefused, "the body could not be looked at; nothing was done")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::pin::Pin;
+    use std::sync::mpsc;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    use ichido_core::key::IdempotencyKey;
+    use ichido_store::message::QueueName;
+    use ichido_store::token::Role;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::config::Intake;
+    use ichido_http::server::permits::Full;
+
+    /// The clock is paused, so this passes as soon as nothing runs.
+    const LONG: Duration = Duration::from_hours(1);
+
+    fn caller(token: u128) -> Caller {
+        Caller { name: "ann".to_owned(), role: Role::Operator, token: Some(Uuid::from_u128(token)) }
+    }
+
+    fn offer(bytes: usize) -> Offer {
+        Offer {
+            queue: QueueName::parse("orders").unwrap(),
+            identity: "ann".to_owned(),
+            key: IdempotencyKey::parse("k").unwrap(),
+            content_type: "text/plain".to_owned(),
+            body: vec![b'x'; bytes],
+            hops: None,
+            trace: None,
+            tries: NonZeroU32::MIN,
+            intake: Intake::default(),
+        }
+    }
+
+    type Ended<'a> = Pin<Box<dyn Future<Output = Result<(), Problem>> + 'a>>;
+
+    /// Begins work that ends when the sender is dropped; returns once it runs.
+    async fn begun(parsing: &Parsing, token: u128) -> (Ended<'_>, mpsc::Sender<()>) {
+        let (began, runs) = tokio::sync::oneshot::channel();
+        let (ends, ended) = mpsc::channel::<()>();
+        let work = move || {
+            began.send(()).unwrap();
+            ended.recv().unwrap_err();
+        };
+        let mut future: Ended<'_> = Box::pin(async move { parsing.aside(&caller(token), work).await });
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(polled, Poll::Pending));
+        runs.await.expect("there is a permit for it");
+        (future, ends)
+    }
+
+    #[tokio::test]
+    async fn at_most_four_large_bodies_are_parsed_at_once_and_two_of_one_token() {
+        let parsing = Parsing::new();
+        let full = |token| parsing.permits.try_take(Some(Uuid::from_u128(token))).err();
+        let (first, first_ends) = begun(&parsing, 1).await;
+        let (second, second_ends) = begun(&parsing, 1).await;
+        assert_eq!((full(1), full(2)), (Some(Full::Own), None));
+        let (third, third_ends) = begun(&parsing, 2).await;
+        let (fourth, fourth_ends) = begun(&parsing, 3).await;
+        assert_eq!((full(2), full(4)), (Some(Full::All), Some(Full::All)));
+
+        drop((first, second));
+        assert_eq!(full(4), Some(Full::All), "threads go on when their clients have hung up");
+        drop((first_ends, second_ends, third_ends, fourth_ends));
+        third.await.unwrap();
+        fourth.await.unwrap();
+        parsing.aside(&caller(2), || ()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_body_waits_for_a_permit_and_a_small_one_does_not() {
+        let parsing = Parsing::new();
+        let large = |token| {
+            let parsing = &parsing;
+            async move { timeout(LONG, parsing.message(&caller(token), offer(INLINE_BYTES_MAX + 1))).await }
+        };
+        let held = [parsing.permits.take(caller(1).token).await, parsing.permits.take(caller(1).token).await];
+        assert!(large(1).await.is_err(), "its token has two");
+        assert!(large(2).await.is_ok_and(|parsed| parsed.is_ok()), "another token has its own");
+        parsing.message(&caller(1), offer(INLINE_BYTES_MAX)).await.unwrap();
+        drop(held);
+        assert!(large(1).await.is_ok_and(|parsed| parsed.is_ok()));
+    }
+}

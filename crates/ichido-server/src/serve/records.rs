@@ -1,0 +1,320 @@
+//! The ledger over HTTP: records are looked up, and those of unknown outcome decided (SPEC A6, F2).
+//!
+//! Guarantee: a viewer sees what came of a request and none of the bytes of its response. A decision changes one record, only while its
+//! outcome is unknown, and is an entry of the audit trail, with who decided.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response as HttpResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{StatusCode, Uri};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, Expiry, Phase, Policy, PolicyDraft, RecordName, Resolution, Settled};
+use ichido_core::settings::duration;
+use ichido_core::time::Timestamp;
+use ichido_store::ledger::{KeyRecord, KeyResolved, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::answer::json;
+use super::api::Api;
+use super::caller::Caller;
+use super::cursor;
+use super::limits::{RECORD_BODY_BYTES_MAX, UNKNOWN_MAX};
+use super::problem::{Code, Problem};
+use super::request::parameters;
+use super::search::count;
+use super::show::{ProblemDetails, href};
+use super::steps::of_store;
+use super::told::told;
+
+/// How many records a page has where nobody says.
+const UNKNOWN_DEFAULT: u32 = 50;
+/// Where a page of records ends: a moment, and the hash of a name.
+const PLACE_BYTES: usize = 8 + 32;
+
+/// What the ledger holds of one request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LedgerRecord {
+    operation: String,
+    identity: String,
+    idempotency_key: String,
+    /// The key as logs have it.
+    key_hash: String,
+    /// `claimed` (somebody is at it), `unknown` (nobody knows what came of it), `applied` or `refused`.
+    state: &'static str,
+    first_claimed_at: String,
+    claimed_at: String,
+    /// When its claim lapses, unless it is renewed.
+    lease_until: Option<String>,
+    completed_at: Option<String>,
+    /// From when on the key may be forgotten; none while something still uses it.
+    expires_at: Option<String>,
+    request_digest: String,
+    result_digest: Option<String>,
+    /// The message that was made with it.
+    message: Option<String>,
+    hops: Option<String>,
+    trace: Option<String>,
+    /// What its requests are answered with.
+    response: Option<Kept>,
+}
+
+/// A response that is kept.
+#[derive(Debug, Serialize, ToSchema)]
+struct Kept {
+    status: u16,
+    /// None where the body was not kept.
+    body_bytes: Option<usize>,
+    /// In base64; only for operators, and not where it has more than a mebibyte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_base64: Option<String>,
+}
+
+impl LedgerRecord {
+    fn new(found: KeyRecord, caller: &Caller) -> Self {
+        let shows_bytes = caller.operates().is_ok();
+        let (state, lease_until, expires_at) = match found.record.phase {
+            Phase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
+            Phase::Unknown => ("unknown", None, None),
+            Phase::Settled { outcome, expiry, .. } => {
+                let state = match outcome {
+                    Settled::Applied => "applied",
+                    Settled::Refused => "refused",
+                };
+                let at = match expiry {
+                    Expiry::At(at) => Some(at),
+                    Expiry::HeldByMessage => None,
+                };
+                (state, None, at)
+            }
+        };
+        Self {
+            key_hash: found.name.key.log_hash(),
+            operation: found.name.operation,
+            identity: found.name.identity,
+            idempotency_key: found.name.key.as_str().to_owned(),
+            state,
+            first_claimed_at: found.record.first_claimed_at.to_string(),
+            claimed_at: found.record.claimed_at.to_string(),
+            lease_until: lease_until.map(|at| at.to_string()),
+            completed_at: found.completed_at.map(|at| at.to_string()),
+            expires_at: expires_at.map(|at| at.to_string()),
+            request_digest: found.request_digest.to_string(),
+            result_digest: found.result_digest.map(|digest| digest.to_string()),
+            message: found.message_id.map(href),
+            hops: found.hops,
+            trace: found.trace,
+            response: found.response.map(|response| Kept::new(&response, shows_bytes)),
+        }
+    }
+}
+
+impl Kept {
+    fn new(response: &Response, shows_bytes: bool) -> Self {
+        let body = response.body.as_ref();
+        let shown = body.filter(|body| shows_bytes && body.len() <= RECORD_BODY_BYTES_MAX);
+        Self {
+            status: response.status,
+            body_bytes: body.map(Vec::len),
+            body_base64: shown.map(|body| STANDARD.encode(body)),
+        }
+    }
+}
+
+/// Records of unknown outcome.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LedgerRecords {
+    /// The oldest first.
+    records: Vec<LedgerRecord>,
+    /// The `cursor` of the next page; none when there is nothing more.
+    next: Option<String>,
+}
+
+/// What a person found out about an action.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DecideRecord {
+    operation: String,
+    identity: String,
+    key: String,
+    finding: Found,
+    /// How long after its claim a call may still take effect, such as `10m`, which holds if it is left out; `nothing_done` counts only
+    /// after it.
+    settles_within: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Found {
+    /// It took effect: its requests are told that it was done.
+    Applied,
+    /// It was refused: its requests are told that it was answered.
+    Refused,
+    /// Nothing was done: the key is free, and the next request under it runs.
+    NothingDone,
+}
+
+impl Found {
+    const fn resolution(self) -> Resolution {
+        match self {
+            Self::Applied => Resolution::Applied,
+            Self::Refused => Resolution::Refused,
+            Self::NothingDone => Resolution::NothingDone,
+        }
+    }
+}
+
+/// Looks up what the ledger holds of one request.
+#[utoipa::path(
+    get,
+    path = "/v1/ledger",
+    tag = "ledger",
+    params(
+        ("operation" = String, Query, description = "Its operation"),
+        ("identity" = String, Query, description = "For whom it was"),
+        ("key" = String, Query, description = "Its idempotency key"),
+    ),
+    responses(
+        (status = 200, description = "The record", body = LedgerRecord),
+        (status = "4XX", description = "There is none, or you may not", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<HttpResponse, Problem> {
+    caller.views()?;
+    let mut given = parameters(&uri, &["operation", "identity", "key"])?;
+    let mut take = |name: &'static str| {
+        let index = given.iter().position(|(given, _)| given == name);
+        let missing = || {
+            Problem::new(
+                Code::ParameterInvalid,
+                format!("{name} is missing; give operation, identity and key"),
+            )
+        };
+        index.map(|index| given.swap_remove(index).1).ok_or_else(missing)
+    };
+    let (operation, identity, key) = (take("operation")?, take("identity")?, take("key")?);
+    let key = IdempotencyKey::parse(&key).map_err(Problem::of_key)?;
+    let found = find(&api, &RecordName { operation, identity, key }).await?;
+    Ok(json(StatusCode::OK, &LedgerRecord::new(found, &caller)))
+}
+
+/// Lists the actions of which nobody knows the outcome, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/v1/ledger/unknown",
+    tag = "ledger",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many; 50 if left out"),
+        ("cursor" = Option<String>, Query, description = "Where to go on: `next` of the page before"),
+    ),
+    responses(
+        (status = 200, description = "A page of them", body = LedgerRecords),
+        (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn unknown(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    uri: Uri,
+) -> Result<HttpResponse, Problem> {
+    caller.views()?;
+    let (mut limit, mut after) = (UNKNOWN_DEFAULT, None);
+    for (name, text) in parameters(&uri, &["limit", "cursor"])? {
+        match name.as_str() {
+            "limit" => limit = count(&text, UNKNOWN_MAX)?,
+            _ => after = Some(place(cursor::read(&text)?)),
+        }
+    }
+    let found = api.store.key_unknown_list(after, limit).await.map_err(|error| Problem::of_store(&error))?;
+    let last = found.last().filter(|_| found.len() == limit as usize);
+    let next = last.map(|last| {
+        let moment = last.record.first_claimed_at.as_micros().to_be_bytes();
+        cursor::write(&[moment.as_slice(), last.name.hash().as_slice()].concat())
+    });
+    let records = found.into_iter().map(|found| LedgerRecord::new(found, &caller)).collect();
+    Ok(json(StatusCode::OK, &LedgerRecords { records, next }))
+}
+
+fn place(bytes: [u8; PLACE_BYTES]) -> (Timestamp, [u8; 32]) {
+    let (moment, hash) = bytes.split_at(8);
+    let moment = i64::from_be_bytes(moment.try_into().unwrap_or_default());
+    (Timestamp::from_micros(moment), hash.try_into().unwrap_or_default())
+}
+
+/// Says what came of an action of unknown outcome.
+#[utoipa::path(
+    post,
+    path = "/v1/ledger/decide",
+    tag = "ledger",
+    request_body = DecideRecord,
+    responses(
+        (status = 200, description = "It stands; a record of which nothing was done is gone, and its key free", body = DecidedRecord),
+        (status = 409, description = "There is nothing to decide, or not yet", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "Look at the record before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn decide(
+    State(api): State<Arc<Api>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<HttpResponse, Problem> {
+    caller.operates()?;
+    let (head, body) = request.into_parts();
+    parameters(&head.uri, &[])?;
+    let shape =
+        r#"{"operation":"…","identity":"…","key":"…","finding":"applied" or "refused" or "nothing_done"}"#;
+    let asked: DecideRecord = told(&head.headers, body, shape).await?;
+    let policy = policy(asked.settles_within.as_deref())?;
+    let key = IdempotencyKey::parse(&asked.key).map_err(Problem::of_key)?;
+    let name = RecordName { operation: asked.operation, identity: asked.identity, key };
+    let resolution = asked.finding.resolution();
+    let resolved = api.store.key_decide(&name, resolution, None, &policy, &caller.name).await;
+    match resolved.map_err(|error| of_store(&error))? {
+        KeyResolved::Stands => {
+            let found = api.store.key_look_up(&name).await.map_err(|error| of_store(&error))?;
+            let record = found.map(|found| LedgerRecord::new(found, &caller));
+            Ok(json(StatusCode::OK, &DecidedRecord { record }))
+        }
+        KeyResolved::Refused(why) => Err(Problem::new(Code::DecisionRefused, why.to_string())),
+        KeyResolved::Missing => Err(no_record()),
+    }
+}
+
+/// A record that was decided.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DecidedRecord {
+    /// As it stands now; none where its key is free again.
+    record: Option<LedgerRecord>,
+}
+
+/// What was decided is kept for the default time: nobody knows how long its operation would have kept it.
+fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
+    let wrong = |why: String| Problem::new(Code::BodyUnexpected, format!("settles_within: {why}"));
+    let settles_within = settles_within.map(duration::parse).transpose();
+    let settles_within = settles_within
+        .map_err(|_| wrong("write a whole number and a unit, such as 90s or 10m".to_owned()))?;
+    let draft = PolicyDraft::of(Class::ExternalEffect);
+    let draft = PolicyDraft { settles_within: settles_within.or(draft.settles_within), ..draft };
+    Policy::build(draft).map_err(|error| wrong(error.to_string()))
+}
+
+async fn find(api: &Api, name: &RecordName) -> Result<KeyRecord, Problem> {
+    let found = api.store.key_look_up(name).await.map_err(|error| Problem::of_store(&error))?;
+    found.ok_or_else(no_record)
+}
+
+fn no_record() -> Problem {
+    let detail = "the ledger has nothing under this operation, identity and key; GET /v1/ledger/unknown lists what can be decided";
+    Problem::new(Code::RecordUnknown, detail)
+}

@@ -1,0 +1,200 @@
+//! Reading a request: its path, its query and its body, each within its bound.
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::request::Parts;
+use http::{HeaderMap, Uri};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use ichido_core::settings::size;
+use ichido_http::server::body::{BodyFault, BoxError};
+use ichido_http::server::permits::Permit;
+use uuid::Uuid;
+
+use super::problem::{Code, Problem};
+
+/// The one variable segment of a path, decoded.
+pub(super) struct Segment(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(segment) = path.map_err(|_| no_route())?;
+        Ok(Self(segment))
+    }
+}
+
+pub(super) fn no_route() -> Problem {
+    Problem::new(Code::RouteUnknown, "there is nothing at this path; /openapi.json lists what there is")
+}
+
+/// The parameters of a query, each known and given once.
+pub(super) fn parameters(uri: &Uri, known: &[&str]) -> Result<Vec<(String, String)>, Problem> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    for (name, value) in pairs(uri)? {
+        if !known.contains(&name.as_str()) {
+            let here = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let detail = format!("the query has a parameter that is not known here; known are: {here}");
+            return Err(Problem::new(Code::ParameterInvalid, detail));
+        }
+        if found.iter().any(|(given, _)| *given == name) {
+            let detail = format!("the parameter {name} is given more than once; give it once");
+            return Err(Problem::new(Code::ParameterInvalid, detail));
+        }
+        found.push((name, value));
+    }
+    Ok(found)
+}
+
+/// The names and values of a query. What is no text is refused: read with a replacement, it would find what was not asked for.
+pub(super) fn pairs(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+    let query = uri.query().unwrap_or_default();
+    let mut pairs = Vec::new();
+    let mut at = 0;
+    for part in query.split('&') {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        if !part.is_empty() {
+            pairs.push((decoded(name, at)?, decoded(value, at + name.len() + 1)?));
+        }
+        at += part.len() + 1;
+    }
+    Ok(pairs)
+}
+
+/// One name or value, as forms encode it; `at` is where in the query it begins.
+fn decoded(text: &str, at: usize) -> Result<String, Problem> {
+    let mut bytes = Vec::with_capacity(text.len());
+    // Where in the text each byte began.
+    let mut places = Vec::with_capacity(text.len());
+    let mut index = 0;
+    while let Some(byte) = text.as_bytes().get(index) {
+        places.push(index);
+        let escaped = text.get(index + 1..index + 3).filter(|_| *byte == b'%');
+        let escaped = escaped.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let escaped = escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let plain = if *byte == b'+' { b' ' } else { *byte };
+        bytes.push(escaped.unwrap_or(plain));
+        index += if escaped.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let wrong = places.get(error.utf8_error().valid_up_to()).copied().unwrap_or_default();
+        let detail = format!(
+            "the query is no UTF-8 text from its character {} on, once it is decoded; encode text as UTF-8 before its bytes are escaped",
+            at + wrong + 1
+        );
+        Problem::new(Code::ParameterInvalid, detail)
+    })
+}
+
+/// Of an encoded body nothing but its bytes is known, so that none is taken.
+pub(super) fn not_encoded(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let detail = "the body has a Content-Encoding, and is not decoded here; send it as it is";
+    Err(Problem::new(Code::MediaTypeUnsupported, detail))
+}
+
+/// A body to its end. One that says that it is too large is not waited for, and one for which there is no memory is not read; a
+/// small one may do without a permit for its memory.
+pub(super) async fn whole(
+    headers: &HeaderMap,
+    mut body: Body,
+    bytes_max: usize,
+    mut permit: Option<&mut Permit<Uuid>>,
+) -> Result<Vec<u8>, Problem> {
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > bytes_max as u64) {
+        return Err(too_large(bytes_max));
+    }
+    let mut take = |bytes: usize| match &mut permit {
+        Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::of_body(BodyFault::NoMemory(full))),
+        None => Ok(()),
+    };
+    // All that was announced at once, so that what was begun can end.
+    let mut permitted = body.size_hint().exact().and_then(|exact| usize::try_from(exact).ok()).unwrap_or(0);
+    take(permitted)?;
+    // Copied into one piece as it comes: each little piece would keep the whole buffer alive that it came in.
+    let mut whole = Vec::with_capacity(permitted);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Problem::of_body(fault_of(error.into())))?;
+        let data = frame.into_data().unwrap_or_default();
+        let length = whole.len() + data.len();
+        if bytes_max < length {
+            return Err(too_large(bytes_max));
+        }
+        take(length.saturating_sub(permitted))?;
+        permitted = permitted.max(length);
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole)
+}
+
+pub(super) fn too_large(bytes_max: usize) -> Problem {
+    let most = size::told(bytes_max);
+    let detail = format!("the body has more than {most}; nothing was done; send less, or a reference to it");
+    Problem::new(Code::BodyTooLarge, detail)
+}
+
+/// What went wrong with a body, beneath what axum wrapped it in.
+pub(super) fn fault_of(error: BoxError) -> BodyFault {
+    let inner = match error.downcast::<axum::Error>() {
+        Ok(wrapped) => wrapped.into_inner(),
+        Err(error) => error,
+    };
+    // Nothing else comes out of a body; should it, the body did not come to its end either.
+    inner.downcast::<BodyFault>().map_or(BodyFault::Cut, |fault| *fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Vec<(String, String)>, Problem> {
+        pairs(&format!("/v1/messages?{query}").parse().expect("a target"))
+    }
+
+    #[test]
+    fn a_query_is_read_as_forms_are() {
+        for query in [
+            "",
+            "a",
+            "a=",
+            "=b",
+            "a=b=c&&a=%26&b",
+            "a+b=%2B+%2b",
+            "%C3%A4=%e2%82%ac",
+            "a=%",
+            "a=%4",
+            "a=%zz%41",
+        ] {
+            let other: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+                .map(|(name, value)| (name.into_owned(), value.into_owned()))
+                .collect();
+            assert_eq!(read(query).expect("text"), other, "{query:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused_with_its_place() {
+        for (query, place) in [
+            ("identity=%ff", 10),
+            ("limit=1&identity=a%C3", 19),
+            ("%c3%28=1", 1),
+            ("a=%e2%82", 3),
+            ("a=1&%ff", 5),
+        ] {
+            let problem = read(query).expect_err("no text");
+            assert_eq!(problem.code, Code::ParameterInvalid);
+            assert!(
+                problem.detail.contains(&format!(" character {place} on")),
+                "{query}: {}",
+                problem.detail
+            );
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! One request, from its head to its answer.
+//!
+//! Guarantee: every answer has a new `x-request-id`, and every refusal is a problem; what a request may do is decided before its body
+//! is read.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::IntoResponse as _;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use ichido_core::key;
+use ichido_core::settings::size;
+use ichido_http::server::Answers;
+use ichido_http::server::body::{AnswerBody, Timed};
+use ichido_http::server::framing::Fault;
+use ichido_http::server::limits::Limits;
+use metrics::Gauge;
+use tower_service::Service as _;
+use tracing::Level;
+use uuid::Uuid;
+
+use super::access::Access;
+use super::api::{Api, is_health, is_public, router};
+use super::arrivals;
+use super::feed;
+use super::limits::Chosen;
+use super::problem::{Code, Problem};
+use super::waiting::WAITING;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// How many are being answered.
+const UNDER_WAY: &str = "ichido_http_under_way";
+/// How many requests were answered, and how.
+const REQUESTS: &str = "ichido_http_requests_total";
+
+/// The server behind the listening.
+pub(super) struct Server {
+    router: Router,
+    api: Arc<Api>,
+    access: Arc<Access>,
+    limits: Limits,
+    under_way: Gauge,
+}
+
+impl Server {
+    pub(super) fn new(api: Api, access: Access, limits: Limits) -> Self {
+        let api = Arc::new(api);
+        let access = Arc::new(access);
+        tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
+        Self { router: router(Arc::clone(&api)), api, access, limits, under_way: metrics::gauge!(UNDER_WAY) }
+    }
+
+    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
+        let (mut head, body) = request.into_parts();
+        check_head(&head, self.api.chosen)?;
+        if !is_public(head.uri.path()) {
+            let caller = self.access.admit(&head.method, &head.uri, &head.headers).await?;
+            head.extensions.insert(caller);
+        }
+        let body = Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
+        let answered = self.router.clone().call(Request::from_parts(head, body)).await;
+        Ok(answered.unwrap_or_else(|never| match never {}))
+    }
+}
+
+impl Answers for Server {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let _under_way = UnderWay::begin(&self.under_way);
+        let asked = Asked::of(&request);
+        asked.answered(self.pass(request).await)
+    }
+
+    fn is_health(&self, request: &Request<Incoming>) -> bool {
+        is_health(request.uri().path())
+    }
+
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+        Asked::of(request).answered(Err(Problem::overloaded()))
+    }
+
+    /// Which method it was is not known, and no handler ever saw it.
+    fn refused(&self, fault: Fault) -> Option<Response<Bytes>> {
+        let problem = Problem::new(
+            Code::FramingInvalid,
+            format!(
+                "the request has {fault}, so that it is not clear where it ends; nothing was done, and the connection is closed; send it as \
+                 HTTP/1.1 says (RFC 9112)"
+            ),
+        );
+        let status = problem.code.status().as_u16();
+        let id = Uuid::now_v7().to_string();
+        metrics::counter!(REQUESTS, "method" => "other", "status" => status.to_string()).increment(1);
+        tracing::info!(status, request_id = id, "refused");
+        let mut response = Response::new(Bytes::from(problem.to_json().to_string()));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
+        Some(response)
+    }
+
+    fn stopping(&self) {
+        self.api.waiting.stop();
+        self.api.operations.stop();
+        self.api.feed.stop();
+    }
+}
+
+/// What is logged and counted of a request.
+struct Asked {
+    id: String,
+    method: &'static str,
+    key: Option<String>,
+}
+
+impl Asked {
+    fn of(request: &Request<Incoming>) -> Self {
+        Self {
+            id: Uuid::now_v7().to_string(),
+            method: method_word(request.method()),
+            key: tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten(),
+        }
+    }
+
+    fn answered(self, answered: Result<Response<Body>, Problem>) -> Response<AnswerBody> {
+        let Self { id, method, key } = self;
+        let mut response = answered.unwrap_or_else(Problem::into_response);
+        let status = response.status().as_u16();
+        metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
+        tracing::info!(method, status, request_id = id, key, "answered");
+        // A UUID is hexadecimal digits and hyphens.
+        response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
+        response.map(|body| body.map_err(Into::into).boxed_unsync())
+    }
+}
+
+/// Counts one request as under way for as long as it lives, hung up on or not.
+struct UnderWay<'a>(&'a Gauge);
+
+impl<'a> UnderWay<'a> {
+    fn begin(gauge: &'a Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+/// Says what the server measures, for the metrics page.
+pub(super) fn describe_metrics() {
+    metrics::describe_counter!(REQUESTS, "Requests that were answered");
+    arrivals::describe();
+    metrics::describe_gauge!(UNDER_WAY, "Requests that are not answered yet");
+    metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
+    metrics::gauge!(WAITING).set(0.0);
+}
+
+/// The listening has wider bounds of its own, whose answers have no body.
+fn check_head(head: &Parts, chosen: Chosen) -> Result<(), Problem> {
+    let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let Chosen { headers_max, head_bytes_max, .. } = chosen;
+    if headers_max < head.headers.len() || head_bytes_max < fields + target {
+        let detail = format!(
+            "a request has at most {headers_max} header fields and {} of them; send fewer",
+            size::told(head_bytes_max)
+        );
+        return Err(Problem::new(Code::HeadTooLarge, detail));
+    }
+    Ok(())
+}
+
+/// What logs carry of the key (SPEC C5): its hash; nothing where there is none, or no valid one.
+fn key_hash(headers: &HeaderMap) -> Option<String> {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    key::read(fields).ok().flatten().map(|key| key.log_hash())
+}
+
+/// A method for the metrics page; clients may make up as many as they like.
+fn method_word(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

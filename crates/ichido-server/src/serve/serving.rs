@@ -1,0 +1,143 @@
+//! A server's parts, from their start to their end: the worker, the API on the same store, and what both tell.
+//!
+//! Guarantee: nothing is answered before the worker works. After the first stop nothing new is accepted, what is in flight is answered,
+//! and then the worker ends without losing anything; after the second both end at once. A database file that is lost is a stop too,
+//! after which the worker ends at once: nothing that it does could be written down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::letters::Policies;
+use ichido::worker::{Running, Target};
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido_http::server::permits::Permits;
+use ichido_http::server::{Ended, serve, stop_or_loss};
+use ichido_store::Store;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::access::Access;
+use super::admission::Admission;
+use super::api::Api;
+use super::destinations::KnownDestination;
+use super::feed::Feed;
+use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, WAITERS_SHARE};
+use super::listings::Listings;
+use super::parsing::Parsing;
+use super::running;
+use super::server::{self, Server};
+use super::waiting::Waiting;
+use crate::Error;
+use crate::config::Config;
+use crate::worker::{self, metrics};
+
+/// A server that is ready to answer.
+pub struct Serving {
+    server: Arc<Server>,
+    store: Store,
+    limits: Limits,
+    worker: Arc<Running>,
+    operations: Arc<running::Running>,
+    folding: JoinHandle<()>,
+    /// The longest lease of a queue, for who is told that it was cut.
+    lease_max: Duration,
+}
+
+impl Serving {
+    /// Starts the worker, and makes the API ready.
+    pub async fn start(
+        config: &Config,
+        store: &Store,
+        targets: Vec<Target>,
+        access: Access,
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let measured = metrics::measure()?;
+        server::describe_metrics();
+        let folding = tokio::spawn(metrics::fold(measured.clone()));
+        // What counts its calls is made once they can be counted.
+        let targets = worker::on_store(config, store, targets);
+        let queues: Vec<_> = config.queues.iter().cloned().chain(config.alerts.queues()).collect();
+        let policies = Policies::of(&queues, &targets);
+        let destinations = KnownDestination::all(config);
+        let worker = worker::start(store, config, targets).map_err(Error::Misconfigured)?;
+        let worker = Arc::new(worker);
+        let operations = Arc::new(running::Running::default());
+        let queues = Api::known(config);
+        let chosen = config.serve.chosen;
+        let waiters_max = chosen.waiters_max.min(limits.connections_max / WAITERS_SHARE);
+        let api = Api {
+            store: store.clone(),
+            chosen,
+            admission: Admission::start(store.clone(), &queues).await,
+            queues,
+            destinations,
+            policies,
+            waiting: Waiting::start(store.clone(), waiters_max),
+            operations: Arc::clone(&operations),
+            feed: Feed::new(chosen.listeners_max),
+            batches: Permits::new(BATCHES_MAX, BATCHES_OF_ONE_MAX),
+            listings: Listings::new(),
+            bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
+            parsing: Parsing::new(),
+            metrics: measured,
+            worker_lives: worker::lives(&worker),
+        };
+        let server = Arc::new(Server::new(api, access, limits));
+        let store = store.clone();
+        Ok(Self { server, store, limits, worker, operations, folding, lease_max: worker::lease_max(config) })
+    }
+
+    /// Answers until it is told to stop, and then ends in good order unless it is told so once more.
+    pub async fn until(self, listener: TcpListener, mut stop: impl AsyncFnMut()) -> Result<(), Error> {
+        let ready = std::future::ready(());
+        let ended = {
+            let mut stop = stop_or_loss(&mut stop, async || _ = self.store.files_lost().await);
+            serve(listener, Arc::clone(&self.server), self.limits, &mut stop, ready).await
+        };
+        if !matches!(ended, Ended::Cut { .. }) {
+            self.operations.ended().await;
+        }
+        let stopped = match self.store.check_files() {
+            Ok(()) => self.stop_worker(ended, stop).await,
+            Err(lost) => {
+                self.worker.stop();
+                self.worker.stop();
+                self.worker.ended().await;
+                Err(Error::StoreLost(lost.to_string()))
+            }
+        };
+        self.folding.abort();
+        stopped
+    }
+
+    /// The server has ended; now the worker does, in good order unless a second stop came or comes.
+    async fn stop_worker(&self, ended: Ended, mut stop: impl AsyncFnMut()) -> Result<(), Error> {
+        self.worker.stop();
+        let is_told = async {
+            match ended {
+                Ended::Cut { at_once: true, .. } => {}
+                Ended::Cut { .. } | Ended::Drained => stop().await,
+            }
+        };
+        let is_cut = tokio::select! {
+            () = self.worker.ended() => false,
+            () = is_told => {
+                self.worker.stop();
+                self.worker.ended().await;
+                true
+            }
+        };
+        let connections = match ended {
+            Ended::Drained => String::new(),
+            Ended::Cut { connections, .. } => format!("connections cut: {connections}; "),
+        };
+        match (is_cut, ended) {
+            (true, _) => Err(Error::Cut(format!("{connections}{}", worker::cut(self.lease_max)))),
+            (false, Ended::Cut { .. }) => {
+                Err(Error::Cut(format!("{connections}the worker has ended in good order")))
+            }
+            (false, Ended::Drained) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Hears of each try from the worker, which tells it as an event of `tracing` and knows nothing of collectors.
+
+use std::fmt;
+
+use ichido::worker::DELIVERY;
+use ichido_core::time::Timestamp;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::Context as LayerContext;
+use tracing_subscriber::registry::LookupSpan;
+
+use super::context::Context;
+use super::{Kind, SPANS, Span};
+
+/// What listens.
+pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+    Deliveries.with_filter(filter_fn(|about| about.target() == DELIVERY))
+}
+
+struct Deliveries;
+
+impl<S: Subscriber> Layer<S> for Deliveries {
+    fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
+        if SPANS.get().is_none() {
+            return;
+        }
+        let mut told = Told::default();
+        event.record(&mut told);
+        if let Some(span) = told.span() {
+            span.tell();
+        }
+    }
+}
+
+/// What the worker tells of one try.
+#[derive(Default)]
+struct Told {
+    trace: Option<Context>,
+    began: Option<Timestamp>,
+    ended: Option<Timestamp>,
+    error: Option<String>,
+    attributes: Vec<(&'static str, String)>,
+}
+
+impl Told {
+    /// A child of what the message was stored with; a message without a trace, or of one that nobody records, has no span.
+    fn span(self) -> Option<Span> {
+        let parent = self.trace.filter(|trace| trace.is_sampled())?;
+        Some(Span {
+            context: parent.child(),
+            parent: Some(parent.span),
+            name: "deliver",
+            kind: Kind::Client,
+            began: self.began?,
+            ended: self.ended?,
+            attributes: self.attributes,
+            error: self.error,
+        })
+    }
+}
+
+impl Visit for Told {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        match field.name() {
+            "began_at" => self.began = Some(Timestamp::from_micros(value)),
+            "ended_at" => self.ended = Some(Timestamp::from_micros(value)),
+            _ => {}
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "attempt" {
+            self.attributes.push(("ichido.attempt", value.to_string()));
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "trace" => self.trace = Context::parse(value),
+            "queue" => self.attributes.push(("ichido.queue", value.to_owned())),
+            "code" => self.error = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message_id" {
+            self.attributes.push(("ichido.message_id", format!("{value:?}")));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A worker by a configuration: its destinations connected, its queues checked, and its metrics.
+//!
+//! Guarantee: it starts only where every destination answered, and where no queue would send a key of another kind than before.
+
+pub mod metrics;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::worker::{Running, Target, Worker};
+use ichido_core::settings::{Faults, duration};
+use ichido_store::Store;
+use ichido_store::message::QueueName;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::Error;
+use crate::config::{Config, Described};
+
+/// How long the servers of destinations may take to say what they keep, when a worker starts.
+const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+
+/// What becomes of what was under way. Its lease holds until it ends, for the next start of this worker as well.
+pub fn cut(lease_max: Duration) -> String {
+    format!(
+        "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
+        duration::shown(lease_max)
+    )
+}
+
+/// Whether the worker works, for whoever asks.
+pub fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
+    let (tell, lives) = watch::channel(true);
+    let worker = Arc::clone(worker);
+    tokio::spawn(async move {
+        worker.ended().await;
+        tell.send_replace(false);
+    });
+    lives
+}
+
+/// The longest lease of a queue.
+pub fn lease_max(config: &Config) -> Duration {
+    config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default()
+}
+
+/// A queue goes by one kind of key for good: what is tried under one is another action under the other (SPEC D7).
+pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), Error> {
+    let mut faults = Faults::default();
+    for queue in &config.queues {
+        // A name that is none was refused with the configuration.
+        let Some(name) = QueueName::parse(&queue.name) else { continue };
+        let stands = queue.key.contradicted_by(store, &name).await;
+        let stands = stands
+            .map_err(|error| Error::Failed(format!("the store cannot be asked for its queues: {error}")))?;
+        if let Some(stands) = stands {
+            let (place, wanted) =
+                (format!("{}: [queues.{}]", file.display(), queue.name), queue.key.as_str());
+            faults.add(
+                place,
+                format!("outbound_key is \"{wanted}\", and its messages have gone out under \"{stands}\" so far: a further try would be another action to the receiver; set it to \"{stands}\", or put new messages into a queue of another name"),
+            );
+        }
+    }
+    faults.or(Some(())).map_err(Error::Misconfigured)
+}
+
+/// Every destination, connected to where that is needed before it can be called; or everything that was met there, at once.
+pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
+    let mut faults = Faults::default();
+    // All at once, so that the slowest is all that is waited for.
+    let begin = |described: &Described| tokio::spawn(timeout(CONNECT_WITHIN, described.connect()));
+    let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
+    let mut targets = Vec::new();
+    for (described, connecting) in config.destinations.iter().zip(connecting) {
+        let place = format!("destinations.{}", described.name);
+        match faults.check(&place, connecting.await) {
+            Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
+            Some(Err(_)) => {
+                let whereto = &described.whereto;
+                faults.add(place, format!("nothing was heard of {whereto} within {CONNECT_WITHIN:?}; look whether it is well, and start again"));
+            }
+            None => (),
+        }
+    }
+    // Not a fault of the configuration alone: it may be as well once the server is there.
+    faults.or(Some(targets)).map_err(|faults| Error::Failed(format!("the worker does not start: {faults}")))
+}
+
+/// With the destinations that need the store.
+pub fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Target> {
+    let on_store = config.destinations.iter().filter_map(|described| described.on(store));
+    targets.into_iter().chain(on_store).collect()
+}
+
+/// Starts to work by a configuration.
+pub fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
+    let settings = &config.worker;
+    let mut draft = Worker::of(store.clone())
+        .name(&settings.name)
+        .idle_sleep(settings.idle_sleep)
+        .stop_within(settings.stop_within)
+        .keep_finished(settings.keep_finished)
+        .alerts(config.alerts.clone());
+    if let Some(key) = &settings.audit_key {
+        draft = draft.audit_key(key.clone());
+    }
+    for target in targets {
+        draft = draft.destination(target);
+    }
+    for queue in &config.queues {
+        draft = draft.queue(queue.clone());
+    }
+    draft.start().map_err(|errors| {
+        let mut faults = Faults::default();
+        for error in errors.iter() {
+            faults.add("the worker", error.to_string());
+        }
+        faults
+    })
+}

@@ -1,0 +1,148 @@
+//! The pages of a worker: its metrics in Prometheus' text form, and whether it lives and is ready (SPEC E6).
+//!
+//! Guarantee: beyond this machine metrics are for bearers of a token that may look at everything, and on it for requests that
+//! name it as their host; health is for everybody. Each page is answered however many connections others hold.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use ichido::prometheus::page;
+use ichido_http::server::body::AnswerBody;
+use ichido_http::server::limits::Limits;
+use ichido_http::server::{Answers, serve};
+use ichido_store::Store;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::Error;
+use crate::serve::{Access, Problem, health};
+
+/// A few kilobytes for those who come every few seconds need little. A body is never read.
+const LIMITS: Limits = Limits {
+    connections_max: 64,
+    peer_connections_max: None,
+    head: Duration::from_secs(5),
+    body_idle: Duration::from_secs(30),
+    body: Duration::from_secs(30),
+    drain: Duration::ZERO,
+};
+/// How often what was measured is folded, so that it takes no room while nobody asks.
+const FOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// Begins to measure, once in a program.
+pub fn measure() -> Result<PrometheusHandle, Error> {
+    let handle = ichido::prometheus::begin()
+        .map_err(|error| Error::Failed(format!("metrics cannot be measured: {error}")))?;
+    ichido::judge::describe_metrics();
+    Ok(handle)
+}
+
+/// Folds what was measured now and then, so that it takes no room while nobody asks.
+pub async fn fold(measured: PrometheusHandle) {
+    let mut fold = interval(FOLD_EVERY);
+    fold.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        fold.tick().await;
+        measured.run_upkeep();
+    }
+}
+
+/// What is asked for the health of a worker.
+pub struct Health {
+    /// Whether it can be reached is asked.
+    pub store: Store,
+    /// Whether the worker works.
+    pub worker_lives: watch::Receiver<bool>,
+}
+
+/// What is measured from now on, and where it is asked for.
+pub struct Metrics {
+    listener: TcpListener,
+    address: SocketAddr,
+    handle: PrometheusHandle,
+}
+
+impl Metrics {
+    /// Begins to measure, and takes the address.
+    pub async fn listen(address: SocketAddr) -> Result<Self, Error> {
+        let taken = TcpListener::bind(address).await;
+        let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = taken
+            .map_err(|error| Error::Failed(format!("cannot listen on {address} for metrics: {error}")))?;
+        Ok(Self { listener, address, handle: measure()? })
+    }
+
+    /// The address that was really taken.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until it is aborted.
+    pub async fn serve(self, health: Health, access: Access) {
+        let Self { listener, handle, .. } = self;
+        let pages = Arc::new(Pages { handle: handle.clone(), health, access });
+        let mut never = async || std::future::pending().await;
+        tokio::select! {
+            _ = serve(listener, pages, LIMITS, &mut never, std::future::ready(())) => (),
+            () = fold(handle) => (),
+        }
+    }
+}
+
+struct Pages {
+    handle: PrometheusHandle,
+    health: Health,
+    access: Access,
+}
+
+impl Answers for Pages {
+    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+        let answered = self.page(&request).await.unwrap_or_else(IntoResponse::into_response);
+        answered.map(|body| body.map_err(Into::into).boxed_unsync())
+    }
+
+    /// There is nothing else here.
+    fn is_health(&self, _: &Request<Incoming>) -> bool {
+        true
+    }
+
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
+        Problem::overloaded().into_response().map(|body| body.map_err(Into::into).boxed_unsync())
+    }
+}
+
+impl Pages {
+    async fn page(&self, request: &Request<Incoming>) -> Result<Response<Body>, Problem> {
+        let (method, uri) = (request.method(), request.uri());
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
+        let (status, text) = match uri.path() {
+            "/livez" if is_read => return Ok(health::livez().await),
+            "/readyz" if is_read => {
+                let works = *self.health.worker_lives.borrow();
+                return health::ready(&self.health.store, works, uri).await;
+            }
+            "/metrics" if is_read => {
+                self.access.admit_to_metrics(method, uri, request.headers()).await?;
+                (StatusCode::OK, page(&self.handle))
+            }
+            _ => (
+                StatusCode::NOT_FOUND,
+                "there is nothing but GET /metrics, /livez and /readyz here\n".to_owned(),
+            ),
+        };
+        let mut answer = Response::new(Body::from(text));
+        *answer.status_mut() = status;
+        let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        answer.headers_mut().insert(CONTENT_TYPE, form);
+        Ok(answer)
+    }
+}
