@@ -1,7 +1,7 @@
 //! Who asks: by a token, or by the cookie of a session. What a cookie asks for must come from our own pages.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -11,6 +11,7 @@ use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use tokio::time::Instant;
 
@@ -194,7 +195,7 @@ impl Guesses {
     /// Counts a wrong token; answers what is said to it.
     pub(crate) fn wrong(&self) -> Problem {
         let now = Instant::now();
-        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = lock(&self.0);
         let (since, count) = window.filter(|(since, _)| now < *since + A_MINUTE).unwrap_or((now, 0));
         *window = Some((since, count.saturating_add(1)));
         if count < limits::WRONG_TOKENS_A_MINUTE_MAX {

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::llm::Model;
 use ichido_core::retry::Retry;
+use ichido_llm::models::Model;
 
 use crate::fetch::guard::is_public;
 

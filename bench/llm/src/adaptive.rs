@@ -16,7 +16,7 @@ use aws_sdk_bedrockruntime::types::{
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
-use ichido::llm::Prompt;
+use ichido_llm::models::Prompt;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 

@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ichido::llm::{Model as _, Prompt};
 use ichido_bedrock::Bedrock;
 use ichido_core::retry::Retry;
 use ichido_core::verdict::ErrorCode;
+use ichido_llm::models::{Model as _, Prompt};
 use tokio::task::JoinSet;
 
 use crate::load::{PARALLEL, Task, model, retry};

@@ -7,9 +7,9 @@ use std::time::Duration;
 use fake_llm::Script;
 use fake_llm::pace::{Latency, Limit, Rate};
 use fake_llm::seen::Counts;
-use ichido::llm::{Form, Prompt};
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};
 use ichido_core::retry::{Retry, TRIES_MAX};
+use ichido_llm::models::{Form, Prompt};
 use serde_json::json;
 use tokio::time::Instant;
 

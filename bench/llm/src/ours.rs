@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::judge::{Judge, Outcome, Settings, Stop};
+use ichido_llm::judge::{Judge, Outcome, Settings, Stop};
 use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::Value;

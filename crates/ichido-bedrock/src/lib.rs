@@ -1,6 +1,6 @@
 //! Language models on Amazon Bedrock, asked by its Converse API.
 //!
-//! Guarantee: each [`ask`](ichido::llm::Model::ask) of a [`Bedrock`] puts at most one request on the wire: the retries of AWS's SDK are
+//! Guarantee: each [`ask`](ichido_llm::models::Model::ask) of a [`Bedrock`] puts at most one request on the wire: the retries of AWS's SDK are
 //! switched off. What a call came to is judged by [`Table::llm`](ichido_core::verdict::Table::llm); where it is not certain that nothing was
 //! sent, the call counts as possibly billed. Nothing of a prompt, an answer or a key is shown or logged (SPEC B8), neither by us nor by the
 //! SDK, which by itself writes whole answers at the level of traces.
@@ -23,9 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_bedrockruntime::Client;
-use ichido::llm::{Asking, Model, Prompt, Reply, Trial, Trouble};
 use ichido_core::limits::Limits;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
+use ichido_llm::models::{Asking, Model, Prompt, Reply, Trial, Trouble};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 

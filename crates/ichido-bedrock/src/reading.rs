@@ -5,9 +5,9 @@ use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_bedrockruntime::operation::RequestId as _;
 use aws_sdk_bedrockruntime::operation::converse::{ConverseError, ConverseOutput};
 use aws_sdk_bedrockruntime::types::{self, ContentBlock, StopReason, TokenUsage};
-use ichido::llm::{Ended, Prompt, Reply, Trouble, Usage};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Seen, Table, Verdict};
+use ichido_llm::models::{Ended, Prompt, Reply, Trouble, Usage};
 
 use crate::fault::{self, Fault};
 use crate::words;

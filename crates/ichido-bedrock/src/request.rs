@@ -7,7 +7,7 @@ use aws_sdk_bedrockruntime::types::{
     ContentBlock, ConversationRole, InferenceConfiguration, JsonSchemaDefinition, Message, OutputConfig,
     OutputFormat, OutputFormatStructure, OutputFormatType, SystemContentBlock,
 };
-use ichido::llm::{Form, Prompt};
+use ichido_llm::models::{Form, Prompt};
 
 use crate::settings::Forms;
 

@@ -7,8 +7,9 @@ use std::fmt;
 use std::time::Duration;
 
 use http::Uri;
-use ichido::destination::http::{Problem, Problems, TIME_OUT_MAX};
-use ichido::llm::ENDPOINTS_MAX;
+use ichido::destination::http::TIME_OUT_MAX;
+use ichido_core::settings::Faults;
+use ichido_llm::models::ENDPOINTS_MAX;
 
 use crate::{Bedrock, way};
 
@@ -109,13 +110,13 @@ impl BedrockSettings {
     /// };
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let model = model.resolve().await?;
-    /// assert_eq!(ichido::llm::Model::endpoints(&model), ["eu-central-1", "eu-west-1"]);
+    /// assert_eq!(ichido_llm::models::Model::endpoints(&model), ["eu-central-1", "eu-west-1"]);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn resolve(&self) -> Result<Bedrock, Problems> {
-        let mut problems = Problems::default();
+    pub async fn resolve(&self) -> Result<Bedrock, Faults> {
+        let mut problems = Faults::default();
         self.check_names(&mut problems);
         self.check_endpoints(&mut problems);
         self.check_time_outs(&mut problems);
@@ -141,7 +142,7 @@ impl BedrockSettings {
         self.inference_profile_arn.as_deref().or(self.model_id.as_deref())
     }
 
-    fn check_names(&self, problems: &mut Problems) {
+    fn check_names(&self, problems: &mut Faults) {
         let is_named = |name: &str| name.len() <= MODEL_BYTES_MAX && is_visible(name);
         let wanted = format!("must be 1 to {MODEL_BYTES_MAX} visible ASCII characters");
         if self.name().is_none() {
@@ -161,7 +162,7 @@ impl BedrockSettings {
         }
     }
 
-    fn check_endpoints(&self, problems: &mut Problems) {
+    fn check_endpoints(&self, problems: &mut Faults) {
         if ENDPOINTS_MAX < self.endpoints.len() {
             let count = self.endpoints.len();
             add(problems, "endpoints", format!("there are {count}; at most {ENDPOINTS_MAX} are allowed"));
@@ -184,7 +185,7 @@ impl BedrockSettings {
         }
     }
 
-    fn check_time_outs(&self, problems: &mut Problems) {
+    fn check_time_outs(&self, problems: &mut Faults) {
         let least = Duration::from_millis(1);
         if !(least..=TIME_OUT_MAX).contains(&self.time_out) {
             let is = self.time_out;
@@ -212,7 +213,7 @@ impl EndpointSettings {
 }
 
 impl Keys {
-    fn check(&self, problems: &mut Problems) {
+    fn check(&self, problems: &mut Faults) {
         let given = [
             ("access_key_id", Some(&self.access_key_id)),
             ("secret_access_key", Some(&self.secret_access_key)),
@@ -252,6 +253,6 @@ fn is_visible(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-pub(crate) fn add(problems: &mut Problems, place: impl Into<String>, what: impl Into<String>) {
-    problems.0.push(Problem { place: place.into(), what: what.into() });
+pub(crate) fn add(problems: &mut Faults, place: impl Into<String>, what: impl Into<String>) {
+    problems.add(place, what);
 }

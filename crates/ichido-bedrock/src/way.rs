@@ -12,7 +12,7 @@ use aws_sdk_bedrockruntime::config::timeout::TimeoutConfig;
 use aws_sdk_bedrockruntime::config::{Builder, Region, SharedHttpClient, StalledStreamProtectionConfig};
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
-use ichido::destination::http::Problems;
+use ichido_core::settings::Faults;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
@@ -23,7 +23,7 @@ use crate::settings::{BedrockSettings, Credentials, EndpointSettings, Keys, add}
 const GIVEN: &str = "ichido";
 
 /// The names of the endpoints, and a client for each.
-pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec<Client>), Problems> {
+pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec<Client>), Faults> {
     let endpoints = match settings.endpoints.as_slice() {
         [] => vec![EndpointSettings::region(own_region().await?)],
         listed => listed.to_vec(),
@@ -80,12 +80,12 @@ fn given(keys: &Keys, http: SharedHttpClient) -> Builder {
 }
 
 /// The region of the environment or the profile; a machine is not asked for its own, which takes seconds where there is none to ask.
-async fn own_region() -> Result<String, Problems> {
+async fn own_region() -> Result<String, Faults> {
     let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
         .or_else(ProfileFileRegionProvider::new());
     let region = chain.region().with_subscriber(NoSubscriber::new()).await;
     region.map(|region| region.as_ref().to_owned()).ok_or_else(|| {
-        let mut problems = Problems::default();
+        let mut problems = Faults::default();
         add(&mut problems, "endpoints", "there are none; name at least one region, or set AWS_REGION");
         problems
     })
@@ -99,8 +99,8 @@ fn is_tls_spoken(settings: &BedrockSettings, endpoints: &[EndpointSettings]) -> 
     matches!(settings.credentials, Credentials::Found) || !endpoints.iter().all(is_plain)
 }
 
-fn http_client(is_tls_spoken: bool) -> Result<SharedHttpClient, Problems> {
-    let mut problems = Problems::default();
+fn http_client(is_tls_spoken: bool) -> Result<SharedHttpClient, Faults> {
+    let mut problems = Faults::default();
     if is_tls_spoken && rustls_native_certs::load_native_certs().certs.is_empty() {
         let mend = "the system has no trusted certificates, so that AWS cannot be believed; install `ca-certificates`";
         add(&mut problems, "endpoints", mend);

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use ichido::llm::{Hush, Prompt};
+use ichido_llm::models::{Hush, Prompt};
 
 /// The most characters that are shown of anybody's words.
 pub(crate) const WORDS_CHARS_MAX: usize = 300;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use ichido_core::settings::Faults;
+use ichido_core::settings::{Fault, Faults};
 use ichido_http::server::bounds::Bounds;
 use ichido_http::server::limits::Limits;
 use ichido_server::config::show::Over;
@@ -152,6 +152,6 @@ fn init(file: &Path) -> Result<(), Exit> {
 /// What is wrong, for programs: each with its place.
 fn for_programs(faults: &Faults) -> Value {
     let problems: Vec<Value> =
-        faults.iter().map(|(place, what)| json!({ "place": place, "what": what })).collect();
+        faults.0.iter().map(|Fault { place, what }| json!({ "place": place, "what": what })).collect();
     json!({ "problems": problems })
 }

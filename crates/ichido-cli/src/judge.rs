@@ -19,9 +19,9 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
-use ichido::judge::{Counts, Ended, Judge, Known, Settings, Stop};
-use ichido::llm::{Model, Prompt};
 use ichido_core::settings::Faults;
+use ichido_llm::judge::{Counts, Ended, Judge, Known, Settings, Stop};
+use ichido_llm::models::{Model, Prompt};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use serde_json::{Value, json};

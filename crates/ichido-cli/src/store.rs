@@ -2,10 +2,11 @@
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ichido_core::settings::Faults;
+use ichido_core::sync::lock;
 use ichido_server::config::{self, CONNECTIONS_DEFAULT, DEFAULT_URL, FILE_NAME, sqlite_file};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -54,13 +55,13 @@ pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, 
             _ => Exit::Failed(told),
         }
     })?;
-    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
+    lock(&OPENED).push(store.clone());
     Ok(store)
 }
 
 /// Closes what was opened, so that an SQLite file that is copied after us is whole without its log.
 pub(crate) async fn close() {
-    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    let opened = std::mem::take(&mut *lock(&OPENED));
     for store in opened {
         store.close(CLOSE_WITHIN).await;
     }

@@ -1,7 +1,7 @@
 //! The client: tries, waits, and says what came of it.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Budget;
+use ichido_core::sync::lock;
 use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
 use ichido_http::client::{CallLimits, HttpClient, NetworkError};
 use ichido_http::clock;
@@ -191,7 +192,7 @@ impl Client {
     ) -> Next {
         // Held for the decision, which does nothing but decide: two calls never pay with the same retry. A panic in here leaves the
         // budget as it was.
-        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut budget = lock(&self.budget);
         let moment = Moment { now: clock::now(), left, budget: *budget };
         let decided = judge(&self.rules, call, tries, seen, moment);
         *budget = decided.budget;

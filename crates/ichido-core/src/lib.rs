@@ -113,6 +113,7 @@ pub mod pace;
 pub mod plan;
 pub mod retry;
 pub mod settings;
+pub mod sync;
 pub mod text;
 pub mod time;
 pub mod tries;

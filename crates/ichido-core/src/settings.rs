@@ -16,17 +16,21 @@ pub mod duration;
 pub mod size;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::text::visible;
 
 /// What is wrong, one finding after another.
-#[derive(Debug, Default)]
-pub struct Faults(Vec<Fault>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults(pub Vec<Fault>);
 
-#[derive(Debug, PartialEq, Eq)]
-struct Fault {
-    place: String,
-    what: String,
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The setting, by the name under which it was given.
+    pub place: String,
+    /// What is wrong, and how to fix it.
+    pub what: String,
 }
 
 impl Faults {
@@ -50,9 +54,17 @@ impl Faults {
         }
     }
 
-    /// Each, as its place and what is wrong there.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|Fault { place, what }| (place.as_str(), what.as_str()))
+    /// A finding, where a value is not in its range.
+    pub fn within<T: PartialOrd + Copy + fmt::Debug>(
+        &mut self,
+        place: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) {
+        if !range.contains(&value) {
+            let (first, last) = range.into_inner();
+            self.add(place, format!("is {value:?}; it must be from {first:?} to {last:?}"));
+        }
     }
 
     /// What was built, if nothing is wrong with it.
@@ -63,6 +75,8 @@ impl Faults {
         }
     }
 }
+
+impl std::error::Error for Faults {}
 
 /// `2 problems`, and a line for each.
 impl fmt::Display for Faults {

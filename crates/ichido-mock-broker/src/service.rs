@@ -1,7 +1,7 @@
 //! One request to the broker, from its head to what is answered.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::json::{Document, Pointer};
 use ichido_core::key::{self, IdempotencyKey};
+use ichido_core::sync::lock;
 use ichido_http::clock;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -47,7 +48,7 @@ impl Broker {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Counts that a panic left behind would be wrong, and this is for tests: better to go on and be seen to be wrong.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Answers one request.

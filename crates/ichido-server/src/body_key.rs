@@ -1,5 +1,7 @@
 //! The key that a body repeats in a field of its own (SPEC D11, D18).
 //!
+//! Guarantee: a body without a key, or that is not JSON, agrees with every key.
+//!
 //! A receiver that finds two different keys in one request refuses it, so that it would die where it could have been mended here.
 
 use ichido::worker::OutboundKey;

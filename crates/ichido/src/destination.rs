@@ -4,19 +4,15 @@
 //! of each try what is known of its effect, never more.
 //!
 //! Start at [`Call`] and [`Came`]. [`Destination`] is the kinds there are; [`Handler`] is a function in this process, `http` a receiver
-//! elsewhere, `nats` a stream and `llm` a language model, each behind the feature of its name.
+//! elsewhere and `nats` a stream, each behind the feature of its name.
 
 mod cancel;
 mod handler;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
-#[cfg(feature = "llm")]
-pub mod llm;
 #[cfg(feature = "nats")]
 pub mod nats;
-#[cfg(any(feature = "http", feature = "nats"))]
-mod problems;
 
 pub use cancel::Cancel;
 pub use handler::Handler;
@@ -37,8 +33,6 @@ use uuid::Uuid;
 
 #[cfg(feature = "http")]
 use self::http::Http;
-#[cfg(feature = "llm")]
-use self::llm::Llm;
 #[cfg(feature = "nats")]
 use self::nats::Nats;
 
@@ -51,9 +45,6 @@ pub enum Destination {
     /// A receiver that is called over HTTP.
     #[cfg(feature = "http")]
     Http(Arc<Http>),
-    /// A language model, whose answers go into another queue.
-    #[cfg(feature = "llm")]
-    Llm(Arc<Llm>),
     /// A stream of NATS `JetStream`.
     #[cfg(feature = "nats")]
     Nats(Arc<Nats>),
@@ -67,9 +58,6 @@ impl Destination {
             // Whoever drops the call closes its connection, which is all that can be told to the other side.
             #[cfg(feature = "http")]
             Self::Http(http) => http.call(call).await,
-            // The same.
-            #[cfg(feature = "llm")]
-            Self::Llm(llm) => llm.call(call).await,
             // What was published cannot be called back.
             #[cfg(feature = "nats")]
             Self::Nats(nats) => nats.call(call).await,
@@ -82,8 +70,6 @@ impl Destination {
             Self::Handler(handler) => handler.promise(),
             #[cfg(feature = "http")]
             Self::Http(http) => http.promise(),
-            #[cfg(feature = "llm")]
-            Self::Llm(llm) => llm.promise(),
             #[cfg(feature = "nats")]
             Self::Nats(nats) => nats.promise(),
         }
@@ -95,8 +81,6 @@ impl Destination {
             Self::Handler(handler) => handler.can_be_asked(),
             #[cfg(feature = "http")]
             Self::Http(http) => http.can_be_asked(),
-            #[cfg(feature = "llm")]
-            Self::Llm(_) => false,
             #[cfg(feature = "nats")]
             Self::Nats(_) => false,
         }
@@ -108,8 +92,6 @@ impl Destination {
             Self::Handler(handler) => handler.ask(key).await,
             #[cfg(feature = "http")]
             Self::Http(http) => http.ask(key).await,
-            #[cfg(feature = "llm")]
-            Self::Llm(_) => Asked::unknown(),
             #[cfg(feature = "nats")]
             Self::Nats(_) => Asked::unknown(),
         }
@@ -140,13 +122,6 @@ impl From<Handler> for Destination {
 impl From<Http> for Destination {
     fn from(http: Http) -> Self {
         Self::Http(Arc::new(http))
-    }
-}
-
-#[cfg(feature = "llm")]
-impl From<Llm> for Destination {
-    fn from(llm: Llm) -> Self {
-        Self::Llm(Arc::new(llm))
     }
 }
 

@@ -10,12 +10,8 @@
 
 #[cfg(feature = "worker")]
 pub mod destination;
-#[cfg(feature = "llm")]
-pub mod judge;
 #[cfg(feature = "worker")]
 pub mod letters;
-#[cfg(feature = "llm")]
-pub mod llm;
 #[cfg(feature = "once")]
 pub mod once;
 #[cfg(feature = "prometheus")]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ichido::destination::http::Problems;
-use ichido::llm::{AnthropicSettings, Model, OpenAiSettings, ServiceSettings};
+use ichido_core::settings::Faults;
+use ichido_llm::models::{AnthropicSettings, Model, OpenAiSettings, ServiceSettings};
 
 use super::Failed;
 
@@ -49,7 +49,7 @@ impl Named {
 }
 
 /// What is wrong, each under the name by which it was said here.
-fn told(problems: &Problems, key: &str) -> String {
+fn told(problems: &Faults, key: &str) -> String {
     let said = problems.0.iter().map(|problem| {
         let place = match problem.place.as_str() {
             place if place.starts_with("base_urls") => "--llm-url",

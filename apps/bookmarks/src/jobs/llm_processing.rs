@@ -1,8 +1,8 @@
 //! `llm_processing`: has a page summarised by a model, or takes sentences out of it where there is none.
 
 use ichido::destination::{Failed, Job};
-use ichido::llm::{Model, Prompt, Trouble as Refusal};
 use ichido_core::verdict::{Advice, ErrorCode};
+use ichido_llm::models::{Model, Prompt, Trouble as Refusal};
 
 use super::Task;
 use crate::app::App;

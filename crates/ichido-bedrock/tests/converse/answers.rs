@@ -1,8 +1,8 @@
 //! What a model answers, and how it stopped.
 
 use fake_llm::action::{Action, Shape};
-use ichido::llm::{Ended, Usage};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use ichido_llm::models::{Ended, Usage};
 use serde_json::json;
 
 use crate::fixture::{MODEL, ask, assert_requests, fake, model, trouble};

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use fake_llm::Script;
 use fake_llm::action::{Action, Fault};
-use ichido::llm::Model as _;
 use ichido_bedrock::{BedrockSettings, Credentials};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use ichido_llm::models::Model as _;
 
 use crate::fixture::{MODEL, ask, assert_requests, fake, settings};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use fake_llm::Script;
 use fake_llm::seen::AskedJson;
-use ichido::llm::{Form, Model as _, Prompt};
 use ichido_bedrock::{BedrockSettings, Forms};
+use ichido_llm::models::{Form, Model as _, Prompt};
 use serde_json::{Value, json};
 
 use crate::fixture::{assert_requests, prompt, settings};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use fake_llm::action::Action;
-use ichido::llm::Trouble;
 use ichido_bedrock::BedrockSettings;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use ichido_llm::models::Trouble;
 use tokio::time::timeout;
 
 use crate::fixture::{ask, assert_requests, fake, settings, trouble};

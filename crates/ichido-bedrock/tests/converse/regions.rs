@@ -3,9 +3,9 @@
 use fake_llm::Script;
 use fake_llm::action::{Action, Fault};
 use fake_llm::script::Rule;
-use ichido::llm::Model as _;
 use ichido_bedrock::{BedrockSettings, EndpointSettings};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
+use ichido_llm::models::Model as _;
 
 use crate::fixture::{assert_requests, prompt, settings};
 

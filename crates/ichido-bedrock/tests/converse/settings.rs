@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use fake_llm::Script;
-use ichido::llm::{ENDPOINTS_MAX, Model as _};
 use ichido_bedrock::{BedrockSettings, Credentials, EndpointSettings, Keys};
+use ichido_llm::models::{ENDPOINTS_MAX, Model as _};
 
 use crate::fixture::{MODEL, SECRET_KEY, TOKEN, ask, assert_requests, settings};
 

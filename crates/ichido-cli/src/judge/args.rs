@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ichido::judge::Settings;
 use ichido_core::retry::{Retry, Schedule};
+use ichido_llm::judge::Settings;
 use ichido_server::config::DEFAULT_URL;
 
 use super::plan::Price;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use ichido::llm::Prompt;
+use ichido_llm::models::Prompt;
 use serde_json::{Map, Value};
 
 use super::profile::Profile;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use ichido::destination::http::Problems;
-use ichido::llm::{Anthropic, AnthropicSettings, Model, OpenAi, OpenAiSettings, ServiceSettings};
 use ichido_core::settings::Faults;
+use ichido_llm::models::{Anthropic, AnthropicSettings, Model, OpenAi, OpenAiSettings, ServiceSettings};
 
 use super::Args;
 
@@ -64,7 +63,7 @@ fn service(args: &Args, model: &str, base_url: &str, key: &str, faults: &mut Fau
     service
 }
 
-fn resolved<T>(resolved: Result<T, Problems>, faults: &mut Faults) -> Option<T> {
+fn resolved<T>(resolved: Result<T, Faults>, faults: &mut Faults) -> Option<T> {
     faults.check("--llm", resolved)
 }
 

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use ichido::judge::{Judged, Outcome};
+use ichido_llm::judge::{Judged, Outcome};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

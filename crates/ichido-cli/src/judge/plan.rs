@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido::judge::{Known, Settings};
 use ichido_core::plan::{
     Assumption, Assumptions, Batch, Bounds, Estimate, Proposal, Retries, Tuning, estimate, propose,
 };
+use ichido_llm::judge::{Known, Settings};
 use serde_json::{Value, json};
 
 use super::articles::ANSWER_TOKENS_MAX;

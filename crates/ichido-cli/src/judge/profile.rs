@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ichido::llm::{Form, FormError};
+use ichido_llm::models::{Form, FormError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

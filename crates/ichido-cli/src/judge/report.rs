@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ichido::judge::{Counts, Ended, Outcome, Report};
+use ichido_llm::judge::{Counts, Ended, Outcome, Report};
 use serde_json::{Value, json};
 
 use super::output::Judgement;

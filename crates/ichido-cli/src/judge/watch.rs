@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use ichido::judge::{Counts, Judge, Stop};
+use ichido_llm::judge::{Counts, Judge, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::de::DeserializeOwned;
 

@@ -6,9 +6,10 @@
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use ichido_core::sync::lock;
 use ichido_http::clock;
 use sqlx::sqlite::{
     Sqlite, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
@@ -137,7 +138,7 @@ async fn begin(pool: &SqlitePool) -> Result<(), QueueError> {
 
 /// Makes an empty file that its owner alone can read, unless there is one.
 fn make(path: &Path) -> std::io::Result<()> {
-    let _alone = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&MAKING);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

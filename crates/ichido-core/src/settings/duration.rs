@@ -1,4 +1,6 @@
 //! Lengths of time as people write them: `250ms`, `3s`, `5m`, `72h`, `3d`.
+//!
+//! Guarantee: what is written by [`shown`] is read by [`parse`] as the same duration.
 
 use std::time::Duration;
 

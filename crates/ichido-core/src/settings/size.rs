@@ -1,5 +1,7 @@
 //! Sizes as people write them: `2 MiB`, `512 KiB`, `1000`.
 //!
+//! Guarantee: what is written by [`shown`] is read by [`parse`] as the same number of bytes.
+//!
 //! The units are the binary ones. `KB` and `K` are 1000 bytes to some and 1024 to others, so that they are refused with both numbers.
 
 /// Why a text is no size.

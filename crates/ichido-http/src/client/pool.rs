@@ -2,10 +2,11 @@
 //!
 //! Guarantee: at most [`MAX_IDLE`] are kept, none is used after [`IDLE_TIMEOUT`], and none that is known to be closed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use http_body::Body;
+use ichido_core::sync::lock;
 use tokio::time::Instant;
 
 use super::connect::Connection;
@@ -51,7 +52,7 @@ impl<B: Body + 'static> Pool<B> {
 
     fn usable(&self) -> MutexGuard<'_, Vec<Idle<B>>> {
         // A panic while it is locked leaves a whole list: each change of it is one call.
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.0);
         idle.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT && !idle.connection.is_closed());
         idle
     }

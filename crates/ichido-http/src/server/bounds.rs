@@ -1,4 +1,6 @@
 //! The flags of every server that listens, and what they come to.
+//!
+//! Guarantee: everything that is wrong is reported at once, each under its flag.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -5,11 +5,12 @@
 
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use ichido_core::sync::lock;
 
 use super::body::BodyFault;
 use super::permits::Permit;
@@ -33,7 +34,7 @@ impl<K: Eq + Hash> BodyPermit<K> {
 
     fn grow(&self, bytes: u64) -> Result<(), BodyFault> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let grown = self.permit.lock().unwrap_or_else(PoisonError::into_inner).try_grow(bytes);
+        let grown = lock(&self.permit).try_grow(bytes);
         grown.map_err(|full| self.failed(BodyFault::NoMemory(full)))
     }
 

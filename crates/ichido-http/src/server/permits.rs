@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use ichido_core::sync::lock;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// All permits of one kind.
@@ -122,11 +123,6 @@ impl<K: Eq + Hash> Drop for Own<K> {
             known.remove(&self.holder);
         }
     }
-}
-
-fn lock<K>(holders: &Mutex<HashMap<K, Arc<Semaphore>>>) -> MutexGuard<'_, HashMap<K, Arc<Semaphore>>> {
-    // Each change under it is whole.
-    holders.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

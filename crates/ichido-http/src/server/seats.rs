@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use ichido_core::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -54,7 +55,7 @@ impl Seats {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Each change under it is whole.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 }
 

@@ -9,12 +9,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido::destination::Destination;
-use ichido::destination::llm::LlmPlan;
 use ichido::destination::nats::{NatsPlan, StartError};
 use ichido::worker::Target;
 use ichido_core::pace::Settings;
 use ichido_core::retry::Guarantee;
 use ichido_core::settings::Faults;
+use ichido_llm::destination::LlmPlan;
 use ichido_store::Store;
 
 use super::document::Section;

@@ -1,4 +1,6 @@
 //! The address of a store, as far as it can be checked without opening it.
+//!
+//! Guarantee: nothing of an address is repeated in an error; it may hold a password.
 
 use std::path::Path;
 

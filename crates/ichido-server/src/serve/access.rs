@@ -7,12 +7,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, Method, Uri};
 use ichido_core::digest::Digest;
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::Store;
@@ -59,12 +60,13 @@ struct Known {
 impl Access {
     /// Whom a server at this address lets in.
     pub fn new(store: Store, listens_on: SocketAddr) -> Self {
-        Self {
-            store,
-            is_loopback: listens_on.ip().is_loopback(),
-            known: Mutex::new(None),
-            reading: tokio::sync::Mutex::new(None),
-        }
+        Self { is_loopback: listens_on.ip().is_loopback(), ..Self::by_tokens(store) }
+    }
+
+    /// Bearers of tokens, and nobody else.
+    pub(super) fn by_tokens(store: Store) -> Self {
+        let (known, reading) = (Mutex::new(None), tokio::sync::Mutex::new(None));
+        Self { store, is_loopback: false, known, reading }
     }
 
     /// Whether there are tokens.
@@ -156,12 +158,12 @@ impl Access {
         let listed = self.store.token_list().await?;
         let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
         let known = Known { tokens: Arc::new(tokens), at };
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known.clone());
+        *lock(&self.known) = Some(known.clone());
         Ok(known)
     }
 
     fn last(&self) -> Option<Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.known).clone()
     }
 }
 

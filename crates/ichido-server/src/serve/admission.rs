@@ -5,10 +5,11 @@
 //! others put in on the same store it knows by its next look.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ichido_core::drain::{Bounds, Full, Intake, Load, Look, Window};
 use ichido_core::lifecycle::Stage;
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use ichido_store::message::Count;
 use tokio::task::JoinHandle;
@@ -119,7 +120,7 @@ impl Drop for Room<'_> {
 impl Door {
     fn inside(&self) -> MutexGuard<'_, Inside> {
         // Numbers alone are behind it, which no panic leaves half changed.
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inside)
     }
 }
 

@@ -102,12 +102,19 @@ pub(super) fn is_health(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics")
 }
 
+/// Everything that a server answers.
 pub(super) fn router(api: Arc<Api>) -> Router {
-    Router::new()
+    let pages = Router::new()
         .route("/", get(health::index))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
+        .route("/metrics", get(health::metrics));
+    routes().merge(with_refusals(pages)).fallback(async || no_route()).with_state(api)
+}
+
+/// The API, and what describes it.
+pub(super) fn routes() -> Router<Arc<Api>> {
+    let routes = Router::new()
         .route("/openapi.json", get(openapi::show))
         .route("/v1/queues", get(queues::list))
         .route("/v1/queues/{queue}/messages", post(messages::accept))
@@ -136,13 +143,16 @@ pub(super) fn router(api: Arc<Api>) -> Router {
         .route("/v1/ledger/decide", post(records::decide))
         .route("/v1/alerts", get(alerts::list))
         .route("/v1/events", get(events::listen))
-        .route("/v1/nodes", get(queues::nodes))
-        .fallback(async || no_route())
-        .method_not_allowed_fallback(async || {
-            Problem::new(
-                Code::MethodNotAllowed,
-                "the path is there, and not for this method; the header Allow says which it is for",
-            )
-        })
-        .with_state(api)
+        .route("/v1/nodes", get(queues::nodes));
+    with_refusals(routes)
+}
+
+/// Methods that a path does not have are refused as everything else is. Of paths that are added later this says nothing.
+fn with_refusals(routes: Router<Arc<Api>>) -> Router<Arc<Api>> {
+    routes.method_not_allowed_fallback(async || {
+        Problem::new(
+            Code::MethodNotAllowed,
+            "the path is there, and not for this method; the header Allow says which it is for",
+        )
+    })
 }

@@ -7,9 +7,10 @@
 mod look;
 mod subscriber;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use ichido_core::sync::lock;
 use ichido_http::server::permits::{Full, Permits};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -81,7 +82,7 @@ impl Feed {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Subscriber>> {
         // Each change under it is whole.
-        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.came)
     }
 }
 

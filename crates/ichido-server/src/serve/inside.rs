@@ -121,7 +121,7 @@ async fn read(response: Response) -> Result<Answer, String> {
     Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
 }
 
-fn api(store: Store, config: Option<&Config>) -> Api {
+pub(super) fn api(store: Store, config: Option<&Config>) -> Api {
     let chosen = config.map(|config| config.serve.chosen).unwrap_or_default();
     Api {
         chosen,

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ichido::letters::{Bulk, BulkError, Ended, Policies, Preflight, Progress, Report, Work};
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use ichido_store::letter::LetterFilter;
 use tokio::sync::{Notify, oneshot};
@@ -128,7 +129,7 @@ impl Running {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Seen>> {
         // Each change under it is whole.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 }
 

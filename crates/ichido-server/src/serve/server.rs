@@ -10,12 +10,10 @@ use axum::body::Body;
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_core::key;
-use ichido_core::settings::size;
 use ichido_http::server::Answers;
 use ichido_http::server::body::{AnswerBody, Timed};
 use ichido_http::server::framing::Fault;
@@ -26,10 +24,10 @@ use tracing::Level;
 use uuid::Uuid;
 
 use super::access::Access;
-use super::api::{Api, is_health, is_public, router};
+use super::api::{Api, is_health, router};
 use super::arrivals;
+use super::door::Door;
 use super::feed;
-use super::limits::Chosen;
 use super::problem::{Code, Problem};
 use super::waiting::WAITING;
 
@@ -43,7 +41,6 @@ const REQUESTS: &str = "ichido_http_requests_total";
 pub(super) struct Server {
     router: Router,
     api: Arc<Api>,
-    access: Arc<Access>,
     limits: Limits,
     under_way: Gauge,
 }
@@ -53,19 +50,14 @@ impl Server {
         let api = Arc::new(api);
         let access = Arc::new(access);
         tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-        Self { router: router(Arc::clone(&api)), api, access, limits, under_way: metrics::gauge!(UNDER_WAY) }
+        let router = Door { access, chosen: api.chosen }.before(router(Arc::clone(&api)));
+        Self { router, api, limits, under_way: metrics::gauge!(UNDER_WAY) }
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Response<Body>, Problem> {
-        let (mut head, body) = request.into_parts();
-        check_head(&head, self.api.chosen)?;
-        if !is_public(head.uri.path()) {
-            let caller = self.access.admit(&head.method, &head.uri, &head.headers).await?;
-            head.extensions.insert(caller);
-        }
-        let body = Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
-        let answered = self.router.clone().call(Request::from_parts(head, body)).await;
-        Ok(answered.unwrap_or_else(|never| match never {}))
+    async fn pass(&self, request: Request<Incoming>) -> Response<Body> {
+        let timed = |body| Body::new(Timed::request(body, self.limits.body_idle, self.limits.body));
+        let answered = self.router.clone().call(request.map(timed)).await;
+        answered.unwrap_or_else(|never| match never {})
     }
 }
 
@@ -81,7 +73,7 @@ impl Answers for Server {
     }
 
     fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
-        Asked::of(request).answered(Err(Problem::overloaded()))
+        Asked::of(request).answered(Problem::overloaded().into_response())
     }
 
     /// Which method it was is not known, and no handler ever saw it.
@@ -128,9 +120,8 @@ impl Asked {
         }
     }
 
-    fn answered(self, answered: Result<Response<Body>, Problem>) -> Response<AnswerBody> {
+    fn answered(self, mut response: Response<Body>) -> Response<AnswerBody> {
         let Self { id, method, key } = self;
-        let mut response = answered.unwrap_or_else(Problem::into_response);
         let status = response.status().as_u16();
         metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
         tracing::info!(method, status, request_id = id, key, "answered");
@@ -163,21 +154,6 @@ pub(super) fn describe_metrics() {
     metrics::describe_gauge!(UNDER_WAY, "Requests that are not answered yet");
     metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
     metrics::gauge!(WAITING).set(0.0);
-}
-
-/// The listening has wider bounds of its own, whose answers have no body.
-fn check_head(head: &Parts, chosen: Chosen) -> Result<(), Problem> {
-    let fields: usize = head.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
-    let Chosen { headers_max, head_bytes_max, .. } = chosen;
-    if headers_max < head.headers.len() || head_bytes_max < fields + target {
-        let detail = format!(
-            "a request has at most {headers_max} header fields and {} of them; send fewer",
-            size::told(head_bytes_max)
-        );
-        return Err(Problem::new(Code::HeadTooLarge, detail));
-    }
-    Ok(())
 }
 
 /// What logs carry of the key (SPEC C5): its hash; nothing where there is none, or no valid one.

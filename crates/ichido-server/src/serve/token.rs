@@ -1,4 +1,6 @@
 //! The text of a token: a prefix that secret scanners can find, its id, and its secret.
+//!
+//! Guarantee: what [`text`] writes, [`parse`] reads.
 
 use uuid::Uuid;
 

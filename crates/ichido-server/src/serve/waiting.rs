@@ -4,10 +4,11 @@
 //! to the database, and who hangs up leaves nothing behind.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::lifecycle::Stage;
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
@@ -143,7 +144,7 @@ impl Room {
 
     fn lock(&self) -> MutexGuard<'_, Waiters> {
         // Each change under it is whole.
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiters)
     }
 }
 

@@ -42,7 +42,7 @@ const FOLD_EVERY: Duration = Duration::from_secs(5);
 pub fn measure() -> Result<PrometheusHandle, Error> {
     let handle = ichido::prometheus::begin()
         .map_err(|error| Error::Failed(format!("metrics cannot be measured: {error}")))?;
-    ichido::judge::describe_metrics();
+    ichido_llm::judge::describe_metrics();
     Ok(handle)
 }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::{Asked, Call, Came, Cancel, Done, Failed, Job, Promise};
 
-type Running = Pin<Box<dyn Future<Output = Result<Done, Failed>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Came> + Send>>;
 type Asking = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 /// A function that does the work of a queue. Cheap to clone; all clones are the same.
@@ -44,12 +44,15 @@ impl Handler {
         Self::of(move |call, cancel| {
             let handle = Arc::clone(&handle);
             Box::pin(async move {
-                let payload = serde_json::from_slice(&call.body).map_err(|error| {
-                    Failed::dead(format!(
-                        "the request is not the JSON that this queue's handler takes: {error}"
-                    ))
-                })?;
-                handle(Job::of(call, payload, cancel)).await.map(Into::into)
+                let payload = match serde_json::from_slice(&call.body) {
+                    Ok(payload) => payload,
+                    Err(error) => {
+                        let why =
+                            format!("the request is not the JSON that this queue's handler takes: {error}");
+                        return Failed::dead(why).into();
+                    }
+                };
+                came(handle(Job::of(call, payload, cancel)).await)
             })
         })
     }
@@ -66,9 +69,18 @@ impl Handler {
             let handle = Arc::clone(&handle);
             Box::pin(async move {
                 let payload = call.body.clone();
-                handle(Job::of(call, payload, cancel)).await.map(Into::into)
+                came(handle(Job::of(call, payload, cancel)).await)
             })
         })
+    }
+
+    /// A function that judges its runs itself: what is known of their effect, and what the pace of the destination is told.
+    pub fn judged<F, A>(handle: F) -> Self
+    where
+        F: Fn(Call) -> A + Send + Sync + 'static,
+        A: Future<Output = Came> + Send + 'static,
+    {
+        Self::of(move |call, _| Box::pin(handle(call)))
     }
 
     fn of(run: impl Fn(Call, Cancel) -> Running + Send + Sync + 'static) -> Self {
@@ -126,12 +138,11 @@ impl Handler {
         let mut task = Task(tokio::spawn(async move { run(call, wish).await }));
         let ended = tokio::time::timeout(self.promise.time_out, &mut task.0).await;
         match ended {
-            Ok(Ok(Ok(done))) => done.came(),
-            Ok(Ok(Err(failed))) => failed.came(),
-            Ok(Err(lost)) => Failed::unknown(why_lost(lost)).came(),
+            Ok(Ok(came)) => came,
+            Ok(Err(lost)) => Failed::unknown(why_lost(lost)).into(),
             Err(_) => {
                 cancel.cancel();
-                Failed::timed_out(self.promise.time_out).came()
+                Failed::timed_out(self.promise.time_out).into()
             }
         }
     }
@@ -171,6 +182,10 @@ impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+fn came<D: Into<Done>>(ended: Result<D, Failed>) -> Came {
+    ended.map_or_else(Into::into, |done| done.into().into())
 }
 
 fn why_lost(lost: tokio::task::JoinError) -> String {

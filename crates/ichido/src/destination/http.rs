@@ -25,13 +25,12 @@
 //!
 //! Start at [`HttpSettings`].
 
-pub(crate) mod reach;
+pub mod reach;
 mod reading;
 mod reconcile;
 mod settings;
 mod sign;
 
-pub use super::problems::{Problem, Problems};
 pub use reading::Meaning;
 pub use reconcile::Found;
 pub use settings::{
@@ -63,7 +62,7 @@ const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// How we call ourselves.
-pub(crate) const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/", env!("CARGO_PKG_VERSION")));
+pub const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido/", env!("CARGO_PKG_VERSION")));
 
 /// An HTTP destination.
 ///

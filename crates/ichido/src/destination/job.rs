@@ -73,11 +73,11 @@ impl From<()> for Done {
     }
 }
 
-impl Done {
-    pub(super) fn came(self) -> Came {
+impl From<Done> for Came {
+    fn from(done: Done) -> Self {
         let verdict = Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success));
-        let Self { receipt, result_digest } = self;
-        Came::Judged { verdict, note: Note { receipt, result_digest, ..Note::default() } }
+        let Done { receipt, result_digest } = done;
+        Self::Judged { verdict, note: Note { receipt, result_digest, ..Note::default() } }
     }
 }
 
@@ -166,11 +166,13 @@ impl Failed {
     fn judged(code: ErrorCode, effect: Effect, advice: Advice, why: impl fmt::Display) -> Self {
         Self(How::Judged { code, effect, advice, hint: None, report: None, why: why.to_string() })
     }
+}
 
-    pub(super) fn came(self) -> Came {
-        match self.0 {
-            How::Snoozed { wait } => Came::Snoozed { wait },
-            How::Judged { code, effect, advice, hint, report, why } => Came::Judged {
+impl From<Failed> for Came {
+    fn from(failed: Failed) -> Self {
+        match failed.0 {
+            How::Snoozed { wait } => Self::Snoozed { wait },
+            How::Judged { code, effect, advice, hint, report, why } => Self::Judged {
                 verdict: Verdict::said(Some(code), effect, advice, hint, report),
                 note: Note { code: Some(code), excerpt: Some(why), ..Note::default() },
             },

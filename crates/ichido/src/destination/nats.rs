@@ -36,7 +36,6 @@ mod reading;
 mod settings;
 mod start;
 
-pub use super::problems::{Problem, Problems};
 pub use settings::{Credentials, NatsSettings, SETTLES_WITHIN_MIN, TIME_OUT_MAX, URLS_MAX};
 pub use start::{NatsPlan, StartError};
 

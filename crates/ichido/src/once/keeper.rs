@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::RecordName;
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -241,9 +242,4 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.changed.notify_one();
     }
-}
-
-/// Takes a lock whose holder may have panicked: each change under it is whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

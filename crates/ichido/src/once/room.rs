@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use ichido_core::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -60,7 +61,7 @@ impl Rooms {
 
     /// Each change under the lock is whole, even if its holder panicked.
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

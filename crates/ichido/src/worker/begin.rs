@@ -5,7 +5,7 @@ use ichido_store::Store;
 use tokio::sync::{Mutex, oneshot};
 use uuid::Uuid;
 
-use super::node::lock;
+use ichido_core::sync::lock;
 
 /// The most marks in one write.
 const MARKS_MAX: usize = 1_000;

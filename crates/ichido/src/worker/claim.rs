@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::Event;
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::message::Work;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::clock::Clock;
-use super::node::lock;
 use crate::destination::Cancel;
 
 /// The part of a lease after which it is renewed: two more tries fit in before it lapses.

@@ -7,16 +7,17 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use tokio::time::Instant;
 
-use super::node::lock;
+use ichido_core::sync::lock;
 
 /// When the store was asked, by our own clock, and by how much a test had moved the clocks.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub struct Asked {
     pub(crate) at: Duration,
     skew: Duration,
 }
 
-pub(crate) struct Clock {
+/// A clock that only goes forward, and what it knows of the store's.
+pub struct Clock {
     /// Whose clock it follows; without one it is a clock of its own.
     store: Option<Store>,
     since: Instant,
@@ -25,7 +26,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(store: Store) -> Self {
+    /// One that follows the store's.
+    pub fn new(store: Store) -> Self {
         Self {
             store: Some(store),
             since: Instant::now(),
@@ -34,8 +36,7 @@ impl Clock {
     }
 
     /// One that follows nobody's. Its moments compare with each other alone.
-    #[cfg(feature = "llm")]
-    pub(crate) fn alone() -> Self {
+    pub fn alone() -> Self {
         // Not the beginning of time, which stands for what never happened.
         const BEGINS: Timestamp = Timestamp::from_secs(1_000_000_000);
         Self { store: None, since: Instant::now(), heard: Mutex::new((Duration::ZERO, BEGINS)) }
@@ -46,7 +47,7 @@ impl Clock {
     }
 
     /// Our own. A test that moves the store's clock moves this one with it.
-    pub(crate) fn own(&self) -> Duration {
+    pub fn own(&self) -> Duration {
         self.since.elapsed() + self.skewed_by()
     }
 
@@ -54,7 +55,7 @@ impl Clock {
     ///
     /// A clock that was moved meanwhile is not believed: nobody can tell whether the answer knows of the move, and counting it twice
     /// would put every moment into the future. What was heard before stands; `false` says so.
-    pub(crate) fn hear(&self, asked: Asked, told: Timestamp) -> bool {
+    pub fn hear(&self, asked: Asked, told: Timestamp) -> bool {
         let is_sure = self.skewed_by() == asked.skew;
         if is_sure {
             *lock(&self.heard) = (asked.at, told);
@@ -63,13 +64,13 @@ impl Clock {
     }
 
     /// Now, for a question to the store.
-    pub(crate) fn ask(&self) -> Asked {
+    pub fn ask(&self) -> Asked {
         let skew = self.skewed_by();
         Asked { at: self.since.elapsed() + skew, skew }
     }
 
     /// The store's, later by no more than its last answer took to come.
-    pub(crate) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         let (asked_at, told) = *lock(&self.heard);
         told.plus(self.own().saturating_sub(asked_at))
     }

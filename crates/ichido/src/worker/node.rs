@@ -1,8 +1,8 @@
 //! What all parts of one worker share.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
@@ -101,9 +101,4 @@ impl Aim {
     pub(super) fn travels_for(&self) -> Duration {
         self.promise.travels_for()
     }
-}
-
-/// Takes a lock whose holder may have panicked: each change under it is whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

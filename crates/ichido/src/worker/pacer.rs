@@ -16,27 +16,28 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-#[cfg(feature = "llm")]
 use ichido_core::pace::Opening;
 use ichido_core::pace::{Circuit, Grant, Hold, Pace, Settings};
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{PaceReport, Verdict};
+use ichido_store::Store;
 use ichido_store::error::StoreError;
 use tokio::sync::oneshot;
 
 use super::clock::Clock;
-use super::node::lock;
 use row::Row;
 use standing::Told;
 
 /// How long what was read of the row is believed while calls are made, and how long successes wait to be reported.
-pub(crate) const FRESH_FOR: Duration = Duration::from_secs(1);
+pub const FRESH_FOR: Duration = Duration::from_secs(1);
 /// How often a change is made again when other nodes are quicker.
 const ROUNDS_MAX: usize = 16;
 /// The most refusals and failures that wait to be reported; what is beyond says nothing new.
 const WAITING_MAX: usize = 1_000;
 
-pub(crate) struct Pacer {
+/// The pace of one destination on this node.
+pub struct Pacer {
     name: String,
     settings: Settings,
     home: Home,
@@ -60,7 +61,7 @@ struct Heard {
 
 /// For what a call is made: what it tells of the destination when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
+pub enum Caller {
     /// For a message of which no try has failed.
     Fresh,
     /// For one that has failed before, and may be bad itself (SPEC E2).
@@ -75,7 +76,7 @@ struct Wanting {
 
 /// Whether a call may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub enum Slot {
     /// At this moment, and not sooner.
     At(Timestamp),
     /// Not before this moment.
@@ -83,6 +84,12 @@ pub(crate) enum Slot {
 }
 
 impl Pacer {
+    /// The pace of `name` that all share who work on this store; without one, this process's own.
+    pub fn of(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
+        let home = store.map_or_else(Home::alone, |store| Home::Shared(store.clone()));
+        Self::new(name, settings, home, clock)
+    }
+
     pub(crate) fn new(name: String, settings: Settings, home: Home, clock: Arc<Clock>) -> Self {
         Self {
             told: Told::nothing(&name),
@@ -98,7 +105,7 @@ impl Pacer {
     }
 
     /// A moment for one call.
-    pub(crate) async fn slot(&self, caller: Caller) -> Slot {
+    pub async fn slot(&self, caller: Caller) -> Slot {
         if let Some(slot) = self.free() {
             return slot;
         }
@@ -124,7 +131,7 @@ impl Pacer {
     }
 
     /// Why nothing may be sent at this moment, and until when, as far as is known here.
-    pub(crate) fn stopped(&self) -> Option<(Timestamp, Hold)> {
+    pub fn stopped(&self) -> Option<(Timestamp, Hold)> {
         let row = lock(&self.known).0;
         row.pace.stopped(&row.settings(&self.settings), self.clock.now())
     }
@@ -141,8 +148,7 @@ impl Pacer {
     }
 
     /// When it can take a call, as one of several that could.
-    #[cfg(feature = "llm")]
-    pub(crate) fn opening(&self) -> Opening {
+    pub fn opening(&self) -> Opening {
         let row = lock(&self.known).0;
         row.pace.opening(&row.settings(&self.settings), self.clock.now())
     }
@@ -162,7 +168,7 @@ impl Pacer {
 
     /// What a call told of the destination; a refusal or a failure is in the row when this returns, if the store could be
     /// reached.
-    pub(crate) async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
+    pub async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
         {
             let heard = &mut *lock(&self.heard);
             match verdict.tells_pace() {
@@ -185,7 +191,7 @@ impl Pacer {
     }
 
     /// Reads the row, unless somebody did since then, by our own clock.
-    pub(crate) async fn refresh(&self, since: Duration) {
+    pub async fn refresh(&self, since: Duration) {
         let _turn = self.turn.lock().await;
         if lock(&self.known).1.is_some_and(|read| since <= read) {
             return;
@@ -205,7 +211,7 @@ impl Pacer {
     }
 
     /// Writes what was heard.
-    pub(crate) async fn report(&self) {
+    pub async fn report(&self) {
         let _turn = self.turn.lock().await;
         if lock(&self.heard).is_empty() {
             return;

@@ -3,9 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
 mod http;
-mod judge;
 mod letters_bounded;
-mod llm;
 mod logs;
 mod meters;
 mod nats;

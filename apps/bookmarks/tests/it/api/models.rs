@@ -7,8 +7,8 @@ use bookmarks::Settings;
 use fake_llm::action::{Action, Fault, Shape};
 use fake_llm::script::{Rule, Script};
 use fake_llm::{Fake, start};
-use ichido::llm::{OpenAiSettings, ServiceSettings};
 use ichido_core::alert::About;
+use ichido_llm::models::{OpenAiSettings, ServiceSettings};
 use serde_json::{Value, json};
 
 use super::fixture::Fixture;

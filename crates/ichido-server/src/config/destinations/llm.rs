@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ichido::destination::http::Problems;
-use ichido::destination::llm::{LlmPlan, LlmSettings, MAX_TOKENS_MAX};
-use ichido::llm::{AnthropicSettings, Form, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
 use ichido_core::settings::Faults;
+use ichido_llm::destination::{LlmPlan, LlmSettings, MAX_TOKENS_MAX};
+use ichido_llm::models::{AnthropicSettings, Form, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
 
 use super::super::document::Section;
 use super::super::outside::Outside;
@@ -72,7 +71,7 @@ fn model(
     faults: &mut Faults,
 ) -> Option<Arc<dyn Model>> {
     let service = service(section, dialect, outside, faults);
-    let resolved: Result<Arc<dyn Model>, Problems> = match dialect {
+    let resolved: Result<Arc<dyn Model>, Faults> = match dialect {
         Dialect::OpenAi => {
             let form_by = section.word("form_by", &FORMS, faults).unwrap_or_default();
             let limit_by = section.word("limit_by", &LIMITS, faults);
@@ -185,7 +184,7 @@ fn needed<'a>(
 }
 
 /// The settings have the same names in the file.
-fn say(problems: &Problems, section: &Section<'_>, faults: &mut Faults) {
+fn say(problems: &Faults, section: &Section<'_>, faults: &mut Faults) {
     for problem in &problems.0 {
         faults.add(section.place_within(&problem.place), problem.what.clone());
     }

@@ -12,10 +12,10 @@ use ichido_http::trust;
 use ichido_http::url::HttpUrl;
 use rustls::ClientConfig;
 
-use super::Problems;
+use ichido_core::settings::Faults;
 
 /// How receivers are reached.
-pub(crate) struct Reach<'a> {
+pub struct Reach<'a> {
     /// The trusted certificates in PEM, in place of the system's.
     roots: Option<&'a str>,
     /// Hosts that may be at link-local addresses.
@@ -24,16 +24,17 @@ pub(crate) struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    pub(crate) fn new(roots: Option<&'a str>, allow_link_local: &'a [String]) -> Self {
+    /// By these roots in place of the system's, if any, and with these hosts allowed to be link-local.
+    pub fn new(roots: Option<&'a str>, allow_link_local: &'a [String]) -> Self {
         Self { roots, allow_link_local, tls: None }
     }
 
     /// A client of the server that a URL names, and the parts of the URL.
-    pub(crate) fn client(
+    pub fn client(
         &mut self,
         place: &str,
         url: &str,
-        problems: &mut Problems,
+        problems: &mut Faults,
     ) -> Option<(HttpClient<Full<Bytes>>, HttpUrl)> {
         let url = problems.check(place, HttpUrl::parse(url))?;
         let host = url.authority.host();

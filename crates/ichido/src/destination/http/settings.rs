@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
 
-use super::{Found, Http, Meaning, Problems};
+use ichido_core::settings::Faults;
+
+use super::{Found, Http, Meaning};
 
 /// The most signing secrets: the old one and the new one, while receivers change over.
 pub const SECRETS_MAX: usize = 2;
@@ -151,7 +153,7 @@ impl HttpSettings {
     /// let problems = wrong.resolve().expect_err("two of them");
     /// assert_eq!(problems.0.len(), 2);
     /// ```
-    pub fn resolve(&self) -> Result<Http, Problems> {
+    pub fn resolve(&self) -> Result<Http, Faults> {
         self.resolved()
     }
 }

@@ -5,7 +5,7 @@
 //! which an answer is late is used no more, and is let go of within [`LET_GO_WITHIN`] of its last call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -14,6 +14,7 @@ use async_nats::{
     ServerAddr, ServerError,
 };
 use bytes::Bytes;
+use ichido_core::sync::lock;
 use rustls::ClientConfig;
 use tokio::sync::{Mutex as Turn, watch};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -202,7 +203,7 @@ impl Line {
 
     /// The last complaint of the server.
     pub(super) fn complaint(&self) -> Option<String> {
-        self.heard.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.heard.complaint).clone()
     }
 }
 
@@ -270,7 +271,7 @@ impl Heard {
         if text.to_lowercase().starts_with(&self.denial) {
             self.tally.send_modify(|tally| tally.count(|tally| tally.denied += 1));
         }
-        *self.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.clone());
+        *lock(&self.complaint) = Some(text.clone());
     }
 }
 

@@ -7,12 +7,12 @@ use std::fmt;
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
+use ichido_core::settings::Faults;
+use ichido_http::trust;
 use rustls::ClientConfig;
 
-use super::Problems;
 use super::line::{LET_GO_WITHIN, Way};
 use super::start::NatsPlan;
-use ichido_http::trust;
 
 /// The most servers.
 pub const URLS_MAX: usize = 16;
@@ -114,8 +114,8 @@ impl NatsSettings {
     /// let problems = wrong.resolve().expect_err("two of them");
     /// assert_eq!(problems.0.len(), 2);
     /// ```
-    pub fn resolve(&self) -> Result<NatsPlan, Problems> {
-        let mut problems = Problems::default();
+    pub fn resolve(&self) -> Result<NatsPlan, Faults> {
+        let mut problems = Faults::default();
         self.check_times(&mut problems);
         problems.check("subject", check_subject(&self.subject));
         problems.within("urls", self.urls.len(), 1..=URLS_MAX);
@@ -140,7 +140,7 @@ impl NatsSettings {
         })
     }
 
-    fn check_times(&self, problems: &mut Problems) {
+    fn check_times(&self, problems: &mut Faults) {
         let least = Duration::from_millis(1);
         problems.within("time_out", self.time_out, least..=TIME_OUT_MAX);
         if self.connect_time_out < least || self.time_out < self.connect_time_out {
@@ -150,7 +150,7 @@ impl NatsSettings {
     }
 
     /// How TLS is spoken. Where it may not be needed, a system without certificates is no problem yet.
-    fn tls(&self, servers: &[ServerAddr], problems: &mut Problems) -> Option<ClientConfig> {
+    fn tls(&self, servers: &[ServerAddr], problems: &mut Faults) -> Option<ClientConfig> {
         let is_needed = self.trusted_roots.is_some() || servers.iter().any(ServerAddr::tls_required);
         let config = trust::client(self.trusted_roots.as_deref());
         if is_needed { problems.check("trusted_roots", config) } else { config.ok() }

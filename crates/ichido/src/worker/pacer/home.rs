@@ -1,28 +1,23 @@
 //! Where a pace is kept: in the store, where all nodes share it, or in this process alone.
 
-#[cfg(feature = "llm")]
 use std::sync::Mutex;
 
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 
 use super::row::Row;
-#[cfg(feature = "llm")]
-use crate::worker::node::lock;
 
 pub(crate) enum Home {
     Shared(Store),
-    #[cfg(feature = "llm")]
     Alone(Here),
 }
 
 /// A row that nobody else sees.
-#[cfg(feature = "llm")]
 pub(crate) struct Here(Mutex<Row>);
 
 impl Home {
     /// Of a destination that nobody else calls.
-    #[cfg(feature = "llm")]
     pub(crate) fn alone() -> Self {
         Self::Alone(Here(Mutex::new(Row::NEW)))
     }
@@ -30,7 +25,6 @@ impl Home {
     pub(super) async fn read(&self, name: &str) -> Result<Row, StoreError> {
         match self {
             Self::Shared(store) => Row::read(store, name).await,
-            #[cfg(feature = "llm")]
             Self::Alone(here) => Ok(*lock(&here.0)),
         }
     }
@@ -39,7 +33,6 @@ impl Home {
     pub(super) async fn write(&self, name: &str, next: Row) -> Result<bool, StoreError> {
         match self {
             Self::Shared(store) => store.pace_write(name, next.version, &next.to_bytes()).await,
-            #[cfg(feature = "llm")]
             Self::Alone(here) => {
                 let mut row = lock(&here.0);
                 let is_next = row.version == next.version;

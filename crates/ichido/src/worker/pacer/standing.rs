@@ -6,11 +6,11 @@
 use std::sync::Mutex;
 
 use ichido_core::pace::{Circuit, PerSecond, Rate, Settings};
+use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 
 use super::row::Row;
 use crate::worker::meter::{CircuitIs, Stands};
-use crate::worker::node::lock;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Standing {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido_core::json::Pointer;
 use ichido_core::retry::Guarantee;
+use ichido_core::settings::Faults;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
@@ -17,11 +18,12 @@ use crate::destination::http::reach::Reach;
 use crate::destination::http::reading::{Reading, Sign};
 use crate::destination::http::reconcile::{Found, PLACE, Reconcile};
 use crate::destination::http::sign::Secret;
-use crate::destination::http::{Http, Problems};
+
+use crate::destination::http::Http;
 
 impl HttpSettings {
-    pub(super) fn resolved(&self) -> Result<Http, Problems> {
-        let mut problems = Problems::default();
+    pub(super) fn resolved(&self) -> Result<Http, Faults> {
+        let mut problems = Faults::default();
         self.check_bounds(&mut problems);
         let headers = self.header_map(&mut problems);
         let secrets = self.secrets(&mut problems);
@@ -70,7 +72,7 @@ impl HttpSettings {
         }
     }
 
-    fn check_bounds(&self, problems: &mut Problems) {
+    fn check_bounds(&self, problems: &mut Faults) {
         let least = Duration::from_millis(1);
         problems.within("total_time_out", self.total_time_out, least..=TIME_OUT_MAX);
         for (place, time_out) in
@@ -101,7 +103,7 @@ impl HttpSettings {
         }
     }
 
-    fn header_map(&self, problems: &mut Problems) -> HeaderMap {
+    fn header_map(&self, problems: &mut Faults) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (index, (name, value)) in self.headers.iter().enumerate() {
             let place = format!("headers[{index}]");
@@ -129,7 +131,7 @@ impl HttpSettings {
         headers
     }
 
-    fn secrets(&self, problems: &mut Problems) -> Vec<Secret> {
+    fn secrets(&self, problems: &mut Faults) -> Vec<Secret> {
         problems.within("signing_secrets", self.signing_secrets.len(), 0..=SECRETS_MAX);
         let secrets = self.signing_secrets.iter().enumerate();
         secrets
@@ -143,7 +145,7 @@ impl HttpSettings {
 fn reconcile(
     settings: &ReconcileSettings,
     reach: &mut Reach<'_>,
-    problems: &mut Problems,
+    problems: &mut Faults,
 ) -> Option<Reconcile> {
     problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
     if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
@@ -174,7 +176,7 @@ const STAND_IN: &str = "ichido--key--stand-in";
 fn signs<'a, M: 'a>(
     place: &str,
     rules: impl Iterator<Item = (&'a String, &'a Option<(String, String)>, M)>,
-    problems: &mut Problems,
+    problems: &mut Faults,
 ) -> Vec<(Sign, M)> {
     let mut signs = Vec::new();
     for (index, (status, at, means)) in rules.enumerate() {

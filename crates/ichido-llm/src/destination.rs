@@ -1,0 +1,172 @@
+//! Messages that are questions to a language model, whose answers are messages of another queue.
+//!
+//! Guarantee: a message's answer is put into the other queue before the message counts as sent, and one answer of each message at most
+//! (SPEC A10, D7): a crash in between repeats the call, not the delivery. Calls are *repeatable* (SPEC F2): one whose outcome was lost is
+//! made again, and counted as possibly billed twice (`ichido_llm_possibly_billed_twice_total`). A message that the prompt cannot be made of
+//! is dead at once, with what it lacks, and asks nobody. No word of a prompt or an answer is in a note, a log or an error (SPEC B8): the
+//! answer is in the other queue alone.
+//!
+//! # What the other queue gets
+//!
+//! `{"message_id", "key", "answer", "model", "usage"}` as JSON: the message that asked, its outbound key, the JSON of the form, or the text
+//! where none was asked for, the model's name, and what it counted (`{"input", "output"}`, or null). Its identity and trace are those of
+//! the message that asked; its key is made of that message's outbound key.
+//!
+//! # Several endpoints
+//!
+//! A call goes to one of those that are free. One that refuses calls for coming too fast, or seems down, is left alone as long as it asks
+//! for, by this node, and a message that it refused is not sent there again while another is free; only when all are does the destination as a whole slow down, for all nodes.
+//!
+//! Start at [`LlmSettings`].
+
+mod answer;
+mod endpoints;
+mod settings;
+mod template;
+
+pub use settings::{LlmPlan, LlmSettings, MAX_TOKENS_MAX, PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido::destination::{Call, Came, Destination, Failed, Handler, Promise};
+use ichido_core::retry::Guarantee;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, Seen, Table, Verdict};
+use ichido_http::clock;
+use ichido_store::Store;
+use ichido_store::message::Note;
+
+use crate::judge::counts::Counting;
+use crate::models::{Ended, Reply, Trouble};
+use answer::{Answer, HAND_ON_WITHIN};
+use endpoints::Endpoints;
+
+/// A message that finds all endpoints at rest comes again no sooner than this.
+const SNOOZE_MIN: Duration = Duration::from_millis(10);
+
+/// A destination that asks a model. Made by [`LlmPlan::on`].
+pub struct Llm {
+    plan: LlmPlan,
+    store: Store,
+    endpoints: Endpoints,
+    counting: Counting,
+}
+
+impl fmt::Debug for Llm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Llm").field("model", &self.plan.model.name()).finish_non_exhaustive()
+    }
+}
+
+impl LlmPlan {
+    /// The destination, on the store that holds both queues.
+    pub fn on(self, store: Store) -> Llm {
+        let endpoints = Endpoints::new(self.model.endpoints().len());
+        let counting = Counting::of(self.model.name());
+        Llm { plan: self, store, endpoints, counting }
+    }
+
+    /// What the destination promises: doing it twice is harmless, though it may be billed twice.
+    pub fn promise(&self) -> Promise {
+        Promise {
+            guarantee: Guarantee::Repeatable,
+            time_out: self.model.time_out().saturating_add(HAND_ON_WITHIN),
+            settles_within: Duration::ZERO,
+        }
+    }
+}
+
+impl Llm {
+    /// What it promises about the calls it gets.
+    pub fn promise(&self) -> Promise {
+        self.plan.promise()
+    }
+
+    /// Makes one try of a message: one question at most, and the answer handed on.
+    pub async fn call(&self, call: &Call) -> Came {
+        if call.queue == self.plan.answers_to {
+            return Failed::dead("its answers go into its own queue, so that they would be asked about without end; name another in answers_to").into();
+        }
+        let prompt = match self.plan.prompt(&call.body) {
+            Ok(prompt) => prompt,
+            Err(why) => return Failed::dead(why).into(),
+        };
+        let now = clock::now();
+        let endpoint = match self.endpoints.open(call.message, prompt.tokens_max(), now, fastrand::f64()) {
+            Ok(endpoint) => endpoint,
+            Err(until) => return Came::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
+        };
+        self.counting.call(call.attempt <= 1);
+        let mut under_way = UnderWay(Some(&self.counting));
+        let trial = self.plan.model.ask(endpoint, &prompt).await;
+        under_way.0 = None;
+        let came = trial.came.as_ref();
+        let verdict =
+            self.endpoints.hear(call.message, endpoint, came.map(drop), &trial.limits, clock::now());
+        match came {
+            Ok(reply) => self.replied(call, reply).await,
+            Err(trouble) => self.troubled(verdict, trouble),
+        }
+    }
+
+    async fn replied(&self, call: &Call, reply: &Reply) -> Came {
+        let said = match self.plan.read(reply) {
+            Ok(said) => said,
+            Err(why) => {
+                self.counting.unusable();
+                let mut verdict = Table::llm().judge(&Seen::UnusableAnswer, clock::now());
+                if reply.ended == Ended::Declined {
+                    // It would say so again.
+                    verdict.advice = Advice::GiveUp;
+                }
+                let note = Note { receipt: reply.id.clone(), excerpt: Some(why), ..Note::default() };
+                return judged(verdict, note);
+            }
+        };
+        let answer = Answer { call, reply, said, model: self.plan.model.name() };
+        let came = answer.hand_on(&self.store, &self.plan.answers_to, self.plan.answer_tries).await;
+        if matches!(&came, Came::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
+            self.counting.lost(1);
+        }
+        came
+    }
+
+    /// No answer came. What the pace of the destination hears of it is said by the endpoints.
+    fn troubled(&self, verdict: Verdict, trouble: &Trouble) -> Came {
+        if trouble.verdict.code == Some(ErrorCode::RateLimited) {
+            self.counting.throttled();
+        }
+        self.counting.lost(u32::from(trouble.may_be_billed()));
+        let note = Note { status: trouble.status, excerpt: Some(trouble.why.clone()), ..Note::default() };
+        judged(verdict, note)
+    }
+}
+
+impl From<Llm> for Destination {
+    fn from(llm: Llm) -> Self {
+        let Promise { time_out, settles_within, .. } = llm.promise();
+        let llm = Arc::new(llm);
+        let handler = Handler::judged(move |call| {
+            let llm = Arc::clone(&llm);
+            async move { llm.call(&call).await }
+        });
+        // Doing it twice is harmless, though it may be billed twice.
+        handler.repeatable().time_out(time_out).settles_within(settles_within).into()
+    }
+}
+
+/// A call under way. Dropped before its end it may be billed, and its message is tried again.
+struct UnderWay<'a>(Option<&'a Counting>);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if let Some(counting) = self.0 {
+            counting.lost(1);
+        }
+    }
+}
+
+fn judged(verdict: Verdict, note: Note) -> Came {
+    Came::Judged { verdict, note: Note { code: verdict.code, ..note } }
+}

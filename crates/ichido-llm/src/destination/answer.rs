@@ -1,0 +1,109 @@
+//! Handing an answer on.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido::destination::{Call, Came};
+use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::key::IdempotencyKey;
+use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
+use serde_json::{Value, json};
+
+use super::judged;
+use crate::models::{Reply, accepted};
+
+/// How long it is tried to put an answer into its queue, since asking for another one costs more.
+pub(super) const HAND_ON_WITHIN: Duration = Duration::from_secs(10);
+/// How long to wait before it is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+const JSON: &str = "application/json";
+
+/// An answer, and the call it is for.
+pub(super) struct Answer<'a> {
+    pub(super) call: &'a Call,
+    pub(super) reply: &'a Reply,
+    /// JSON of the form, or the text.
+    pub(super) said: Value,
+    pub(super) model: &'a str,
+}
+
+impl Answer<'_> {
+    /// Puts it into its queue, unless one of this message is there.
+    pub(super) async fn hand_on(&self, store: &Store, queue: &QueueName, tries: NonZeroU32) -> Came {
+        let message = self.message(queue, tries);
+        let put_in = tokio::time::timeout(HAND_ON_WITHIN, put_in(store, &message)).await;
+        let receipt = self.reply.id.clone();
+        let note =
+            |excerpt: String| Note { receipt: receipt.clone(), excerpt: Some(excerpt), ..Note::default() };
+        match put_in {
+            Ok(Ok(Enqueued::New { id } | Enqueued::Same { id })) => {
+                let note = note(format!("the answer is message {id} of queue {}", queue.as_str()));
+                judged(accepted(), Note { result_digest: Some(self.digest()), ..note })
+            }
+            Ok(Ok(Enqueued::Different { id } | Enqueued::SameContent { id })) => {
+                let why = format!(
+                    "an earlier answer is message {id} of queue {}; this one was dropped",
+                    queue.as_str()
+                );
+                let code = Some(ErrorCode::ConflictProcessed);
+                let report = Some(PaceReport::Success);
+                let verdict = Verdict::said(code, Effect::Done, Advice::AcceptAsProcessed, None, report);
+                judged(verdict, note(why))
+            }
+            Ok(Err(error)) => {
+                let why =
+                    format!("the answer cannot be put into queue {}: {}", queue.as_str(), error.in_full());
+                let code = Some(ErrorCode::AnswerUnusable);
+                let report = Some(PaceReport::Success);
+                judged(Verdict::said(code, Effect::Done, Advice::GiveUp, None, report), note(why))
+            }
+            Err(_) => {
+                let why = format!("the answer could not be put into queue {} in time", queue.as_str());
+                let report = Some(PaceReport::Success);
+                let code = Some(ErrorCode::Unknown);
+                judged(Verdict::said(code, Effect::Unknown, Advice::Retry, None, report), note(why))
+            }
+        }
+    }
+
+    fn message(&self, queue: &QueueName, tries: NonZeroU32) -> NewMessage {
+        let Call { message, key, identity, hops, trace, .. } = self.call;
+        let usage = self.reply.usage.map(|usage| json!({"input": usage.input, "output": usage.output}));
+        let body = json!({
+            "message_id": message.to_string(),
+            "key": key.as_str(),
+            "answer": self.said,
+            "model": self.model,
+            "usage": usage,
+        });
+        let key = IdempotencyKey::derived("llm-answer", &[key.as_str().as_bytes()]);
+        let mut new = NewMessage::new(queue.clone(), identity, key, body.to_string().into_bytes());
+        JSON.clone_into(&mut new.content_type);
+        new.hops = (!hops.is_empty()).then(|| hops.to_string());
+        new.trace.clone_from(trace);
+        new.tries_allowed = tries;
+        new
+    }
+
+    /// Of the answer alone, in its canonical form: what it counts as is no part of the result.
+    fn digest(&self) -> Digest {
+        let text = self.said.to_string();
+        let rules = BodyRules { bytes_max: text.len(), ..BodyRules::default() };
+        Digest::of_body(JSON, text.as_bytes(), &rules).unwrap_or_else(|_| Digest::of_bytes(text.as_bytes()))
+    }
+}
+
+/// Tries until the store answers, or says that it never will.
+async fn put_in(store: &Store, message: &NewMessage) -> Result<Enqueued, StoreError> {
+    loop {
+        match store.message_enqueue(message.clone()).await {
+            Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_)) => {
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+            answer => return answer,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The places of a run: who takes one next, and when the run is over.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::verdict::ErrorCode;
+use ichido_store::answer::QuestionId;
+use ichido_store::error::StoreError;
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::attempt::{Asker, Bounds, Came, Turn};
+use super::memory::RENEW_EVERY;
+use super::next::Failures;
+use super::outcome::{Ended, Settled, Unread, Why};
+use super::stop::{Stage, Stop};
+use crate::models::{Prompt, is_set_up};
+
+/// How long a run that must end waits for what the store was being told, and how long for it to answer now and then.
+const GRACE: Duration = Duration::from_millis(500);
+/// So many calls in a row that are refused for a reason that has nothing to do with the items are enough to ask no more.
+const REFUSED_IN_A_ROW_MAX: u32 = 5;
+
+pub(super) struct Batch {
+    asker: Arc<Asker>,
+    /// Each question once.
+    items: Vec<Item>,
+    /// Which question each prompt is.
+    order: Vec<usize>,
+    fits: fn(&Value) -> bool,
+    /// Items that have not had a place yet.
+    fresh: VecDeque<usize>,
+    /// Items whose next try is due then.
+    again: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// Why nobody takes a place any more.
+    closed: Option<Why>,
+    /// What the store said, if that is why.
+    broken: Option<StoreError>,
+    refused_in_a_row: u32,
+}
+
+struct Item {
+    id: QuestionId,
+    prompt: Arc<Prompt>,
+    failures: Failures,
+    lost: u32,
+    /// Another run had it when it was last looked at.
+    is_theirs: bool,
+    outcome: Option<Result<Settled, Why>>,
+}
+
+type Turns = JoinSet<(usize, Result<Came, StoreError>)>;
+
+impl Batch {
+    pub(super) fn of(
+        asker: Arc<Asker>,
+        questions: impl Iterator<Item = (QuestionId, Prompt)>,
+        fits: fn(&Value) -> bool,
+    ) -> Self {
+        let (mut items, mut order, mut places) = (Vec::new(), Vec::new(), HashMap::new());
+        for (id, prompt) in questions {
+            let index = *places.entry(id).or_insert_with(|| {
+                let (failures, prompt) = (Failures::default(), Arc::new(prompt));
+                items.push(Item { id, prompt, failures, lost: 0, is_theirs: false, outcome: None });
+                items.len() - 1
+            });
+            order.push(index);
+        }
+        Self {
+            asker,
+            items,
+            order,
+            fits,
+            fresh: VecDeque::new(),
+            again: BinaryHeap::new(),
+            closed: None,
+            broken: None,
+            refused_in_a_row: 0,
+        }
+    }
+
+    pub(super) async fn run(mut self, stop: &Stop) -> Result<Unread, StoreError> {
+        let asker = Arc::clone(&self.asker);
+        let counted = asker.counting.counts();
+        let began = asker.clock.own();
+        self.look().await?;
+        let deadline = asker.settings.deadline.map(|deadline| began.saturating_add(deadline));
+        let bounds = Bounds { deadline, stop: stop.clone() };
+        let mut turns = Turns::new();
+        // When nobody is waited for any more.
+        let mut cut_at = None;
+        let mut renew = tokio::time::interval_at(Instant::now() + RENEW_EVERY, RENEW_EVERY);
+        renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.fill(&mut turns, &bounds);
+            if turns.is_empty() && self.again.is_empty() {
+                break;
+            }
+            let due = self.again.peek().map(|Reverse((due, _))| *due);
+            let has_room = turns.len() < self.parallel();
+            tokio::select! {
+                Some(turn) = turns.join_next() => match turn {
+                    Ok((index, came)) => self.settle(index, came),
+                    Err(error) => if let Ok(panic) = error.try_into_panic() { std::panic::resume_unwind(panic) },
+                },
+                () = until(due), if has_room => (),
+                () = bounds.over(&asker.clock), if cut_at.is_none() => {
+                    self.close(Why::Deadline);
+                    cut_at = Some(Instant::now() + GRACE);
+                }
+                () = stop.reached(Stage::AtOnce), if cut_at.is_none() => {
+                    self.close(Why::Stopped);
+                    cut_at = Some(Instant::now() + GRACE);
+                }
+                // The store does not answer: what it was told stands, and what it was not is lost.
+                () = until(cut_at) => {
+                    turns.shutdown().await;
+                    self.cut();
+                }
+                () = stop.reached(Stage::Finishing), if self.closed.is_none() => self.close(Why::Stopped),
+                _ = renew.tick() => self.renew().await,
+            }
+        }
+        // What a pace has learnt is worth no waiting.
+        drop(tokio::time::timeout(GRACE, asker.ways.report()).await);
+        let counts = asker.counting.counts().since(&counted);
+        match self.broken.take() {
+            Some(error) => Err(error),
+            None => Ok(Unread { ended: self.ended(), outcomes: self.outcomes(), counts }),
+        }
+    }
+
+    fn parallel(&self) -> usize {
+        usize::try_from(self.asker.settings.parallel.get()).unwrap_or(usize::MAX)
+    }
+
+    /// What is answered already.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        self.tell_time().await?;
+        let mut found = self.asker.memory.find(self.items.iter().map(|item| item.id)).await?;
+        for (index, item) in self.items.iter_mut().enumerate() {
+            let question = found.remove(&item.id);
+            item.lost = question.as_ref().map_or(0, |question| question.lost);
+            match question.and_then(|question| question.answer) {
+                Some(answer) => item.outcome = Some(Ok(Settled { answer, was_known: true })),
+                None => self.fresh.push_back(index),
+            }
+        }
+        let missing = self.fresh.len();
+        self.asker.counting.batch(missing, self.items.len() - missing);
+        Ok(())
+    }
+
+    /// Gives out the places that are free: first to those whose next try is due, so that none waits behind the whole batch.
+    fn fill(&mut self, turns: &mut Turns, bounds: &Bounds) {
+        while turns.len() < self.parallel() {
+            let due = self.again.peek().is_some_and(|Reverse((due, _))| *due <= Instant::now());
+            let (index, is_new) = match (due.then(|| self.again.pop()).flatten(), self.fresh.front()) {
+                (Some(Reverse((_, index))), _) => (index, false),
+                (None, Some(_)) => match self.fresh.pop_front() {
+                    Some(index) => (index, true),
+                    None => return,
+                },
+                (None, None) => return,
+            };
+            let Some(item) = self.items.get(index) else { return };
+            let turn = Turn {
+                id: item.id,
+                prompt: Arc::clone(&item.prompt),
+                failures: item.failures,
+                lost: item.lost,
+                is_new,
+                is_theirs: item.is_theirs,
+                fits: self.fits,
+            };
+            let (asker, bounds) = (Arc::clone(&self.asker), bounds.clone());
+            turns.spawn(async move { (index, asker.turn(&turn, &bounds).await) });
+        }
+    }
+
+    fn settle(&mut self, index: usize, came: Result<Came, StoreError>) {
+        let outcome = match came {
+            Err(error) => {
+                self.broken.get_or_insert(error);
+                self.close(Why::Stopped);
+                Err(Why::Stopped)
+            }
+            Ok(Came::Answered(settled)) => {
+                self.refused_in_a_row = 0;
+                Ok(settled)
+            }
+            Ok(Came::Never(why)) => {
+                self.refused(&why);
+                Err(why)
+            }
+            Ok(Came::Again { wait, failures, lost, is_theirs }) => {
+                let Some(why) = self.closed.clone() else {
+                    if let Some(item) = self.items.get_mut(index) {
+                        (item.failures, item.lost, item.is_theirs) = (failures, lost, is_theirs);
+                        self.again.push(Reverse((Instant::now() + wait, index)));
+                    }
+                    return;
+                };
+                Err(why)
+            }
+        };
+        self.end(index, outcome);
+    }
+
+    /// Whether it says anything of the others: access that is denied to the first ones is denied to all, and money that is spent is spent.
+    fn refused(&mut self, why: &Why) {
+        let Some(code) = set_up(why) else {
+            self.refused_in_a_row = 0;
+            return;
+        };
+        self.refused_in_a_row += 1;
+        let nobody_was_answered = || !self.items.iter().any(|item| matches!(item.outcome, Some(Ok(_))));
+        let holds_for_all = code == ErrorCode::QuotaSpent || nobody_was_answered();
+        if REFUSED_IN_A_ROW_MAX <= self.refused_in_a_row && holds_for_all && self.asker.ways.have_all_failed()
+        {
+            self.close(Why::SetUp { code });
+        }
+    }
+
+    /// Nobody takes a place any more; who has one ends by itself.
+    fn close(&mut self, why: Why) {
+        if self.closed.is_some() {
+            return;
+        }
+        let waiting: Vec<usize> =
+            self.fresh.drain(..).chain(self.again.drain().map(|Reverse((_, index))| index)).collect();
+        for index in waiting {
+            self.end(index, Err(why.clone()));
+        }
+        self.closed = Some(why);
+    }
+
+    /// What still has a place has lost it.
+    fn cut(&mut self) {
+        let why = self.closed.clone().unwrap_or(Why::Stopped);
+        for index in 0..self.items.len() {
+            if self.items.get(index).is_some_and(|item| item.outcome.is_none()) {
+                self.end(index, Err(why.clone()));
+            }
+        }
+    }
+
+    fn end(&mut self, index: usize, outcome: Result<Settled, Why>) {
+        if outcome.is_err() {
+            self.asker.counting.fallback();
+        }
+        if let Some(item) = self.items.get_mut(index) {
+            item.outcome = Some(outcome);
+        }
+    }
+
+    /// This run lives, and knows what time it is.
+    async fn renew(&mut self) {
+        let renewing = async { self.asker.memory.renew().await.and(self.tell_time().await) };
+        let why = match tokio::time::timeout(GRACE, renewing).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.in_full(),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        tracing::warn!(error = why, "the store could not be told that this run lives; trying again");
+    }
+
+    async fn tell_time(&self) -> Result<(), StoreError> {
+        let asked = self.asker.clock.ask();
+        if let Some(now) = self.asker.memory.time().await? {
+            self.asker.clock.hear(asked, now);
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> Ended {
+        let whys = || self.items.iter().filter_map(|item| item.outcome.as_ref()?.as_ref().err());
+        let asked_any = self.items.iter().any(|item| {
+            item.outcome
+                .as_ref()
+                .is_some_and(|outcome| outcome.as_ref().is_ok_and(|settled| !settled.was_known))
+        });
+        let refused = whys().find_map(|why| match why {
+            Why::Refused { why: words, .. } | Why::Unreached { why: words } => {
+                set_up(why).map(|code| (code, Arc::clone(words)))
+            }
+            _ => None,
+        });
+        let all_refused = !asked_any && whys().all(|why| set_up(why).is_some());
+        match (refused, &self.closed) {
+            (Some((code, why)), Some(Why::SetUp { .. })) => Ended::SetUp { code, why },
+            (Some((code, why)), _) if all_refused => Ended::SetUp { code, why },
+            _ if whys().any(|why| *why == Why::Stopped) => Ended::Stopped,
+            _ if whys().any(|why| *why == Why::Deadline) => Ended::Deadline,
+            _ => Ended::Whole,
+        }
+    }
+
+    fn outcomes(self) -> Vec<Result<Settled, Why>> {
+        // A question without an outcome cannot be: the run is over when every one has ended.
+        let outcome = |index: usize| self.items.get(index).and_then(|item| item.outcome.clone());
+        self.order.iter().map(|index| outcome(*index).unwrap_or(Err(Why::Stopped))).collect()
+    }
+}
+
+/// The code of what has nothing to do with the item: access, money, an address or a model that is not there.
+fn set_up(why: &Why) -> Option<ErrorCode> {
+    match why {
+        Why::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),
+        Why::SetUp { code } => Some(*code),
+        Why::Unreached { .. } => Some(ErrorCode::NetworkTimeout),
+        _ => None,
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

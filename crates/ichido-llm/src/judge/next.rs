@@ -1,0 +1,95 @@
+//! What follows a call that came to nothing (SPEC B1 to B3, B6).
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::pace::EndpointSet;
+use ichido_core::retry::Safety;
+use ichido_core::verdict::{Effect, ErrorCode, Next};
+
+use super::{Settings, Why};
+use crate::models::Trouble;
+
+/// How often an item has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Failures {
+    /// Calls without an answer.
+    pub(super) calls: u32,
+    /// Answers that were not what was asked for: a budget of their own.
+    pub(super) answers: u32,
+    /// The endpoints that refused it, or failed: a retry avoids them (SPEC B10).
+    pub(super) refused_by: EndpointSet,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Once more, after this.
+    Again { wait: Duration, failures: Failures },
+    /// Never.
+    Never(Why),
+}
+
+impl Failures {
+    /// Whether no call of the item has failed yet.
+    pub(super) fn is_fresh(self) -> bool {
+        self == Self::default()
+    }
+
+    /// The same after a call to this endpoint, if that says something against the endpoint.
+    pub(super) fn at(self, endpoint: usize, trouble: &Trouble) -> Self {
+        match trouble.call_end() {
+            Some(_) => Self { refused_by: self.refused_by.with(endpoint), ..self },
+            None => self,
+        }
+    }
+
+    /// No answer came from one of so many endpoints. `hint` is how long the item itself has to wait for what the server said, and `dice`
+    /// uniform in [0, 1).
+    pub(super) fn after_trouble(
+        self,
+        settings: &Settings,
+        endpoints: usize,
+        trouble: &Trouble,
+        hint: Option<Duration>,
+        dice: f64,
+    ) -> Then {
+        let code = trouble.verdict.code.unwrap_or(ErrorCode::Unknown);
+        let why = Arc::from(trouble.why.as_str());
+        // Calls to a model are repeatable: that an earlier one is in doubt does not matter.
+        match trouble.verdict.next(Safety::Repeatable, Effect::NotDone) {
+            Next::Retry if code == ErrorCode::NetworkTimeout && !trouble.may_be_billed() => {
+                self.once_more(settings, hint, dice, Why::Unreached { why })
+            }
+            Next::Retry => self.once_more(settings, hint, dice, Why::Spent { code, why }),
+            // Denied by one endpoint: the next may have access and quota.
+            Next::Dead if trouble.is_set_up() && !self.refused_by.has_all(endpoints) => {
+                self.once_more(settings, None, dice, Why::Refused { code, status: trouble.status, why })
+            }
+            Next::RetryAnswer => self.after_unusable(settings, &trouble.why, dice),
+            // A success is no trouble; whoever says so is not understood.
+            Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
+                Then::Never(Why::Refused { code, status: trouble.status, why })
+            }
+        }
+    }
+
+    /// An answer came, and is not what was asked for.
+    pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> Then {
+        let failures = Self { answers: self.answers.saturating_add(1), ..self };
+        if settings.answer_retries < failures.answers {
+            return Then::Never(Why::Unusable { why: Arc::from(why) });
+        }
+        let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
+        Then::Again { wait: settings.retry.wait(failure, dice, None), failures }
+    }
+
+    fn once_more(self, settings: &Settings, hint: Option<Duration>, dice: f64, spent: Why) -> Then {
+        let failures = Self { calls: self.calls.saturating_add(1), ..self };
+        let failure = NonZeroU32::new(failures.calls).unwrap_or(NonZeroU32::MIN);
+        if !settings.retry.may_try_again(failures.calls) {
+            return Then::Never(spent);
+        }
+        Then::Again { wait: settings.retry.wait(failure, dice, hint), failures }
+    }
+}

@@ -1,0 +1,143 @@
+//! The model's endpoints: which of them takes the next call, and when (SPEC B10).
+//!
+//! Each has a pace of its own. One that refuses calls is called more slowly or left alone for a while, and the others carry what they bear.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido::worker::pacing::{Caller, Clock, FRESH_FOR, Pacer, Slot};
+use ichido_core::limits::{Budget, Limits};
+use ichido_core::pace::{CallEnd, Choice, Opening, Record, Settings, choose_avoiding, left_out};
+use ichido_core::sync::lock;
+use ichido_core::time::Timestamp;
+use ichido_http::clock;
+use ichido_store::Store;
+
+use super::next::Failures;
+use crate::models::{Model, Trouble, accepted};
+
+/// How long nobody looks whether a wait is still needed: another endpoint may have become free. Shorter than slots are handed out ahead, or
+/// else all would be used up before anybody asks for more.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// A wait is no shorter than this, so that nobody looks again without end.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+
+pub(super) struct Ways {
+    clock: Arc<Clock>,
+    ways: Vec<Endpoint>,
+}
+
+struct Endpoint {
+    /// What is learned from its refusals, with all who call it.
+    pacer: Pacer,
+    /// What it says is left, before it refuses.
+    budget: Mutex<Budget>,
+    record: Mutex<Record>,
+}
+
+/// A call may be made.
+pub(super) struct Way {
+    /// To this endpoint.
+    pub(super) endpoint: usize,
+    sent: Timestamp,
+    caller: Caller,
+}
+
+impl Ways {
+    pub(super) fn of(
+        model: &dyn Model,
+        settings: Settings,
+        store: Option<&Store>,
+        clock: &Arc<Clock>,
+    ) -> Self {
+        let way = |endpoint: &String| {
+            let pacer = Pacer::of(endpoint.clone(), settings, store, Arc::clone(clock));
+            Endpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(Record::NEW) }
+        };
+        Self { clock: Arc::clone(clock), ways: model.endpoints().iter().map(way).collect() }
+    }
+
+    /// Waits until a call of so many tokens may be made to one of them: not to one that refused the item before, while another is free.
+    pub(super) async fn open(&self, tokens: u64, failures: Failures, dice: impl Fn() -> f64) -> Way {
+        let caller = if failures.is_fresh() { Caller::Fresh } else { Caller::Again };
+        loop {
+            let openings: Vec<Opening> =
+                self.ways.iter().map(|way| way.opening(tokens, &self.clock)).collect();
+            let records: Vec<Record> = self.ways.iter().map(|way| *lock(&way.record)).collect();
+            let left_out = left_out(&records, caller == Caller::Again, self.clock.now());
+            let wait_until = match choose_avoiding(&openings, left_out, failures.refused_by, dice()) {
+                Choice::AllRest { until } => {
+                    // What is known of them may be old.
+                    for way in &self.ways {
+                        way.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+                    }
+                    until
+                }
+                Choice::Endpoint(endpoint) => match self.slot(endpoint, tokens, caller).await {
+                    Ok(sent) => return Way { endpoint, sent, caller },
+                    Err(until) => until,
+                },
+            };
+            let wait = wait_until.since(self.clock.now()).clamp(WAIT_MIN, LOOK_AGAIN_AFTER);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Waits for a slot at one of them, and in the slot for whatever overtook it; `Err` is not before that moment.
+    async fn slot(&self, endpoint: usize, tokens: u64, caller: Caller) -> Result<Timestamp, Timestamp> {
+        let Some(Endpoint { pacer, budget, .. }) = self.ways.get(endpoint) else {
+            return Err(Timestamp::MAX);
+        };
+        let moment = match pacer.slot(caller).await {
+            Slot::NotBefore(until, _) => return Err(until),
+            Slot::At(moment) => moment,
+        };
+        tokio::time::sleep(moment.since(self.clock.now())).await;
+        if let Some((until, _)) = pacer.stopped() {
+            return Err(until);
+        }
+        let (mut budget, now) = (lock(budget), clock::now());
+        // Last, since what is reserved of it is only given back by the next answer.
+        *budget = budget.take(now, tokens).map_err(|until| self.clock.now().plus(until.since(now)))?;
+        Ok(moment)
+    }
+
+    /// Records what a call said about its endpoint.
+    pub(super) async fn hear(&self, way: &Way, came: Result<(), &Trouble>, limits: &Limits) {
+        let Some(Endpoint { pacer, budget, record }) = self.ways.get(way.endpoint) else { return };
+        {
+            let mut budget = lock(budget);
+            *budget = budget.hear(limits, clock::now());
+        }
+        if let Some(end) = came.map_or_else(Trouble::call_end, |()| Some(CallEnd::Answered)) {
+            let mut record = lock(record);
+            *record = record.after(end, self.clock.now());
+        }
+        pacer.hear(&came.map_or_else(|trouble| trouble.verdict, |()| accepted()), way.sent, way.caller).await;
+    }
+
+    /// Whether the last call to each of them failed.
+    pub(super) fn have_all_failed(&self) -> bool {
+        self.ways.iter().all(|way| lock(&way.record).has_failed())
+    }
+
+    /// Shares what was heard and not yet written.
+    pub(super) async fn report(&self) {
+        for way in &self.ways {
+            way.pacer.report().await;
+        }
+    }
+}
+
+impl Endpoint {
+    /// When it can take a call of so many tokens.
+    fn opening(&self, tokens: u64, own: &Clock) -> Opening {
+        let now = clock::now();
+        match (self.pacer.opening(), lock(&self.budget).take(now, tokens)) {
+            (opening, Ok(_)) => opening,
+            (opening, Err(until)) => {
+                Opening::Resting { until: opening.moment().max(own.now().plus(until.since(now))) }
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Messages on the wire.
+
+use serde_json::{Value, json};
+
+use crate::models::{Ended, Form, Prompt, Reply, Usage};
+
+/// The body of a request.
+pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {
+    let messages = json!([{"role": "user", "content": prompt.user}]);
+    let mut body = json!({"model": model, "max_tokens": prompt.max_tokens, "messages": messages});
+    if let Some(system) = &prompt.system {
+        body["system"] = system.as_str().into();
+    }
+    let form = prompt.form.as_deref().filter(|_| tells_form);
+    if let Some(schema) = form.and_then(Form::closed_schema) {
+        body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
+    }
+    body
+}
+
+/// What an answer says; `None` if it is none of this API.
+pub(super) fn reply(body: &Value) -> Option<Reply> {
+    let blocks = body.get("content")?.as_array()?;
+    let is_text = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("text");
+    let text: Option<String> =
+        blocks.iter().filter(is_text).map(|block| block.get("text").and_then(Value::as_str)).collect();
+    let ended = match body.get("stop_reason")?.as_str()? {
+        "end_turn" | "stop_sequence" => Ended::Whole,
+        "refusal" => Ended::Declined,
+        // `max_tokens`, `model_context_window_exceeded`, and whatever else it stops for before it has said all.
+        _ => Ended::CutOff,
+    };
+    let count = |name: &str| body.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
+    let usage = count("input_tokens").zip(count("output_tokens")).map(|(input, output)| {
+        // What is kept for later, or was kept before, is counted apart, and is a part of the prompt.
+        let kept = ["cache_creation_input_tokens", "cache_read_input_tokens"];
+        let kept = kept.into_iter().filter_map(count).fold(0, u64::saturating_add);
+        Usage { input: input.saturating_add(kept), output }
+    });
+    let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(ToOwned::to_owned);
+    Some(Reply { text: text?, ended, id, usage })
+}
+
+#[cfg(test)]
+mod tests;

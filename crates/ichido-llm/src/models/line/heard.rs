@@ -1,0 +1,94 @@
+//! What came back from an endpoint, judged.
+//!
+//! Guarantee: the table of models has the last word on what a try came to (SPEC B1). Whoever refuses a call for coming too fast and
+//! does not say for how long has said it by the counter that is spent.
+
+use http::StatusCode;
+use ichido_core::limits::Limits;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Advice, Answer, Echo, ErrorCode, Seen, Table, Verdict};
+use ichido_http::client::{FullResponse, NetworkError};
+use serde_json::Value;
+
+use super::hush::Hush;
+use crate::models::{Reply, Trial, Trouble};
+
+/// The longest name of an error that is taken for one.
+const NAME_BYTES_MAX: usize = 64;
+
+pub(super) fn trial(
+    seen: Result<FullResponse, NetworkError>,
+    hush: &Hush<'_>,
+    read: fn(&Value) -> Option<Reply>,
+    now: Timestamp,
+) -> Trial {
+    let answered = match seen {
+        Ok(answered) => answered,
+        Err(NetworkError { kind, why, .. }) => {
+            let verdict = Table::llm().judge(&Seen::Network(kind), now);
+            let trouble = Trouble { verdict, status: None, name: None, why };
+            return Trial { came: Err(trouble), limits: Limits::default() };
+        }
+    };
+    let fields: Vec<(&str, &[u8])> =
+        answered.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let limits = Limits::read(fields.iter().copied(), now);
+    let answer =
+        Answer { status: answered.status, headers: &fields, body: &answered.body, echo: Echo::Absent };
+    let verdict = hinted(Table::llm().judge(&Seen::Answer(answer), now), &limits, now);
+    let came = if verdict.advice == Advice::Accept {
+        reply(&answered, read).map_err(|why| unusable(answered.status, why, now))
+    } else {
+        Err(trouble(verdict, &answer, hush))
+    };
+    Trial { came, limits }
+}
+
+/// The wait that was asked for; where none was, as long as the counter that is spent takes to be whole again.
+fn hinted(mut verdict: Verdict, limits: &Limits, now: Timestamp) -> Verdict {
+    if verdict.code == Some(ErrorCode::RateLimited) {
+        verdict.hint = verdict.hint.or_else(|| limits.spent_until().map(|moment| moment.since(now)));
+    }
+    verdict
+}
+
+fn reply(answered: &FullResponse, read: fn(&Value) -> Option<Reply>) -> Result<Reply, String> {
+    if !answered.is_whole {
+        return Err(format!("the answer is longer than {} bytes", answered.body.len()));
+    }
+    let body = serde_json::from_slice(&answered.body).ok();
+    body.as_ref().and_then(read).ok_or_else(|| "the answer is not in the form of this API".to_owned())
+}
+
+fn unusable(status: u16, why: String, now: Timestamp) -> Trouble {
+    let verdict = Table::llm().judge(&Seen::UnusableAnswer, now);
+    Trouble { verdict, status: Some(status), name: None, why }
+}
+
+fn trouble(verdict: Verdict, answer: &Answer<'_>, hush: &Hush<'_>) -> Trouble {
+    let is_name = |name: &str| {
+        name.len() <= NAME_BYTES_MAX
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+    };
+    let name = answer
+        .error_name()
+        .filter(|name| is_name(name) && !hush.is_in(name))
+        .map(std::borrow::Cow::into_owned);
+    let mut why = StatusCode::from_u16(answer.status)
+        .map_or_else(|_| answer.status.to_string(), |status| status.to_string());
+    // Whoever does not take our key likes to show a part of it.
+    let words = if answer.status == 401 { None } else { message(answer.body) };
+    for part in [name.clone(), words.map(|words| hush.shown(&words))].into_iter().flatten() {
+        why.push_str(": ");
+        why.push_str(&part);
+    }
+    Trouble { verdict, status: Some(answer.status), name, why }
+}
+
+/// What the provider says of an error.
+fn message(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let found =
+        ["/error/message", "/message", "/error"].into_iter().find_map(|place| body.pointer(place)?.as_str());
+    found.map(ToOwned::to_owned)
+}

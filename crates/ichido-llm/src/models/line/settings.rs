@@ -1,0 +1,148 @@
+//! Where a model is asked, and all that can be wrong with that.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ichido::destination::http::TIME_OUT_MAX;
+use ichido::destination::http::reach::Reach;
+use ichido_core::settings::Faults;
+use ichido_http::client::CallLimits;
+use ichido_http::url::HttpUrl;
+
+use super::{ANSWER_BYTES_MAX, Endpoint, Line};
+
+/// The most endpoints of one model.
+pub const ENDPOINTS_MAX: usize = 16;
+/// The longest name of a model.
+const MODEL_BYTES_MAX: usize = 256;
+
+/// Where a model is asked over HTTP, and as whom. [`ServiceSettings::new`] has the rest as it is mostly wanted.
+#[derive(Clone)]
+pub struct ServiceSettings {
+    /// The model, as its provider names it.
+    pub model: String,
+    /// Where its API begins, one for each endpoint: `https://api.openai.com/v1`, `https://api.anthropic.com`.
+    pub base_urls: Vec<String>,
+    /// The key that calls are made with. None: a server that asks for none.
+    pub api_key: Option<String>,
+    /// The certificates in PEM that are believed in place of the system's.
+    pub trusted_roots: Option<String>,
+    /// Hosts, as the URLs write them, that may be at link-local addresses.
+    pub allow_link_local: Vec<String>,
+    /// The longest that it may take to connect: name, TCP and TLS. 3 s.
+    pub connect_time_out: Duration,
+    /// The longest for all of it, to the answer's last byte. 2 minutes: a model answers when it has finished.
+    pub time_out: Duration,
+}
+
+/// Not the key.
+impl fmt::Debug for ServiceSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceSettings")
+            .field("model", &self.model)
+            .field("has_api_key", &self.api_key.is_some())
+            .field("time_out", &self.time_out)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServiceSettings {
+    /// A model at one endpoint.
+    pub fn new(model: impl Into<String>, base_url: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            base_urls: vec![base_url.into()],
+            api_key: None,
+            trusted_roots: None,
+            allow_link_local: Vec::new(),
+            connect_time_out: Duration::from_secs(3),
+            time_out: Duration::from_mins(2),
+        }
+    }
+
+    /// The line, whose requests go to `path` under each base URL, with these fields and the key in the field that `key_field` makes of
+    /// it.
+    pub(in crate::models) fn resolve(
+        &self,
+        path: &str,
+        fields: &[(&'static str, &'static str)],
+        key_field: fn(&str) -> (&'static str, String),
+    ) -> Result<Line, Faults> {
+        let mut problems = Faults::default();
+        self.check(&mut problems);
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        if let Some(key) = &self.api_key {
+            let (name, value) = key_field(key);
+            match HeaderValue::from_str(&value).ok().filter(|_| !key.trim().is_empty()) {
+                Some(mut value) => {
+                    value.set_sensitive(true);
+                    headers.insert(HeaderName::from_static(name), value);
+                }
+                None => problems.add("api_key", "is empty, or has characters that no header field may have"),
+            }
+        }
+        let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
+        let (mut names, mut endpoints) = (Vec::new(), Vec::new());
+        for (index, url) in self.base_urls.iter().enumerate() {
+            let place = format!("base_urls[{index}]");
+            let Some((client, url)) = reach.client(&place, url, &mut problems) else { continue };
+            let (name, Some(target)) = (name(&url), target(&url, path)) else {
+                problems.add(place, "is not a URL");
+                continue;
+            };
+            if names.contains(&name) {
+                problems.add(place, "is there before; take one of the two out");
+            }
+            names.push(name);
+            endpoints.push(Endpoint { client, target });
+        }
+        if !problems.0.is_empty() {
+            return Err(problems);
+        }
+        let limits = CallLimits {
+            connect: self.connect_time_out,
+            response: self.time_out,
+            total: self.time_out,
+            max_response_bytes: ANSWER_BYTES_MAX,
+        };
+        Ok(Line {
+            model: self.model.clone(),
+            names,
+            endpoints,
+            headers,
+            limits,
+            api_key: self.api_key.clone(),
+        })
+    }
+
+    fn check(&self, problems: &mut Faults) {
+        let is_visible = self.model.bytes().all(|byte| byte.is_ascii_graphic());
+        if self.model.is_empty() || MODEL_BYTES_MAX < self.model.len() || !is_visible {
+            problems.add("model", format!("must be 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space, as the provider names the model"));
+        }
+        problems.within("base_urls", self.base_urls.len(), 1..=ENDPOINTS_MAX);
+        let least = Duration::from_millis(1);
+        problems.within("time_out", self.time_out, least..=TIME_OUT_MAX);
+        if self.connect_time_out < least || self.time_out < self.connect_time_out {
+            problems.add("connect_time_out", "must be at least 1 ms, and not longer than time_out");
+        }
+    }
+}
+
+/// An endpoint's name: its URL, less a query, which may hold a secret.
+fn name(url: &HttpUrl) -> String {
+    let scheme = if url.is_tls { "https" } else { "http" };
+    format!("{scheme}://{}{}", url.authority, url.target.path().trim_end_matches('/'))
+}
+
+/// The API's own path under that of the base URL, whose query it keeps.
+fn target(url: &HttpUrl, path: &str) -> Option<PathAndQuery> {
+    let base = url.target.path().trim_end_matches('/');
+    let query = url.target.query().map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{base}{path}{query}").parse().ok()
+}

@@ -1,0 +1,109 @@
+//! Any server that speaks OpenAI's chat completions: OpenAI itself, vLLM, Ollama, llama.cpp.
+
+mod wire;
+
+use std::fmt;
+use std::time::Duration;
+
+use ichido_core::settings::Faults;
+
+use super::line::{Line, ServiceSettings};
+use super::{Asking, Model, Prompt};
+
+/// A model behind an endpoint that speaks OpenAI's chat completions. Made by [`OpenAiSettings::resolve`].
+pub struct OpenAi {
+    line: Line,
+    form_by: FormBy,
+    limit_by: LimitBy,
+}
+
+/// How a model is told of the [form](super::Form) that its answer is to have. The answer is checked against it in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FormBy {
+    /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp hold the model to it.
+    #[default]
+    JsonSchema,
+    /// `response_format` of type `json_object`, for servers that know no schema. The schema is put at the end of the system's words.
+    JsonObject,
+    /// Not at all: the prompt says what is wanted.
+    Nothing,
+}
+
+/// The member that bounds how long an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitBy {
+    /// `max_completion_tokens`, which OpenAI's newer models insist on. It counts what a model thinks to itself as well.
+    MaxCompletionTokens,
+    /// `max_tokens`, which OpenAI has given up. Some servers (Ollama) know this one alone, and pass over the other without a word.
+    MaxTokens,
+}
+
+/// A model of OpenAI, or one that is asked in the same way.
+#[derive(Clone, Debug)]
+pub struct OpenAiSettings {
+    /// Where it is asked.
+    pub service: ServiceSettings,
+    /// How it is told of the form.
+    pub form_by: FormBy,
+    /// How it is told how long its answer may be. `None`: by `max_completion_tokens` where every endpoint is of OpenAI (`*.openai.com`,
+    /// `*.openai.azure.com`), else by `max_tokens`, which every other server knows.
+    pub limit_by: Option<LimitBy>,
+}
+
+impl OpenAiSettings {
+    /// Where OpenAI's own API begins.
+    pub const BASE_URL: &str = "https://api.openai.com/v1";
+
+    /// A model at one endpoint.
+    pub fn new(service: ServiceSettings) -> Self {
+        Self { service, form_by: FormBy::default(), limit_by: None }
+    }
+
+    /// The model, or everything that is wrong.
+    ///
+    /// ```
+    /// use ichido_llm::models::{Model, OpenAiSettings, ServiceSettings};
+    ///
+    /// let service = ServiceSettings {
+    ///     api_key: Some("sk-…".replace('…', "0")),
+    ///     ..ServiceSettings::new("gpt-5-mini", "http://localhost:8000/v1")
+    /// };
+    /// let model = OpenAiSettings::new(service).resolve()?;
+    /// assert_eq!((model.name(), model.endpoints().len()), ("gpt-5-mini", 1));
+    /// # Ok::<(), ichido_core::settings::Faults>(())
+    /// ```
+    pub fn resolve(&self) -> Result<OpenAi, Faults> {
+        let bearer = |key: &str| ("authorization", format!("Bearer {key}"));
+        let line = self.service.resolve("/chat/completions", &[], bearer)?;
+        let is_openai = line.endpoints().iter().all(|endpoint| wire::is_openai(endpoint));
+        let by_host = if is_openai { LimitBy::MaxCompletionTokens } else { LimitBy::MaxTokens };
+        Ok(OpenAi { line, form_by: self.form_by, limit_by: self.limit_by.unwrap_or(by_host) })
+    }
+}
+
+impl fmt::Debug for OpenAi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenAi").field(&self.line).finish()
+    }
+}
+
+impl Model for OpenAi {
+    fn name(&self) -> &str {
+        &self.line.model
+    }
+
+    fn endpoints(&self) -> &[String] {
+        self.line.endpoints()
+    }
+
+    fn time_out(&self) -> Duration {
+        self.line.time_out()
+    }
+
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+        Box::pin(async move {
+            let body = wire::body(&self.line.model, prompt, self.form_by, self.limit_by);
+            self.line.ask(endpoint, prompt, &body, wire::reply).await
+        })
+    }
+}

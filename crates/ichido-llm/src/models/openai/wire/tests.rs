@@ -1,0 +1,109 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::models::Form;
+
+fn prompt() -> Prompt {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
+    let form = Form::new("answer", schema).expect("a schema");
+    Prompt {
+        system: Some("Be brief.".to_owned()),
+        user: "How many?".to_owned(),
+        max_tokens: 7,
+        form: Some(Arc::new(form)),
+    }
+}
+
+#[test]
+fn a_request_says_what_the_prompt_says() {
+    let schema = prompt().form.expect("a form").schema().clone();
+    assert_eq!(
+        body("m", &prompt(), FormBy::JsonSchema, LimitBy::MaxCompletionTokens),
+        json!({
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "How many?"},
+            ],
+            "max_completion_tokens": 7,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": schema, "strict": false},
+            },
+        })
+    );
+    let plain = Prompt { system: None, form: None, ..prompt() };
+    assert_eq!(
+        body("m", &plain, FormBy::JsonSchema, LimitBy::MaxTokens),
+        json!({"model": "m", "messages": [{"role": "user", "content": "How many?"}], "max_tokens": 7})
+    );
+}
+
+#[test]
+fn a_server_that_knows_no_schema_is_told_it_in_words_or_not_at_all() {
+    let in_words = body("m", &prompt(), FormBy::JsonObject, LimitBy::MaxTokens);
+    assert_eq!(in_words["response_format"], json!({"type": "json_object"}));
+    let system = in_words["messages"][0]["content"].as_str().expect("words");
+    assert!(system.starts_with("Be brief.\n\nAnswer with one JSON object"), "{system}");
+    assert!(system.ends_with(r#"{"properties":{"a":{"type":"number"}},"type":"object"}"#), "{system}");
+    let nothing = body("m", &prompt(), FormBy::Nothing, LimitBy::MaxTokens);
+    assert_eq!(nothing.get("response_format"), None);
+    assert_eq!(nothing["messages"][0]["content"], "Be brief.");
+}
+
+fn read(choice: &Value) -> Option<(String, Ended)> {
+    reply(&json!({"choices": [choice]})).map(|reply| (reply.text, reply.ended))
+}
+
+#[test]
+fn an_answer_says_why_it_ended() {
+    let choice = |reason: Value| json!({"message": {"content": "Seven."}, "finish_reason": reason});
+    for (reason, ended) in [
+        (json!("stop"), Ended::Whole),
+        (json!(null), Ended::Whole),
+        (json!("length"), Ended::CutOff),
+        (json!("abort"), Ended::CutOff),
+        (json!("tool_calls"), Ended::CutOff),
+        (json!("content_filter"), Ended::Declined),
+    ] {
+        assert_eq!(read(&choice(reason.clone())), Some(("Seven.".to_owned(), ended)), "{reason}");
+    }
+    let refused = json!({"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"});
+    assert_eq!(read(&refused), Some((String::new(), Ended::Declined)));
+    let thought = json!({"message": {"content": null}, "finish_reason": "length"});
+    assert_eq!(read(&thought), Some((String::new(), Ended::CutOff)));
+}
+
+#[test]
+fn what_is_no_answer_is_not_taken_for_one() {
+    let silent = json!({"message": {"content": null}, "finish_reason": "stop"});
+    assert_eq!(read(&silent), None);
+    for body in
+        [json!({}), json!([]), json!({"choices": []}), json!({"error": {"message": "no"}}), json!(null)]
+    {
+        assert!(reply(&body).is_none(), "{body}");
+    }
+}
+
+#[test]
+fn what_it_counts_as_is_read() {
+    let choice = json!({"message": {"content": "Seven."}, "finish_reason": "stop"});
+    let body =
+        json!({"id": "c-1", "choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
+    let reply = reply(&body).expect("an answer");
+    assert_eq!((reply.id.as_deref(), reply.usage), (Some("c-1"), Some(Usage { input: 5, output: 2 })));
+}
+
+#[test]
+fn openais_own_hosts_are_known() {
+    for ours in
+        ["https://api.openai.com/v1", "https://eu.API.openai.com", "https://x.openai.azure.com/openai/v1"]
+    {
+        assert!(is_openai(ours), "{ours}");
+    }
+    for other in
+        ["http://localhost:11434/v1", "https://openai.com.example/v1", "https://a.example/api.openai.com"]
+    {
+        assert!(!is_openai(other), "{other}");
+    }
+}

@@ -1,0 +1,207 @@
+//! What is tried again, when, and how often (SPEC B1 to B3, B6).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ichido_core::verdict::{ErrorCode, NetworkFault};
+use ichido_llm::judge::{Ended, Outcome, Stop, Why};
+
+use super::scripted::{Scripted, Step, YES, at_once, judge, numbered, prompts, words};
+
+/// An item that comes to this once, and then is answered: how often it was asked for, and what became of it.
+async fn once(step: Step) -> (usize, &'static str) {
+    let model = Arc::new(Scripted::after(Duration::from_millis(10)).first("a", &[step]));
+    let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
+    let word = match &report.outcomes[0] {
+        Outcome::Judged(_) => "judged",
+        Outcome::Fallback(why) => why.as_str(),
+    };
+    (model.seen().len(), word)
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_and_absence_are_tried_again_and_what_is_wrong_or_unknown_is_not() {
+    for step in [
+        Step::Named("ThrottlingException"),
+        Step::Named("ServiceUnavailableException"),
+        Step::Named("ModelNotReadyException"),
+        Step::Named("rate_limit_exceeded"),
+        Step::Named("overloaded_error"),
+        Step::Status(429),
+        Step::Status(503),
+        Step::Status(529),
+        Step::Breaks(NetworkFault::ConnectRefused),
+        Step::Breaks(NetworkFault::Timeout),
+        Step::Says("I think it is a yes"),
+        Step::Says(r#"{"label":"PERHAPS"}"#),
+        Step::CutOff(r#"{"label":"#),
+    ] {
+        assert_eq!(once(step).await, (2, "judged"), "{step:?}");
+    }
+    for step in [
+        Step::Named("ValidationException"),
+        Step::Named("AccessDeniedException"),
+        Step::Named("ServiceQuotaExceededException"),
+        Step::Named("insufficient_quota"),
+        Step::Named("SomethingNewException"),
+        Step::Status(400),
+        Step::Status(401),
+        Step::Status(403),
+        Step::Status(402),
+        Step::Status(418),
+        Step::Status(599),
+    ] {
+        assert_eq!(once(step).await, (1, "refused"), "{step:?}");
+    }
+    assert_eq!(once(Step::Declines).await, (1, "unusable_answer"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_waits_for_twice_as_long_each_time_and_up_to_half_as_much_again() {
+    for _ in 0..50 {
+        let throttled = [Step::Named("ThrottlingException"); 4];
+        let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &throttled));
+        let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
+        assert_eq!(words(&report), ["judged"]);
+        let moments = model.moments("a");
+        let waits: Vec<Duration> = moments.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+        for (wait, seconds) in waits.iter().zip([2, 4, 8, 16]) {
+            let (least, most) = (Duration::from_secs(seconds), Duration::from_millis(seconds * 1_500 + 5));
+            assert!(least <= *wait && *wait <= most, "{waits:?}");
+        }
+        assert_eq!(waits.len(), 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_asks_for_is_waited_for() {
+    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[Step::Wait("30")]));
+    judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
+    let moments = model.moments("a");
+    assert!(Duration::from_secs(30) <= moments[1].saturating_sub(moments[0]), "{moments:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on() {
+    let model =
+        Scripted::after(Duration::from_millis(10)).first("b", &[Step::Named("ThrottlingException"); 9]);
+    let model = Arc::new(model);
+    let report = judge(&model, at_once(1)).run(prompts(["a", "b", "c"]), &Stop::new()).await.unwrap();
+    assert_eq!(words(&report), ["judged", "retries_spent", "judged"]);
+    assert_eq!(model.moments("b").len(), 5, "four retries after the first try");
+    let Outcome::Fallback(why) = &report.outcomes[1] else { panic!("{report:?}") };
+    assert!(matches!(why, Why::Spent { code: ErrorCode::RateLimited, .. }), "{why:?}");
+    assert_eq!(report.ended, Ended::Whole);
+    let counts = report.counts;
+    assert_eq!((counts.calls, counts.retries, counts.throttled, counts.fallbacks), (7, 4, 5, 1));
+    // The others did not wait for it.
+    assert!(model.moments("c")[0] < model.moments("b")[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_cannot_be_used_have_a_budget_of_their_own() {
+    let model = Scripted::after(Duration::from_millis(10))
+        .first("a", &[Step::Says("no idea"); 9])
+        // Four throttles and two bad answers: neither budget is spent.
+        .first("b", &[
+            Step::Says("hm"),
+            Step::Status(429),
+            Step::Status(429),
+            Step::Says("hm"),
+            Step::Status(429),
+            Step::Status(429),
+            Step::Says(YES),
+        ]);
+    let model = Arc::new(model);
+    let report = judge(&model, at_once(2)).run(prompts(["a", "b"]), &Stop::new()).await.unwrap();
+    assert_eq!(words(&report), ["unusable_answer", "judged"]);
+    assert_eq!(model.moments("a").len(), 3, "two more after the first");
+    assert_eq!(report.counts.unusable, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_which_nobody_knows_what_came_counts_as_possibly_billed() {
+    let lost =
+        [Step::Breaks(NetworkFault::Timeout), Step::Breaks(NetworkFault::ConnectRefused), Step::Status(500)];
+    let model = Arc::new(Scripted::after(Duration::from_millis(10)).first("a", &lost));
+    let report = judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
+    assert_eq!(words(&report), ["judged"]);
+    assert_eq!(report.counts.lost, 2, "a connection that was refused carried nothing");
+    let Outcome::Judged(judged) = &report.outcomes[0] else { panic!("{report:?}") };
+    assert_eq!(judged.lost, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn access_that_is_denied_to_all_is_an_error_of_the_set_up() {
+    for (name, code) in
+        [("AccessDeniedException", ErrorCode::Unauthorized), ("insufficient_quota", ErrorCode::QuotaSpent)]
+    {
+        let model =
+            Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| Step::Named(name)));
+        let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
+        assert!(
+            matches!(&report.ended, Ended::SetUp { code: found, .. } if *found == code),
+            "{:?}",
+            report.ended
+        );
+        assert_eq!(report.outcomes.len(), 100, "one result for each");
+        assert!(words(&report).iter().all(|word| ["refused", "set_up"].contains(word)));
+        assert!(model.seen().len() <= 7, "nobody asks a hundred times: {}", model.seen().len());
+        // Two alone are all, too.
+        let report = judge(&model, at_once(2)).run(numbered(2), &Stop::new()).await.unwrap();
+        assert!(matches!(report.ended, Ended::SetUp { .. }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn access_that_is_denied_to_some_is_theirs_alone() {
+    let model = Scripted::after(Duration::from_millis(10)).otherwise(|seen| match seen.user.as_str() {
+        "item 0" => Step::Says(YES),
+        user if user.ends_with('5') => Step::Says(YES),
+        _ => Step::Named("AccessDeniedException"),
+    });
+    let model = Arc::new(model);
+    let report = judge(&model, at_once(1)).run(numbered(40), &Stop::new()).await.unwrap();
+    assert_eq!(report.ended, Ended::Whole);
+    assert_eq!(model.seen().len(), 40);
+    assert_eq!(words(&report).iter().filter(|word| **word == "judged").count(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
+    for (step, code, calls_max) in [
+        (Step::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
+        (Step::Status(404), ErrorCode::BadRequest, 7),
+    ] {
+        let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));
+        let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
+        assert!(
+            matches!(&report.ended, Ended::SetUp { code: found, .. } if *found == code),
+            "{:?}",
+            report.ended
+        );
+        assert_eq!(report.outcomes.len(), 100);
+        assert!(model.seen().len() <= calls_max, "{step:?}: {}", model.seen().len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_comes_back_is_asked_as_soon_as_the_longest_wait_is_over() {
+    let model = Scripted::after(Duration::from_millis(10))
+        .otherwise(|seen| if seen.at < Duration::from_mins(2) { Step::Status(503) } else { Step::Says(YES) });
+    let model = Arc::new(model);
+    judge(&model, at_once(2)).run(numbered(40), &Stop::new()).await.unwrap();
+    let first_after =
+        model.seen().iter().map(|seen| seen.at).find(|at| Duration::from_mins(2) <= *at).unwrap();
+    assert!(first_after < Duration::from_secs(145), "{first_after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mistaken_hint_holds_nobody_up_for_a_month() {
+    let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[Step::Wait("999999999")]));
+    let judge = judge(&model, at_once(1));
+    judge.run(prompts(["a"]), &Stop::new()).await.unwrap();
+    let moments = model.moments("a");
+    let wait = moments[1].saturating_sub(moments[0]);
+    assert!(wait <= Duration::from_mins(91), "an hour, and up to half as much again: {wait:?}");
+}

@@ -1,0 +1,202 @@
+//! A model in memory that does as it is told, and remembers what it was asked and when.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::limits::Limits;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Answer, Echo, NetworkFault, Seen, Table};
+use ichido_llm::judge::{Judge, Outcome, Report, Settings};
+use ichido_llm::models::{Asking, Ended, Form, Model, Prompt, Reply, Trial, Trouble};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+pub(crate) const YES: &str = r#"{"label":"YES"}"#;
+
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub(crate) struct Label {
+    pub(crate) label: String,
+}
+
+/// What one call comes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Says(&'static str),
+    CutOff(&'static str),
+    Declines,
+    Named(&'static str),
+    Status(u16),
+    /// Throttled, with a time to wait in seconds.
+    Wait(&'static str),
+    Breaks(NetworkFault),
+}
+
+/// One call as it was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen1 {
+    pub(crate) at: Duration,
+    pub(crate) user: String,
+    pub(crate) endpoint: usize,
+}
+
+pub(crate) struct Scripted {
+    began: Instant,
+    endpoints: Vec<String>,
+    latency: Duration,
+    steps: Mutex<HashMap<String, VecDeque<Step>>>,
+    otherwise: Box<dyn Fn(&Seen1) -> Step + Send + Sync>,
+    seen: Mutex<Vec<Seen1>>,
+    under_way: AtomicUsize,
+    under_way_max: AtomicUsize,
+}
+
+impl Scripted {
+    /// One that says yes to everything, after so long.
+    pub(crate) fn after(latency: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            endpoints: vec!["here".to_owned()],
+            latency,
+            steps: Mutex::default(),
+            otherwise: Box::new(|_| Step::Says(YES)),
+            seen: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            under_way_max: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn at(self, endpoints: &[&str]) -> Self {
+        Self { endpoints: endpoints.iter().map(|name| (*name).to_owned()).collect(), ..self }
+    }
+
+    /// What the next calls for an item come to; then as for any other.
+    pub(crate) fn first(self, item: &str, steps: &[Step]) -> Self {
+        self.steps.lock().unwrap().insert(item.to_owned(), steps.iter().copied().collect());
+        self
+    }
+
+    pub(crate) fn otherwise(self, step: impl Fn(&Seen1) -> Step + Send + Sync + 'static) -> Self {
+        Self { otherwise: Box::new(step), ..self }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen1> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// When an item was asked for.
+    pub(crate) fn moments(&self, item: &str) -> Vec<Duration> {
+        self.seen().into_iter().filter(|seen| seen.user == item).map(|seen| seen.at).collect()
+    }
+
+    pub(crate) fn under_way_max(&self) -> usize {
+        self.under_way_max.load(Ordering::Relaxed)
+    }
+
+    fn step(&self, seen: &Seen1) -> Step {
+        let scripted = self.steps.lock().unwrap().get_mut(&seen.user).and_then(VecDeque::pop_front);
+        scripted.unwrap_or_else(|| (self.otherwise)(seen))
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted-1"
+    }
+
+    fn endpoints(&self) -> &[String] {
+        &self.endpoints
+    }
+
+    fn time_out(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
+    fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> Asking<'a> {
+        Box::pin(async move {
+            let seen = Seen1 { at: self.began.elapsed(), user: prompt.user.clone(), endpoint };
+            self.seen.lock().unwrap().push(seen.clone());
+            let step = self.step(&seen);
+            let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+            self.under_way_max.fetch_max(under_way, Ordering::Relaxed);
+            tokio::time::sleep(self.latency).await;
+            self.under_way.fetch_sub(1, Ordering::Relaxed);
+            trial(step)
+        })
+    }
+}
+
+fn trial(step: Step) -> Trial {
+    let answer = |status, headers| Seen::Answer(Answer { status, headers, body: b"", echo: Echo::Absent });
+    let says = |text: &str, ended| Ok(Reply { text: text.to_owned(), ended, id: None, usage: None });
+    let headers;
+    let seen = match step {
+        Step::Says(text) => return said(says(text, Ended::Whole)),
+        Step::CutOff(text) => return said(says(text, Ended::CutOff)),
+        Step::Declines => return said(says("", Ended::Declined)),
+        Step::Named(name) => Seen::Named(name),
+        Step::Status(status) => answer(status, &[]),
+        Step::Wait(seconds) => {
+            headers = [("retry-after", seconds.as_bytes())];
+            answer(429, &headers)
+        }
+        Step::Breaks(fault) => Seen::Network(fault),
+    };
+    let verdict = Table::llm().judge(&seen, Timestamp::from_secs(1_800_000_000));
+    let status = match seen {
+        Seen::Answer(answer) => Some(answer.status),
+        _ => None,
+    };
+    said(Err(Trouble { verdict, status, name: None, why: "as scripted".to_owned() }))
+}
+
+fn said(came: Result<Reply, Trouble>) -> Trial {
+    Trial { came, limits: Limits::default() }
+}
+
+pub(crate) fn form() -> Form {
+    let schema = json!({
+        "type": "object",
+        "properties": { "label": { "enum": ["YES", "NO"] } },
+        "required": ["label"],
+    });
+    Form::new("label", schema).unwrap()
+}
+
+pub(crate) fn prompt(user: &str) -> Prompt {
+    Prompt { system: Some("Say yes or no.".to_owned()), user: user.to_owned(), max_tokens: 50, form: None }
+}
+
+pub(crate) fn prompts<'a>(users: impl IntoIterator<Item = &'a str>) -> Vec<Prompt> {
+    users.into_iter().map(prompt).collect()
+}
+
+/// `item 0`, `item 1` …
+pub(crate) fn numbered(count: usize) -> Vec<Prompt> {
+    (0..count).map(|number| prompt(&format!("item {number}"))).collect()
+}
+
+pub(crate) fn judge(model: &Arc<Scripted>, settings: Settings) -> Judge<Label> {
+    Judge::of(Arc::clone(model) as Arc<dyn Model>, form(), settings).unwrap()
+}
+
+pub(crate) fn parallel(count: u32) -> Settings {
+    Settings { parallel: NonZeroU32::new(count).unwrap(), ..Settings::DEFAULT }
+}
+
+/// No wait before a first call.
+pub(crate) fn at_once(count: u32) -> Settings {
+    Settings { interval: Duration::ZERO, ..parallel(count) }
+}
+
+/// What became of each item, by a word.
+pub(crate) fn words(report: &Report<Label>) -> Vec<&str> {
+    let word = |outcome: &'_ Outcome<Label>| match outcome {
+        Outcome::Judged(_) => "judged",
+        Outcome::Fallback(why) => why.as_str(),
+    };
+    report.outcomes.iter().map(word).collect()
+}

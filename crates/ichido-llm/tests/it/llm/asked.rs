@@ -1,0 +1,123 @@
+//! A call that is answered.
+
+use fake_llm::action::{Action, Shape};
+use fake_llm::pace::{Limit, Rate};
+use fake_llm::script::Script;
+use fake_llm::start;
+use ichido_llm::models::{Ended, FormBy, LimitBy, Model as _, OpenAiSettings, Unusable};
+use serde_json::Value;
+
+use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, form, prompt};
+
+#[tokio::test]
+async fn a_model_answers_in_the_form_that_it_was_told() {
+    for dialect in BOTH {
+        let fake = start(Script::default());
+        let reply = dialect.reply(&fake).await;
+        let read = form().read_reply(&reply).expect("of the form");
+        assert!(!read.was_mended && reply.id.is_some(), "{dialect:?}");
+        assert!(reply.usage.is_some_and(|usage| 0 < usage.input && 0 < usage.output), "{dialect:?}");
+        assert_understood(&fake);
+        let last = fake.seen().last_request.expect("a request");
+        assert_eq!((last.model.as_str(), last.tokens_max), ("a-model", Some(200)));
+        let (by, is_bounded) = match dialect {
+            Dialect::OpenAi => ("response_format", true),
+            Dialect::Anthropic => ("output_config", false),
+        };
+        let asked = last.asked_json.expect("JSON was asked for");
+        let bound =
+            asked.schema.expect("a schema").pointer("/properties/confidence/minimum").map(Value::is_number);
+        assert_eq!((asked.by.as_str(), bound.is_some()), (by, is_bounded), "each is told what it takes");
+    }
+}
+
+#[tokio::test]
+async fn damaged_answers_are_mended_or_said_to_be_unusable() {
+    for dialect in BOTH {
+        for (shape, expected) in [
+            (Shape::Prose, Ok(true)),
+            (Shape::Fence, Ok(true)),
+            (Shape::CutOff, Err(Unusable::CutOff)),
+            (Shape::Filtered, Err(Unusable::Declined)),
+        ] {
+            let fake = doing(Action::Answer(shape));
+            let reply = dialect.reply(&fake).await;
+            let read = form().read_reply(&reply).map(|read| read.was_mended);
+            assert_eq!(read, expected, "{dialect:?} {shape:?}");
+            assert_understood(&fake);
+        }
+        let fake = doing(Action::Answer(Shape::SchemaMiss));
+        let read = form().read_reply(&dialect.reply(&fake).await);
+        assert!(matches!(read, Err(Unusable::OtherForm(_))), "{dialect:?} {read:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_the_limits_comes_with_the_answer() {
+    for dialect in BOTH {
+        let requests = Rate::Bucket { calls: one(60), per_ms: one(60_000), burst: one(10) };
+        let tokens = Rate::Tokens { tokens: one(100_000), per_ms: one(60_000) };
+        let limits = [requests, tokens].map(|rate| Limit { rate, endpoint: None, hint: true });
+        let fake = start(Script { limits: limits.into(), ..Script::default() });
+        let limits = dialect.ask(&fake).await.limits;
+        let requests = limits.requests.expect("a counter");
+        assert_eq!((requests.limit, requests.remaining), (10, 9), "{dialect:?}");
+        let tokens = limits.tokens.expect("a counter");
+        assert_eq!(tokens.limit, 100_000, "{dialect:?}");
+        assert!(tokens.remaining <= 100_000 - 200, "the longest answer is set aside: {tokens:?}");
+    }
+}
+
+fn one(number: u32) -> std::num::NonZeroU32 {
+    number.try_into().expect("more than 0")
+}
+
+#[tokio::test]
+async fn each_endpoint_is_asked_by_its_number() {
+    for dialect in BOTH {
+        let fake = start(Script::default());
+        let model = dialect.at(&fake, &["/east", "/west"]);
+        assert_eq!(model.endpoints().len(), 2);
+        for endpoint in [0, 1, 1] {
+            assert!(model.ask(endpoint, &prompt()).await.came.is_ok());
+        }
+        let seen = fake.seen();
+        let calls = |endpoint: &str| seen.endpoints.get(endpoint).map(|counts| counts.requests);
+        assert_eq!((calls("/east"), calls("/west")), (Some(1), Some(2)), "{dialect:?}");
+        let nowhere = model.ask(2, &prompt()).await.came.expect_err("there are two");
+        assert!(nowhere.why.contains("number 2") && !nowhere.may_be_billed(), "{}", nowhere.why);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_schema_is_asked_for_json_otherwise() {
+    let fake = start(Script::default());
+    for (form_by, asked_by) in [(FormBy::JsonObject, Some("response_format")), (FormBy::Nothing, None)] {
+        let settings = OpenAiSettings {
+            form_by,
+            limit_by: Some(LimitBy::MaxCompletionTokens),
+            ..OpenAiSettings::new(Dialect::OpenAi.service(&fake, &[""]))
+        };
+        let model = settings.resolve().expect("settings");
+        let reply = model.ask(0, &prompt()).await.came.expect("an answer");
+        assert_eq!(reply.ended, Ended::Whole);
+        let asked = fake.seen().last_request.and_then(|last| last.asked_json);
+        assert!(asked.as_ref().is_none_or(|asked| asked.schema.is_none()));
+        assert_eq!(asked.map(|asked| asked.by).as_deref(), asked_by);
+    }
+    assert_understood(&fake);
+}
+
+#[tokio::test]
+async fn neither_the_key_nor_a_word_is_in_what_is_shown() {
+    for dialect in BOTH {
+        let fake = start(Script::default());
+        let service = dialect.service(&fake, &[""]);
+        let trial = dialect.ask(&fake).await;
+        let model = OpenAiSettings::new(service.clone()).resolve().expect("settings");
+        let shown = format!("{service:?} {model:?} {trial:?} {:?}", prompt());
+        for secret in [KEY, "secret knee", "You judge", "label"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A fake provider, and models of both ways of speaking that are asked there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake_llm::action::Action;
+use fake_llm::script::{Rule, Script};
+use fake_llm::{Fake, start};
+use ichido_llm::models::{
+    AnthropicSettings, Form, Model, OpenAiSettings, Prompt, Reply, ServiceSettings, Trial, Trouble,
+};
+use serde_json::json;
+
+/// The key that calls are made with.
+pub(crate) const KEY: &str = "sk-not-to-be-shown-0123456789";
+
+/// The ways of speaking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    OpenAi,
+    Anthropic,
+}
+
+pub(crate) const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
+
+/// A provider that plays one rule for all calls.
+pub(crate) fn doing(action: Action) -> Fake {
+    playing(Rule::of(action))
+}
+
+pub(crate) fn playing(rule: Rule) -> Fake {
+    start(Script { rules: vec![rule], ..Script::default() })
+}
+
+impl Dialect {
+    /// A model that is asked at these places of a provider.
+    pub(crate) fn at(self, fake: &Fake, endpoints: &[&str]) -> Arc<dyn Model> {
+        self.of(self.service(fake, endpoints))
+    }
+
+    pub(crate) fn service(self, fake: &Fake, endpoints: &[&str]) -> ServiceSettings {
+        let under = match self {
+            Self::OpenAi => "/v1",
+            Self::Anthropic => "",
+        };
+        let base_urls = endpoints.iter().map(|endpoint| format!("{}{endpoint}{under}", fake.url())).collect();
+        let service = ServiceSettings::new("a-model", "http://nowhere.example");
+        ServiceSettings {
+            base_urls,
+            api_key: Some(KEY.to_owned()),
+            time_out: Duration::from_secs(30),
+            ..service
+        }
+    }
+
+    pub(crate) fn of(self, service: ServiceSettings) -> Arc<dyn Model> {
+        match self {
+            Self::OpenAi => Arc::new(OpenAiSettings::new(service).resolve().expect("settings")),
+            Self::Anthropic => Arc::new(AnthropicSettings::new(service).resolve().expect("settings")),
+        }
+    }
+
+    /// One call to a provider.
+    pub(crate) async fn ask(self, fake: &Fake) -> Trial {
+        self.at(fake, &[""]).ask(0, &prompt()).await
+    }
+
+    pub(crate) async fn reply(self, fake: &Fake) -> Reply {
+        self.ask(fake).await.came.unwrap_or_else(|trouble| panic!("{self:?}: {}", trouble.why))
+    }
+
+    pub(crate) async fn trouble(self, fake: &Fake) -> Trouble {
+        self.ask(fake).await.came.map_or_else(|trouble| trouble, |_| panic!("{self:?}: it answered"))
+    }
+}
+
+pub(crate) fn form() -> Arc<Form> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "label": {"type": "string"},
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+            "reason": {"type": "string"},
+        },
+        "required": ["label", "confidence", "reason"],
+        "additionalProperties": false,
+    });
+    Arc::new(Form::new("judgement", schema).expect("a schema"))
+}
+
+pub(crate) fn prompt() -> Prompt {
+    Prompt {
+        system: Some("You judge articles.".to_owned()),
+        user: "Judge item-one, which is about a secret knee.".to_owned(),
+        max_tokens: 200,
+        form: Some(form()),
+    }
+}
+
+/// Nothing that the provider would not have understood was sent.
+pub(crate) fn assert_understood(fake: &Fake) {
+    assert_eq!(fake.seen().format_faults, []);
+}

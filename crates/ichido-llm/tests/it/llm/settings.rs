@@ -1,0 +1,63 @@
+//! Settings that make no sense, all of it said at once.
+
+use std::time::Duration;
+
+use ichido_llm::models::{AnthropicSettings, ENDPOINTS_MAX, Model as _, OpenAiSettings, ServiceSettings};
+
+fn places(service: ServiceSettings) -> Vec<String> {
+    let openai = OpenAiSettings::new(service.clone()).resolve().err().unwrap_or_default();
+    let anthropic = AnthropicSettings::new(service).resolve().err().unwrap_or_default();
+    assert_eq!(openai, anthropic, "they share them");
+    openai.0.into_iter().map(|problem| problem.place).collect()
+}
+
+fn service() -> ServiceSettings {
+    ServiceSettings::new("m", "http://localhost:1/v1")
+}
+
+#[test]
+fn all_that_is_wrong_is_said_at_once_with_its_place() {
+    let wrong = ServiceSettings {
+        model: "a model".to_owned(),
+        base_urls: vec![
+            "ftp://a.example".to_owned(),
+            "http://169.254.169.254/v1".to_owned(),
+            "nowhere".to_owned(),
+        ],
+        api_key: Some(" ".to_owned()),
+        connect_time_out: Duration::from_secs(9),
+        time_out: Duration::from_secs(1),
+        ..service()
+    };
+    let expected = ["model", "connect_time_out", "api_key", "base_urls[0]", "base_urls[1]", "base_urls[2]"];
+    assert_eq!(places(wrong), expected);
+}
+
+#[test]
+fn each_bound_is_kept() {
+    assert_eq!(places(service()), [""; 0]);
+    assert_eq!(places(ServiceSettings { model: String::new(), ..service() }), ["model"]);
+    assert_eq!(places(ServiceSettings { base_urls: vec![], ..service() }), ["base_urls"]);
+    let many = |count: usize| (0..count).map(|number| format!("http://h{number}/v1")).collect();
+    assert_eq!(places(ServiceSettings { base_urls: many(ENDPOINTS_MAX), ..service() }), [""; 0]);
+    assert_eq!(places(ServiceSettings { base_urls: many(ENDPOINTS_MAX + 1), ..service() }), ["base_urls"]);
+    let twice = vec!["http://h/v1".to_owned(), "http://h/v1/".to_owned()];
+    assert_eq!(places(ServiceSettings { base_urls: twice, ..service() }), ["base_urls[1]"]);
+    assert_eq!(
+        places(ServiceSettings { time_out: Duration::ZERO, ..service() }),
+        ["time_out", "connect_time_out"]
+    );
+    assert_eq!(places(ServiceSettings { api_key: Some("a\nb".to_owned()), ..service() }), ["api_key"]);
+    let roots = Some("no PEM".to_owned());
+    let tls =
+        ServiceSettings { base_urls: vec!["https://h/v1".to_owned()], trusted_roots: roots, ..service() };
+    assert_eq!(places(tls), ["trusted_roots"]);
+}
+
+#[test]
+fn an_endpoint_is_named_by_its_url_without_a_query() {
+    let service = ServiceSettings { base_urls: vec!["http://h:8/v1/?token=secret".to_owned()], ..service() };
+    let model = OpenAiSettings::new(service).resolve().expect("settings");
+    assert_eq!(model.endpoints(), ["http://h:8/v1"]);
+    assert!(!format!("{model:?}").contains("secret"));
+}

@@ -1,0 +1,62 @@
+//! Before every request: its head is small enough, and its caller is known.
+//!
+//! Guarantee: no handler sees a request of somebody who was not let in, but for the paths that tell nothing about messages.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use ichido_core::settings::size;
+
+use super::access::Access;
+use super::api::is_public;
+use super::limits::Chosen;
+use super::problem::{Code, Problem};
+
+/// Who is let in, and with how large a head.
+#[derive(Clone)]
+pub(super) struct Door {
+    pub(super) access: Arc<Access>,
+    pub(super) chosen: Chosen,
+}
+
+impl Door {
+    /// Puts the door before routes.
+    pub(super) fn before(self, routes: Router) -> Router {
+        routes.layer(from_fn_with_state(self, enter))
+    }
+}
+
+async fn enter(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+    match admitted(&door, &mut request).await {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn admitted(door: &Door, request: &mut Request) -> Result<(), Problem> {
+    check_head(request, door.chosen)?;
+    if !is_public(request.uri().path()) {
+        let caller = door.access.admit(request.method(), request.uri(), request.headers()).await?;
+        request.extensions_mut().insert(caller);
+    }
+    Ok(())
+}
+
+/// The listening has wider bounds of its own, whose answers have no body.
+fn check_head(request: &Request, chosen: Chosen) -> Result<(), Problem> {
+    let fields: usize =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let Chosen { headers_max, head_bytes_max, .. } = chosen;
+    if headers_max < request.headers().len() || head_bytes_max < fields + target {
+        let detail = format!(
+            "a request has at most {headers_max} header fields and {} of them; send fewer",
+            size::told(head_bytes_max)
+        );
+        return Err(Problem::new(Code::HeadTooLarge, detail));
+    }
+    Ok(())
+}

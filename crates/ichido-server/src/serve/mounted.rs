@@ -1,0 +1,37 @@
+//! The API inside an axum app of your own.
+//!
+//! Guarantee: it means what it means at a server with the same store and configuration, but that it lets in bearers of tokens only: what
+//! the app listens on is not known here. Nothing is delivered by it; that is a worker's, in this process or another.
+
+use std::sync::Arc;
+
+use axum::Router;
+use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use ichido_http::server::permits::Permits;
+use ichido_store::Store;
+
+use super::access::Access;
+use super::admission::Admission;
+use super::api::{Api, routes};
+use super::door::Door;
+use super::feed;
+use super::inside;
+use super::waiting::Waiting;
+use crate::config::Config;
+
+/// The routes of the API, to be merged with those of an app. They all begin with `/v1/`, but for `/openapi.json`.
+///
+/// Tokens are made by `ichido token create` on the same store.
+pub async fn mount(store: Store, config: &Config) -> Router {
+    let api = inside::api(store.clone(), Some(config));
+    let api = Arc::new(Api {
+        admission: Admission::start(store.clone(), &api.queues).await,
+        waiting: Waiting::start(store.clone(), api.chosen.waiters_max),
+        bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
+        ..api
+    });
+    let access = Arc::new(Access::by_tokens(store));
+    tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
+    let door = Door { access, chosen: api.chosen };
+    door.before(routes().with_state(api))
+}

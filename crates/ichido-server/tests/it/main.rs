@@ -1,0 +1,5 @@
+//! The server as its users meet it: mounted in an app, over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+
+mod mounting;

@@ -1,0 +1,96 @@
+//! The API inside an axum app that is not ours (SPEC D11).
+
+use std::path::PathBuf;
+
+use axum::Router;
+use axum::routing::get;
+use http::Method;
+use ichido_client::{Action, Answer, Client, ClientSettings, Outcome, Token};
+use ichido_core::digest::Digest;
+use ichido_core::key::IdempotencyKey;
+use ichido_server::config::{self, Outside};
+use ichido_server::serve::{mount, token};
+use ichido_store::Store;
+use ichido_store::testing::sqlite::fresh_file;
+use ichido_store::token::{NewToken, Role};
+use tokio::net::TcpListener;
+use uuid::Uuid;
+
+const CONFIG: &str = r#"
+[destinations.shop]
+kind = "http"
+url = "http://127.0.0.1:9/orders"
+honours_key = true
+keeps_keys_for = "24h"
+
+[queues.orders]
+destination = "shop"
+"#;
+
+#[tokio::test]
+async fn the_api_works_inside_a_foreign_app() {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.unwrap();
+    let url = foreign_app(&store).await;
+    let stranger = client(&url, None);
+    let bearer = client(&url, Some(&admin(&store).await));
+
+    let message = action("order-1");
+    assert_eq!(answer(stranger.send(&message).await).problem().code.as_deref(), Some("token_missing"));
+    let first = answer(bearer.send(&message).await);
+    assert_eq!((first.status, first.is_replay()), (201, false), "{first:?}");
+    let again = answer(bearer.send(&message).await);
+    assert_eq!((again.status, again.is_replay()), (200, true), "{again:?}");
+    let id = first.text_at("/id").unwrap();
+    let shown = answer(bearer.read(&format!("/v1/messages/{id}")).await.unwrap());
+    assert_eq!(shown.text_at("/idempotency_key").as_deref(), Some("order-1"));
+
+    // The rest is still the app's.
+    assert_eq!(answer(stranger.read("/hello").await.unwrap()).body, "hello");
+    let missing = answer(stranger.read("/missing").await.unwrap());
+    assert_eq!((missing.status, &missing.body[..]), (404, &b"not here"[..]));
+}
+
+/// An app with routes and a fallback of its own; its address.
+async fn foreign_app(store: &Store) -> String {
+    let outside = Outside {
+        variable: &|_| None,
+        file: &|path| std::fs::read_to_string(path),
+        named: Vec::new(),
+        folder: PathBuf::new(),
+    };
+    let config = config::resolve("ichido.toml", CONFIG, &outside).unwrap();
+    let app = Router::new()
+        .route("/hello", get(async || "hello"))
+        .merge(mount(store.clone(), &config).await)
+        .fallback(async || (http::StatusCode::NOT_FOUND, "not here"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}")
+}
+
+async fn admin(store: &Store) -> String {
+    let (id, secret) = (Uuid::now_v7(), "5e".repeat(token::SECRET_BYTES));
+    let hash = *Digest::of_bytes(secret.as_bytes()).as_bytes();
+    let new = NewToken { id, name: "ops".to_owned(), role: Role::Admin, hash, lives: None };
+    store.token_add(&new, "tests").await.unwrap();
+    token::text(id, &secret)
+}
+
+fn client(url: &str, token: Option<&str>) -> Client {
+    let token = token.map(|text| Token::parse(text).unwrap());
+    ClientSettings { token, ..ClientSettings::new(url) }.resolve().unwrap()
+}
+
+fn action(key: &str) -> Action {
+    let key = IdempotencyKey::parse(key).unwrap();
+    Action::new(Method::POST, "/v1/queues/orders/messages", key, "application/json", r#"{"qty":1}"#).unwrap()
+}
+
+fn answer(outcome: Outcome) -> Answer {
+    match outcome {
+        Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => answer,
+        Outcome::GaveUp { why, .. } => panic!("{why:?}"),
+    }
+}
