@@ -116,9 +116,42 @@ impl Host {
     }
 }
 
+/// Decodes `%` and two hexadecimal digits; `None` if a `%` stands alone or the result is not UTF-8.
+pub fn percent_decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut decoded = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        decoded.push(u8::from_str_radix(digits, 16).ok()?);
+        decoded.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(decoded).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percent_encoding_is_decoded_or_refused() {
+        for (text, expected) in [
+            ("", Some("")),
+            ("a b+c=", Some("a b+c=")),
+            ("a%2Fb%3fc%25", Some("a/b?c%")),
+            ("%C3%B6ö", Some("öö")),
+            ("50%", None),
+            ("%4", None),
+            ("%zz", None),
+            ("%+1", None),
+            ("%1ö", None),
+            ("%ff", None),
+        ] {
+            assert_eq!(percent_decoded(text).as_deref(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_url_is_taken_apart() {

@@ -14,6 +14,7 @@ use ichido_core::json::{Document, Pointer};
 use ichido_core::key::{self, IdempotencyKey};
 use ichido_core::sync::lock;
 use ichido_http::clock;
+use ichido_http::url::percent_decoded;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -67,7 +68,7 @@ impl Broker {
                 Err(refusal) => Reply::Answer(*refusal),
             },
             (Method::GET, path) if path.starts_with(BY_KEY) => {
-                let key = percent_decoded(&path[BY_KEY.len()..]);
+                let key = key_in_path(&path[BY_KEY.len()..]);
                 Reply::Answer(found(&self.state().book, &key))
             }
             (Method::POST, path) if !path.starts_with("/paper/") => match read(body).await {
@@ -173,20 +174,9 @@ fn agrees(key: Option<&IdempotencyKey>, body: &[u8]) -> bool {
     }
 }
 
-/// What was written with `%` and two hex digits; what is not well written stays as it is.
-fn percent_decoded(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
-        let (byte, next) = match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(decoded) => (decoded, &after[2..]),
-            None => (*first, after),
-        };
-        out.push(byte);
-        rest = next;
-    }
-    String::from_utf8_lossy(&out).into_owned()
+/// The key in a path. One that is not percent-encoded correctly is taken as it is.
+fn key_in_path(text: &str) -> String {
+    percent_decoded(text).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -198,7 +188,7 @@ mod tests {
         for (written, read) in
             [("a%2Fb%3fc", "a/b?c"), ("plain", "plain"), ("50%", "50%"), ("%zz%4", "%zz%4")]
         {
-            assert_eq!(percent_decoded(written), read);
+            assert_eq!(key_in_path(written), read);
         }
     }
 }
