@@ -20,7 +20,7 @@ pub(crate) const TRY: HeaderName = HeaderName::from_static(tries::FIELD);
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
 /// Header fields that are not the caller's to set: the key is one and the same everywhere, and the others belong to the connection.
-const OURS: [HeaderName; 13] = [
+pub(crate) const OURS: [HeaderName; 13] = [
     IDEMPOTENCY_KEY,
     X_IDEMPOTENCY_KEY,
     TRY,

@@ -4,7 +4,7 @@
 //! another: its number, and where the server reads them the hops and the id of the request.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, HOST, USER_AGENT};
+use http::header::{ACCEPT, HOST, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
@@ -58,6 +58,7 @@ impl Call<'_> {
         *request.method_mut() = method;
         *request.uri_mut() = PathAndQuery::try_from(format!("{}{path}", client.prefix)).ok()?.into();
         let fields = request.headers_mut();
+        fields.clone_from(&client.headers);
         fields.insert(ACCEPT, HeaderValue::from_static("*/*"));
         if let Self::Action(action) = self {
             fields.extend(action.headers.clone());
@@ -73,9 +74,6 @@ impl Call<'_> {
         }
         fields.insert(HOST, client.http.host_field());
         fields.insert(USER_AGENT, AGENT);
-        if let Some(token) = &client.token {
-            fields.insert(AUTHORIZATION, token.field());
-        }
         Some(request)
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::key::IdempotencyKey;
@@ -15,11 +17,10 @@ use ichido_http::client::{CallLimits, HttpClient, NetworkError};
 use ichido_http::clock;
 use tokio::time::{Instant, sleep};
 
-use crate::action::{Action, ActionError, parse_path};
+use crate::action::{Action, ActionError, OURS, parse_path};
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::next::{self, Decided, Moment, Next, Refusal, Rules, Tries, Why};
-use crate::token::Token;
 
 /// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
 /// and time, and by many at once.
@@ -27,7 +28,8 @@ pub struct Client {
     pub(crate) http: HttpClient<Full<Bytes>>,
     /// What stands before every path: the base URL's own path, without a slash at its end.
     pub(crate) prefix: String,
-    pub(crate) token: Option<Token>,
+    /// Fields of every request, the token among them.
+    pub(crate) headers: HeaderMap,
     pub(crate) hop_name: HopName,
     pub(crate) rules: Rules,
     /// What is left of the retries that all calls share.
@@ -91,18 +93,28 @@ pub enum Last {
     },
 }
 
-/// Where it is, and no token.
+/// Where it is, and no header field.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("authority", &self.http.authority().as_str())
-            .field("token", &self.token)
             .field("rules", &self.rules)
             .finish_non_exhaustive()
     }
 }
 
 impl Client {
+    /// Adds header fields to every request, such as a vendor's API key. `Authorization` may be one of them. A field of the same name that
+    /// the client or the action sets wins.
+    pub fn with_headers(mut self, headers: HeaderMap) -> Result<Self, ActionError> {
+        let ours = OURS.into_iter().find(|name| *name != AUTHORIZATION && headers.contains_key(name));
+        if let Some(name) = ours {
+            return Err(ActionError::Ours(name));
+        }
+        self.headers.extend(headers);
+        Ok(self)
+    }
+
     /// Sends an action until its outcome is known, or until it must not be sent again. It ends within the total time.
     ///
     /// Whoever drops it before its end does not know what became of the action, and may send it again under the same key.

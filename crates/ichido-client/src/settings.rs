@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::ledger::Profile;
@@ -145,7 +146,7 @@ impl ClientSettings {
             (Some(retry), Some(hop_name), Some((http, prefix))) if problems.0.is_empty() => Ok(Client {
                 http,
                 prefix,
-                token: self.token,
+                headers: self.token.iter().map(|token| (AUTHORIZATION, token.field())).collect(),
                 hop_name,
                 rules: Rules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
                 budget: Mutex::new(self.budget.map(Budget::full)),

@@ -1,8 +1,10 @@
+use http::header::AUTHORIZATION;
 use http_body_util::BodyExt as _;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::action::ActionError;
 use crate::settings::ClientSettings;
 
 /// The fields that tell one try from another.
@@ -43,6 +45,21 @@ fn a_key_is_written_as_the_profile_reads_it() {
         assert_eq!(field(key, profile), expected, "{key} {profile:?}");
         assert!(!format!("{:?}", field(key, profile)).contains('k'), "no log shows it");
     }
+}
+
+#[test]
+fn headers_of_the_client_are_in_every_request_and_never_shown() {
+    let headers = |name, value: &'static str| HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
+    let client = || ClientSettings::new("http://127.0.0.1:1").resolve().unwrap();
+    let keyed = client().with_headers(headers(AUTHORIZATION, "Basic s3cret")).unwrap();
+    let keyed = keyed.with_headers(headers(USER_AGENT, "another")).unwrap();
+    let call = Call::Read("/orders".parse().unwrap());
+    let request = call.request(&keyed, 0, Timestamp::from_secs(1), 1).unwrap();
+    assert_eq!(request.headers()[AUTHORIZATION], "Basic s3cret");
+    assert_eq!(request.headers()[USER_AGENT], AGENT, "the client's own fields win");
+    assert!(!format!("{keyed:?}").contains("s3cret"));
+    let refused = client().with_headers(headers(HOST, "elsewhere.example")).err();
+    assert_eq!(refused, Some(ActionError::Ours(HOST)));
 }
 
 proptest! {
