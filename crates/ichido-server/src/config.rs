@@ -117,7 +117,7 @@ pub struct WorkerConfig {
 /// Where spans go.
 #[derive(Debug, Default)]
 pub struct TracesConfig {
-    /// A collector that speaks OTLP over HTTP, without `/v1/traces`.
+    /// A collector that takes OTLP as JSON over HTTP, without `/v1/traces`.
     pub endpoint: Option<String>,
 }
 

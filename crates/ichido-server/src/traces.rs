@@ -1,15 +1,16 @@
-//! Traces: the way of a message as a collector shows it (OTLP over HTTP, protobuf).
+//! Traces: the way of a message as a collector shows it (OTLP over HTTP, as JSON).
 //!
 //! Guarantee: nothing waits for a collector, and nothing fails because of one: what it does not take in time is dropped and counted.
 //! A span says which queue, which message and which try, never a key, a payload or a header.
 //!
 //! A message is stored with a `traceparent` whose parent is the span of its acceptance, so that every try of it, on whichever node and
-//! however much later, is a child of that. `context` is that field, `listen` hears of tries from the worker, `export` sends.
+//! however much later, is a child of that. `context` is that field, `listen` hears of tries from the worker, `export` sends, `settings` reads where to.
 
 mod context;
 mod export;
+mod json;
 mod listen;
-mod proto;
+mod settings;
 
 use std::sync::OnceLock;
 

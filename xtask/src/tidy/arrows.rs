@@ -12,21 +12,26 @@ use super::Finding;
 use crate::line::Line;
 
 /// Each crate and the ones of ours that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
     ("ichido-store", &["ichido-core"]),
-    ("ichido", &["ichido-core", "ichido-http", "ichido-store", "fake-llm", "nats-for-tests"]),
-    ("ichido-bedrock", &["ichido-core", "ichido-http", "ichido", "fake-llm"]),
+    ("ichido", &["ichido-core", "ichido-http", "ichido-store", "nats-for-tests"]),
+    ("ichido-llm", &["ichido-core", "ichido-http", "ichido-store", "ichido", "fake-llm"]),
+    ("ichido-bedrock", &["ichido-core", "ichido-http", "ichido", "ichido-llm", "fake-llm"]),
     ("ichido-http", &["ichido-core"]),
     ("ichido-client", &["ichido-core", "ichido-http"]),
-    ("ichido-server", &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-client"]),
+    (
+        "ichido-server",
+        &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-llm", "ichido-client"],
+    ),
     ("ichido-proxy", &["ichido-core", "ichido-boundary", "ichido-http", "ichido-store", "ichido"]),
     ("ichido-mock-broker", &["ichido-core", "ichido-http"]),
     (
         "ichido-cli",
         &[
             "ichido-core",
+            "ichido-llm",
             "ichido-mock-broker",
             "ichido-proxy",
             "ichido-server",
@@ -42,7 +47,10 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ),
     // Measures from outside, so it may use whatever a user may.
     ("ichido-bench", &["ichido-core", "ichido-store", "ichido", "ichido-client"]),
-    ("ichido-bench-llm", &["ichido-core", "ichido-store", "ichido", "ichido-bedrock", "fake-llm"]),
+    (
+        "ichido-bench-llm",
+        &["ichido-core", "ichido-store", "ichido", "ichido-llm", "ichido-bedrock", "fake-llm"],
+    ),
     // Plays the part of somebody else's service, so it knows of ours only what comes over the wire.
     ("fake-llm", &[]),
     // Starts somebody else's server.
@@ -52,7 +60,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
 ];
 /// What anything under `apps/` may use: the libraries and, in its tests, the scripted model; never the binary.
 const ARROWS_OF_APPS: &[&str] =
-    &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-client", "fake-llm"];
+    &["ichido-core", "ichido-http", "ichido-store", "ichido", "ichido-llm", "ichido-client", "fake-llm"];
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]

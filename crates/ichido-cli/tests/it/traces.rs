@@ -2,3 +2,4 @@
 
 mod collector;
 mod spans;
+mod vendor;

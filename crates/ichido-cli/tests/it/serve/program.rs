@@ -81,6 +81,9 @@ pub(crate) fn ichido(folder: &Path) -> Command {
     for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG"] {
         command.env_remove(name);
     }
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"OTEL_")) {
+        command.env_remove(name);
+    }
     command.current_dir(folder);
     command
 }
@@ -103,6 +106,11 @@ impl Server {
         if !flags.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
+        Self::spawn(&mut command)
+    }
+
+    /// Starts one by a command that is written out, and waits in the same way.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut err = child.stderr.take().expect("piped");

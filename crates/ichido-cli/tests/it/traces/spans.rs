@@ -1,6 +1,6 @@
 //! One trace from whoever asked to whoever was called.
 
-use super::collector::{Collector, Span};
+use super::collector::{Collector, Span, resource_of};
 use crate::serve::client::Request;
 use crate::serve::program::{LOOK_EVERY, On, Place, Server, ichido};
 
@@ -19,7 +19,7 @@ fn serve(place: &Place, collector: &Collector) -> Server {
     place.serve(&[])
 }
 
-async fn until(collector: &Collector, fits: impl Fn(&[Span]) -> bool) -> Vec<Span> {
+pub(super) async fn until(collector: &Collector, fits: impl Fn(&[Span]) -> bool) -> Vec<Span> {
     loop {
         let spans = collector.spans();
         if fits(&spans) {
@@ -55,6 +55,10 @@ async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
         assert_eq!((&second.parent, second.attributes["ichido.attempt"].as_str()), (&accept.id, "2"));
         assert_ne!((&first.id, &accept.id), (&second.id, &second.id));
         assert!(!format!("{spans:?}").contains("s3cret"), "{spans:?}");
+        for request in collector.requests() {
+            assert_eq!(request.first, "POST /v1/traces HTTP/1.1");
+            assert_eq!(resource_of(&request.json())["service.name"], "ichido");
+        }
         // The stored trace is what links them.
         let shown = server.get(accepted.json()["href"].as_str().unwrap()).await.json();
         assert_eq!(shown["trace"], format!("00-{TRACE}-{}-01", accept.id));
@@ -100,7 +104,6 @@ async fn an_address_that_is_none_is_refused_with_its_place_and_the_variable_wins
     let refused = |variable: Option<&str>| {
         let mut command = ichido(place.folder.path());
         command.args(["serve", "--store", &place.url, "--listen", "127.0.0.1:0"]);
-        command.env_remove("OTEL_EXPORTER_OTLP_ENDPOINT");
         if let Some(value) = variable {
             command.env("OTEL_EXPORTER_OTLP_ENDPOINT", value);
         }

@@ -1,0 +1,124 @@
+//! A hosted vendor: HTTPS, an API key in a header, and the standard variables.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use super::collector::{Collector, resource_of};
+use super::spans::until;
+use crate::serve::client::Request;
+use crate::serve::program::{On, Place, Server, ichido};
+
+const FILE: &str = "[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n";
+
+/// The roots in PEM, and a server that they vouch for.
+fn tls() -> (String, TlsAcceptor) {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let own = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&own, &issuer).unwrap().der().clone();
+    let key = PrivateKeyDer::try_from(own.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    (issuer.pem(), TlsAcceptor::from(Arc::new(config)))
+}
+
+fn serve(place: &Place, variables: &[(&str, &str)]) -> Server {
+    place.folder.write("ichido.toml", FILE);
+    let mut command = ichido(place.folder.path());
+    command.envs(variables.iter().copied()).args(["--log", "debug", "serve", "--store", &place.url]);
+    Server::spawn(command.args(["--listen", "127.0.0.1:0"]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_reach_a_vendor_over_https_with_its_headers() {
+    let place = Place::new(On::Sqlite).await;
+    let (roots, acceptor) = tls();
+    let vendor = Collector::start_tls(acceptor).await;
+    place.folder.write("roots.pem", &roots);
+    let mut server = serve(
+        &place,
+        &[
+            ("SSL_CERT_FILE", place.folder.path().join("roots.pem").to_str().unwrap()),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("https://{}/otlp", vendor.address)),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic%20s3cret==,x-dataset=orders"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "service.name=listed,host.name=north"),
+            ("OTEL_SERVICE_NAME", "shop"),
+        ],
+    );
+    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201);
+    until(&vendor, |spans| spans.iter().any(|span| span.name == "deliver")).await;
+    for request in vendor.requests() {
+        assert_eq!(request.first, "POST /otlp/v1/traces HTTP/1.1");
+        assert_eq!(request.one("authorization"), Some("Basic s3cret=="));
+        assert_eq!(request.one("x-dataset"), Some("orders"));
+        let resource = resource_of(&request.json());
+        assert_eq!((resource["service.name"].as_str(), resource["host.name"].as_str()), ("shop", "north"));
+    }
+    server.signal("TERM");
+    let (code, log) = server.wait().await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_is_sent_again_when_the_collector_asks_for_that() {
+    let place = Place::new(On::Sqlite).await;
+    let busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
+    let collector = Collector::answering(&[busy]).await;
+    let url = format!("http://{}/in?tenant=1", collector.address);
+    let server = serve(&place, &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &url)]);
+    assert_eq!(server.send(&Request::put("k", "{}")).await.status(), 201);
+    until(&collector, |spans| spans.len() == 2).await;
+    assert!(collector.requests().iter().all(|one| one.first == "POST /in?tenant=1 HTTP/1.1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_that_a_collector_rejects_are_counted() {
+    let place = Place::new(On::Sqlite).await;
+    let partial =
+        "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"1\"}}";
+    let collector = Collector::answering(&[partial]).await;
+    let url = format!("http://{}", collector.address);
+    let server = serve(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &url)]);
+    // One export follows another, so the first is counted when the second is taken.
+    for key in 0.. {
+        if !collector.spans().is_empty() {
+            break;
+        }
+        assert_eq!(server.send(&Request::put(&format!("k{key}"), "{}")).await.status(), 201);
+    }
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.text().contains("ichido_traces_lost_total 1\n"), "{}", metrics.text());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_variable_refuses_to_start_and_its_value_is_not_shown() {
+    let place = Place::new(On::Sqlite).await;
+    place.folder.write("ichido.toml", FILE);
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "s3cret"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "s3cret"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a=s3cret%"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "s3cret"),
+    ] {
+        for command in ["serve", "worker"] {
+            let mut ichido = ichido(place.folder.path());
+            ichido.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1").env(name, value);
+            let output = ichido.args([command, "--store", &place.url]).output().unwrap();
+            let shown = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.code() == Some(2) && shown.contains(&format!("{name}: ")), "{shown}");
+            assert!(!shown.contains("s3cret"), "{shown}");
+        }
+    }
+}
