@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::line::Line;
-use crate::tools::schemathesis;
+use crate::tools::{node, schemathesis};
 
 /// The seed of the dice.
 const SEED: &str = "4180";
@@ -31,6 +31,7 @@ pub enum Form {
 /// Starts a server in an empty folder, and sends it what is drawn.
 pub fn run(root: &Path, form: Form) -> Result<(), String> {
     let schemathesis = schemathesis::ensure(root)?;
+    check_description(root)?;
     if form == Form::Long {
         Line::cargo(&["build", "--package", "ichido-cli"]).run(root)?;
     }
@@ -50,6 +51,18 @@ pub fn run(root: &Path, form: Form) -> Result<(), String> {
     let (said, outcome) = line.run_captured(&server.folder);
     println!("\n== fuzz-api\n{said}");
     outcome
+}
+
+/// Whether others can read the description: its schema, Redocly's rules, and TypeScript's compiler say so.
+fn check_description(root: &Path) -> Result<(), String> {
+    let npm = |script| Line::new("npm", &["--prefix", node::OPENAPI_FOLDER, "--silent", "run", script]);
+    let by_schema = schemathesis::spec_validator(root).and(&["docs/openapi.json"]);
+    for line in [by_schema, npm("lint"), npm("types")] {
+        let (said, outcome) = line.clone().run_captured(root);
+        println!("\n== docs/openapi.json\n{said}");
+        outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))?;
+    }
+    Ok(())
 }
 
 /// A server that ends with this.

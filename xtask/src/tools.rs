@@ -26,7 +26,8 @@ pub fn ensure(root: &Path) -> Result<(), String> {
     println!("node {}", node::NODE.ensure(root)?);
     println!("npm {}", node::NPM.ensure(root)?);
     println!("chromium {}", chromium::CHROMIUM.ensure(root)?);
-    node::ensure_packages(root)?;
+    node::ensure_packages(root, node::FOLDER)?;
+    node::ensure_packages(root, node::OPENAPI_FOLDER)?;
     // Elsewhere there is no such thing, and the tests that use it are not built.
     if cfg!(target_os = "linux") {
         println!("strace {}", strace::STRACE.ensure(root)?);

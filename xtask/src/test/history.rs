@@ -38,14 +38,15 @@ pub(super) const BEDROCK: Lane = Lane {
     interfaces: &[
         "crates/ichido-core/src/limits*",
         "crates/ichido-core/src/retry*",
+        "crates/ichido-core/src/settings*",
         "crates/ichido-core/src/time*",
         "crates/ichido-core/src/verdict*",
         "crates/ichido-store/src/testing*",
         "crates/ichido-http/src/client*",
+        "crates/ichido-http/src/clock*",
         "crates/ichido-http/src/url*",
         "crates/ichido/src/destination/http*",
-        "crates/ichido/src/judge*",
-        "crates/ichido/src/llm*",
+        "crates/ichido-llm/src/*",
         "testing/fake-llm/src/*",
     ],
 };
@@ -198,6 +199,7 @@ mod tests {
                     ("ichido::", "crates/ichido/src/"),
                     ("ichido_boundary::", "crates/ichido-boundary/src/"),
                     ("ichido_core::", "crates/ichido-core/src/"),
+                    ("ichido_llm::", "crates/ichido-llm/src/"),
                 ] {
                     for used in text.split(library).skip(1) {
                         let is_name = |mark: char| mark.is_ascii_lowercase() || mark == '_';

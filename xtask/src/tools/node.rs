@@ -9,6 +9,8 @@ use crate::line::Line;
 const MAJOR_MIN: u32 = 18;
 /// The module's folder.
 pub(crate) const FOLDER: &str = "clients/js";
+/// What reads the description of the API.
+pub(crate) const OPENAPI_FOLDER: &str = "xtask/openapi";
 /// What was asked for when the packages were installed, beside them.
 const INSTALLED: &str = "node_modules/.ichido-lock.json";
 
@@ -31,15 +33,16 @@ Install it with `sudo apt-get install npm` (Debian, Ubuntu); elsewhere it comes 
 };
 
 /// Installs the packages of the lock file, each checked by its sum, unless that was done.
-pub(super) fn ensure_packages(root: &Path) -> Result<(), String> {
-    let folder = root.join(FOLDER);
+pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
+    println!("packages of {folder}");
+    let folder = root.join(folder);
     let lock = folder.join("package-lock.json");
     let wanted = std::fs::read(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
     let installed = folder.join(INSTALLED);
     if std::fs::read(&installed).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    println!("installing the packages that {FOLDER} is tested with");
+    println!("installing them");
     Line::new("npm", &["ci", "--loglevel", "error"]).run(&folder)?;
     std::fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))
 }

@@ -10,6 +10,9 @@ const PINNED: &str = "xtask/schemathesis.txt";
 /// Under `target`, so that `cargo clean` removes it and git does not see it.
 const FOLDER: &str = "target/tools/schemathesis";
 
+/// What was asked for when it was installed, beside it.
+const INSTALLED: &str = "installed.txt";
+
 /// What a person can do where we do not install.
 const ADVICE: &str = "\
 requests are drawn by schemathesis, a program in Python, and `python3 -m venv` does not work here.
@@ -23,7 +26,8 @@ pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
         std::fs::read_to_string(&pinned).map_err(|error| format!("{}: {error}", pinned.display()))?;
     let ours = Line::new(&root.join(FOLDER).join("bin/schemathesis").to_string_lossy(), &[]);
     let answer = ours.clone().and(&["--version"]).answer(root);
-    if answer.is_some_and(|answer| is_pinned(&answer, &wanted)) {
+    let mark = root.join(FOLDER).join(INSTALLED);
+    if is_pinned(std::fs::read_to_string(&mark).ok().as_deref(), &wanted, answer.as_deref()) {
         return Ok(ours);
     }
     println!("schemathesis is not there; installing it into {FOLDER} (once, half a minute)");
@@ -39,13 +43,18 @@ pub(crate) fn ensure(root: &Path) -> Result<Line, String> {
     Line::new(&pip.to_string_lossy(), &["install", "--quiet", "--disable-pip-version-check"])
         .and(&["--requirement", PINNED])
         .run(root)?;
+    std::fs::write(&mark, wanted).map_err(|error| format!("{}: {error}", mark.display()))?;
     Ok(ours)
 }
 
-/// Whether `schemathesis, version 4.32.5` (or `st, …`) is the one that is wanted.
-fn is_pinned(answer: &str, wanted: &str) -> bool {
-    let found = answer.trim().rsplit(' ').next().unwrap_or_default();
-    wanted.lines().any(|line| line.strip_prefix("schemathesis==") == Some(found))
+/// The line that checks a description by its schema, with the same Python.
+pub(crate) fn spec_validator(root: &Path) -> Line {
+    Line::new(&root.join(FOLDER).join("bin/python").to_string_lossy(), &["-m", "openapi_spec_validator"])
+}
+
+/// Whether what was installed is what is wanted, and starts.
+fn is_pinned(installed: Option<&str>, wanted: &str, answer: Option<&str>) -> bool {
+    installed == Some(wanted) && answer.is_some()
 }
 
 #[cfg(test)]
@@ -54,10 +63,12 @@ mod tests {
 
     #[test]
     fn only_the_pinned_version_is_taken() {
-        let wanted = "requests==2.0.0\nschemathesis==4.32.5\n";
-        assert!(is_pinned("schemathesis, version 4.32.5\n", wanted));
-        for answer in ["schemathesis, version 4.32.50", "schemathesis, version 2.0.0", ""] {
-            assert!(!is_pinned(answer, wanted), "{answer:?}");
+        let (wanted, answer) = ("schemathesis==4.32.5\n", Some("schemathesis, version 4.32.5\n"));
+        assert!(is_pinned(Some(wanted), wanted, answer));
+        for (installed, answer) in
+            [(Some("schemathesis==4.32.4\n"), answer), (None, answer), (Some(wanted), None)]
+        {
+            assert!(!is_pinned(installed, wanted, answer), "{installed:?}, {answer:?}");
         }
     }
 }

@@ -24,7 +24,6 @@ use super::limits::ALERTS_MAX;
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::search::count;
-use super::show::ProblemDetails;
 
 /// How many are shown where nobody says.
 const ALERTS_DEFAULT: u32 = 50;
@@ -92,6 +91,7 @@ impl Alert {
 #[utoipa::path(
     get,
     path = "/v1/alerts",
+    operation_id = "listAlerts",
     tag = "alerts",
     params(
         ("state" = Option<String>, Query, description = "`firing`: those that are open, all of them on one page. Left out: all, page by page", example = "firing"),
@@ -100,8 +100,6 @@ impl Alert {
     ),
     responses(
         (status = 200, description = "The incidents, the last to be opened first", body = Alerts),
-        (status = "4XX", description = "You may not, or a parameter is wrong", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(

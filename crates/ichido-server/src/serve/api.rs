@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::get;
 use ichido::letters::Policies;
 use ichido::worker::OutboundKey;
 use ichido_http::server::permits::Permits;
@@ -13,6 +13,8 @@ use ichido_store::Store;
 use ichido_store::message::QueueName;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::admission::Admission;
@@ -104,50 +106,57 @@ pub(super) fn is_health(path: &str) -> bool {
 
 /// Everything that a server answers.
 pub(super) fn router(api: Arc<Api>) -> Router {
-    let pages = Router::new()
-        .route("/", get(health::index))
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics));
-    routes().merge(with_refusals(pages)).fallback(async || no_route()).with_state(api)
+    let (router, description) = served().split_for_parts();
+    let pages =
+        Router::new().route("/", get(health::index)).route("/openapi.json", openapi::page(description));
+    let router = router.merge(pages).fallback(async || no_route());
+    with_refusals(router).with_state(api)
 }
 
 /// The API, and what describes it.
 pub(super) fn routes() -> Router<Arc<Api>> {
-    let routes = Router::new()
-        .route("/openapi.json", get(openapi::show))
-        .route("/v1/queues", get(queues::list))
-        .route("/v1/queues/{queue}/messages", post(messages::accept))
-        .route("/v1/queues/{queue}/messages:batch", post(batch::accept_batch))
-        .route("/v1/queues/{queue}/pause", post(queues::pause))
-        .route("/v1/queues/{queue}/resume", post(queues::resume))
-        .route("/v1/messages", get(search::list))
-        .route("/v1/messages/{id}", get(messages::show))
-        .route("/v1/messages/{id}/requeue", post(steps::requeue))
-        .route("/v1/messages/{id}/cancel", post(steps::cancel))
-        .route("/v1/messages/{id}/discard", post(steps::discard))
-        .route("/v1/messages/{id}/decide", post(steps::decide))
-        .route("/v1/messages/{id}/replace", post(replace::replace))
-        .route("/v1/messages/{id}/events", get(messages::events))
-        .route("/v1/messages/{id}/request", get(messages::request_bytes))
-        .route("/v1/letters", get(letters::list))
-        .route("/v1/letters/{id}", get(letters::show))
-        .route("/v1/operations", get(operations::list).post(operations::begin))
-        .route("/v1/operations/{id}", get(operations::show))
-        .route("/v1/operations/{id}/stop", post(operations::stop))
-        .route("/v1/destinations", get(destinations::list))
-        .route("/v1/destinations/{name}/pace", put(destinations::set_pace))
-        .route("/v1/destinations/{name}/resume", post(destinations::resume))
-        .route("/v1/ledger", get(records::show))
-        .route("/v1/ledger/unknown", get(records::unknown))
-        .route("/v1/ledger/decide", post(records::decide))
-        .route("/v1/alerts", get(alerts::list))
-        .route("/v1/events", get(events::listen))
-        .route("/v1/nodes", get(queues::nodes));
-    with_refusals(routes)
+    let (router, description) = v1().split_for_parts();
+    with_refusals(router.route("/openapi.json", openapi::page(description)))
 }
 
-/// Methods that a path does not have are refused as everything else is. Of paths that are added later this says nothing.
+/// The API and the pages of a server, as far as they are described.
+pub(super) fn served() -> OpenApiRouter<Arc<Api>> {
+    v1().routes(routes!(health::livez)).routes(routes!(health::readyz)).routes(routes!(health::metrics))
+}
+
+fn v1() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::with_openapi(openapi::head())
+        .routes(routes!(messages::accept))
+        .routes(routes!(batch::accept_batch))
+        .routes(routes!(search::list))
+        .routes(routes!(messages::show))
+        .routes(routes!(messages::events))
+        .routes(routes!(messages::request_bytes))
+        .routes(routes!(steps::requeue))
+        .routes(routes!(steps::cancel))
+        .routes(routes!(steps::discard))
+        .routes(routes!(steps::decide))
+        .routes(routes!(replace::replace))
+        .routes(routes!(letters::list))
+        .routes(routes!(letters::show))
+        .routes(routes!(operations::list, operations::begin))
+        .routes(routes!(operations::show))
+        .routes(routes!(operations::stop))
+        .routes(routes!(queues::list))
+        .routes(routes!(queues::pause))
+        .routes(routes!(queues::resume))
+        .routes(routes!(queues::nodes))
+        .routes(routes!(destinations::list))
+        .routes(routes!(destinations::set_pace))
+        .routes(routes!(destinations::resume))
+        .routes(routes!(records::show))
+        .routes(routes!(records::unknown))
+        .routes(routes!(records::decide))
+        .routes(routes!(alerts::list))
+        .routes(routes!(events::listen))
+}
+
+/// A method that a path does not have is refused as everything else is.
 fn with_refusals(routes: Router<Arc<Api>>) -> Router<Arc<Api>> {
     routes.method_not_allowed_fallback(async || {
         Problem::new(

@@ -127,6 +127,7 @@ impl LineResult {
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages:batch",
+    operation_id = "enqueueBatch",
     tag = "messages",
     params(
         ("queue" = String, Path, description = "The queue", example = "demo"),
@@ -136,7 +137,6 @@ impl LineResult {
     responses(
         (status = 200, description = "One result a line", body = LineResult, content_type = "application/x-ndjson"),
         (status = 429, description = "Too many come in with this token; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Too many come in; nothing was read", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]

@@ -132,11 +132,10 @@ pub(super) struct SetPace {
 #[utoipa::path(
     get,
     path = "/v1/destinations",
+    operation_id = "listDestinations",
     tag = "destinations",
     responses(
         (status = 200, description = "Those of this server's configuration", body = Destinations),
-        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -154,12 +153,12 @@ pub(super) async fn list(
 #[utoipa::path(
     put,
     path = "/v1/destinations/{name}/pace",
+    operation_id = "setDestinationPace",
     tag = "destinations",
     params(("name" = String, Path, description = "The destination")),
     request_body = SetPace,
     responses(
         (status = 200, description = "It holds within a second", body = Destination),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the destination, and ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -188,11 +187,11 @@ pub(super) async fn set_pace(
 #[utoipa::path(
     post,
     path = "/v1/destinations/{name}/resume",
+    operation_id = "resumeDestination",
     tag = "destinations",
     params(("name" = String, Path, description = "The destination")),
     responses(
         (status = 200, description = "It is not paused", body = Destination),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the destination, and ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]

@@ -40,12 +40,12 @@ const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 #[utoipa::path(
     get,
     path = "/v1/events",
+    operation_id = "streamEvents",
     tag = "events",
     params(("message" = Option<Vec<Uuid>>, Query, explode, description = "A message to watch; may be repeated, up to 20 times")),
     responses(
         (status = 200, description = "Events until one side hangs up", body = String, content_type = "text/event-stream"),
         (status = 429, description = "Too many listen with this token", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Too many listen, or the server stops", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]

@@ -32,7 +32,7 @@ pub(super) async fn index() -> Response {
 }
 
 /// Whether the process runs. It asks nobody: a store that is away is no reason to restart it.
-#[utoipa::path(get, path = "/livez", tag = "health", responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/livez", operation_id = "getLiveness", tag = "health", responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
 pub(crate) async fn livez() -> Response {
     with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
 }
@@ -41,6 +41,7 @@ pub(crate) async fn livez() -> Response {
 #[utoipa::path(
     get,
     path = "/readyz",
+    operation_id = "getReadiness",
     tag = "health",
     params(("verbose" = Option<String>, Query, description = "Whether to say what was looked at")),
     responses(
@@ -78,10 +79,10 @@ pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Respo
 #[utoipa::path(
     get,
     path = "/metrics",
+    operation_id = "getMetrics",
     tag = "health",
     responses(
         (status = 200, description = "In Prometheus' text form", body = String, content_type = "text/plain"),
-        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn metrics(

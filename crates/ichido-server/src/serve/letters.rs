@@ -125,6 +125,7 @@ impl Letter {
 #[utoipa::path(
     get,
     path = "/v1/letters",
+    operation_id = "listDeadLetters",
     tag = "letters",
     params(
         ("state" = Option<String>, Query, description = "`dead` or `parked`; `dead` if left out"),
@@ -141,8 +142,6 @@ impl Letter {
     ),
     responses(
         (status = 200, description = "A page", body = Letters),
-        (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -164,13 +163,12 @@ pub(super) async fn list(
 #[utoipa::path(
     get,
     path = "/v1/letters/{id}",
+    operation_id = "getDeadLetter",
     tag = "letters",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The letter", body = Letter),
         (status = 409, description = "The message is neither dead nor parked", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(

@@ -52,6 +52,7 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages",
+    operation_id = "enqueueMessage",
     tag = "messages",
     params(
         ("queue" = String, Path, description = "The queue", example = "demo"),
@@ -67,7 +68,6 @@ const AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
         (status = 200, description = "With `wait`: it has ended, or was parked for a person to decide", body = Message),
         (status = 202, description = "With `wait`: it stands, and it is not known that it has ended; `Ichido-Wait` says why", body = Accepted,
             headers(("Location" = String), ("Ichido-Wait" = String))),
-        (status = "4XX", description = "Nothing was put in", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -223,12 +223,11 @@ fn trace(headers: &HeaderMap) -> Option<String> {
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}",
+    operation_id = "getMessage",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The message", body = Message),
-        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
@@ -247,12 +246,11 @@ pub(super) async fn show(
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/events",
+    operation_id = "listMessageEvents",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "Its events, in order", body = Events),
-        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn events(
@@ -271,12 +269,11 @@ pub(super) async fn events(
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/request",
+    operation_id = "getMessageRequest",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The caller's bytes, under the caller's content type", body = serde_json::Value, content_type = "*/*"),
-        (status = "4XX", description = "There is none that you may see", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn request_bytes(

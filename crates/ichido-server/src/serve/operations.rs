@@ -280,13 +280,13 @@ impl Operation {
 #[utoipa::path(
     post,
     path = "/v1/operations",
+    operation_id = "startBulkOperation",
     tag = "operations",
     request_body = Begin,
     responses(
         (status = 202, description = "It was begun", body = Begun, headers(("Location" = String))),
         (status = 200, description = "Nothing was begun: it was a preview, or nothing would go", body = Begun),
         (status = 409, description = "Too many run already, or one works on messages of the same queue", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was begun", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the operations before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -339,11 +339,10 @@ pub(super) async fn begin(
 #[utoipa::path(
     get,
     path = "/v1/operations",
+    operation_id = "listBulkOperations",
     tag = "operations",
     responses(
         (status = 200, description = "At most 50", body = Operations),
-        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -365,12 +364,11 @@ pub(super) async fn list(
 #[utoipa::path(
     get,
     path = "/v1/operations/{id}",
+    operation_id = "getBulkOperation",
     tag = "operations",
     params(("id" = Uuid, Path, description = "The operation's id")),
     responses(
         (status = 200, description = "How it stands", body = Operation),
-        (status = "4XX", description = "There is none, or you may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
@@ -390,13 +388,12 @@ pub(super) async fn show(
 #[utoipa::path(
     post,
     path = "/v1/operations/{id}/stop",
+    operation_id = "stopBulkOperation",
     tag = "operations",
     params(("id" = Uuid, Path, description = "The operation's id")),
     responses(
         (status = 202, description = "It stops before its next batch, if it still runs", body = Operation),
         (status = 409, description = "It has ended", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "There is none, or you may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn stop(

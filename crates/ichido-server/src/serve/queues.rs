@@ -17,7 +17,7 @@ use super::caller::{Caller, no_queue};
 use super::limits::NODE_LIVES;
 use super::problem::Problem;
 use super::request::{Segment, parameters};
-use super::show::{Counts, Node, Nodes, ProblemDetails, Queue, Queues};
+use super::show::{Counts, Node, Nodes, Queue, Queues};
 
 /// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
 ///
@@ -26,11 +26,10 @@ use super::show::{Counts, Node, Nodes, ProblemDetails, Queue, Queues};
 #[utoipa::path(
     get,
     path = "/v1/queues",
+    operation_id = "listQueues",
     tag = "queues",
     responses(
         (status = 200, description = "The queues that you may see", body = Queues),
-        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(
@@ -49,12 +48,11 @@ pub(super) async fn list(
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/pause",
+    operation_id = "pauseQueue",
     tag = "queues",
     params(("queue" = String, Path, description = "The queue", example = "demo")),
     responses(
         (status = 200, description = "It is paused", body = Queue),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn pause(
@@ -71,12 +69,11 @@ pub(super) async fn pause(
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/resume",
+    operation_id = "resumeQueue",
     tag = "queues",
     params(("queue" = String, Path, description = "The queue", example = "demo")),
     responses(
         (status = 200, description = "It runs", body = Queue),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn resume(
@@ -135,11 +132,10 @@ pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Res
 #[utoipa::path(
     get,
     path = "/v1/nodes",
+    operation_id = "listNodes",
     tag = "nodes",
     responses(
         (status = 200, description = "All nodes that were ever heard of, the last heard of first", body = Nodes),
-        (status = "4XX", description = "You may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn nodes(

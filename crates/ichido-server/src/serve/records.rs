@@ -172,6 +172,7 @@ impl Found {
 #[utoipa::path(
     get,
     path = "/v1/ledger",
+    operation_id = "getLedgerEntry",
     tag = "ledger",
     params(
         ("operation" = String, Query, description = "Its operation"),
@@ -180,8 +181,6 @@ impl Found {
     ),
     responses(
         (status = 200, description = "The record", body = LedgerRecord),
-        (status = "4XX", description = "There is none, or you may not", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn show(
@@ -211,6 +210,7 @@ pub(super) async fn show(
 #[utoipa::path(
     get,
     path = "/v1/ledger/unknown",
+    operation_id = "listUnknownLedgerEntries",
     tag = "ledger",
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many; 50 if left out"),
@@ -218,8 +218,6 @@ pub(super) async fn show(
     ),
     responses(
         (status = 200, description = "A page of them", body = LedgerRecords),
-        (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn unknown(
@@ -255,12 +253,12 @@ fn place(bytes: [u8; PLACE_BYTES]) -> (Timestamp, [u8; 32]) {
 #[utoipa::path(
     post,
     path = "/v1/ledger/decide",
+    operation_id = "decideLedgerEntry",
     tag = "ledger",
     request_body = DecideRecord,
     responses(
         (status = 200, description = "It stands; a record of which nothing was done is gone, and its key free", body = DecidedRecord),
         (status = 409, description = "There is nothing to decide, or not yet", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the record before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]

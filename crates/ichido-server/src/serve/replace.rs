@@ -32,6 +32,7 @@ use crate::accept::{Offer, Understood};
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/replace",
+    operation_id = "replaceMessage",
     tag = "messages",
     params(
         ("id" = Uuid, Path, description = "The dead message's id"),
@@ -44,7 +45,6 @@ use crate::accept::{Offer, Understood};
         (status = 201, description = "The new message stands, and the old one is closed", body = Accepted,
             headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
         (status = 409, description = "None was made", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "None was made", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Send the same request again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]

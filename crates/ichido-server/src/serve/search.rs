@@ -27,7 +27,7 @@ use super::field::Field;
 use super::limits::{LIST_LOOKED_MAX, LIST_MAX, LIST_PART};
 use super::problem::{Code, Problem};
 use super::request::parameters;
-use super::show::{LastError, ProblemDetails, effect, href};
+use super::show::{LastError, effect, href};
 use crate::accept;
 
 /// How many messages a page has where nobody says.
@@ -117,6 +117,7 @@ impl Listed {
 #[utoipa::path(
     get,
     path = "/v1/messages",
+    operation_id = "listMessages",
     tag = "messages",
     params(
         ("queue" = Option<String>, Query, description = "Of this queue"),
@@ -133,8 +134,6 @@ impl Listed {
     ),
     responses(
         (status = 200, description = "A page of the messages that you may see", body = MessagePage),
-        (status = "4XX", description = "The query makes no sense, or you may not ask it", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn list(

@@ -86,13 +86,13 @@ const BECAUSE: &str = r#"nothing, or {"reason":"…"}"#;
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/requeue",
+    operation_id = "requeueMessage",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body(content = Option<Because>, description = "May be left out"),
     responses(
         (status = 200, description = "It is queued", body = Message),
         (status = 409, description = "It is not sent again; `reason` says why", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -123,13 +123,13 @@ pub(super) async fn requeue(
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
+    operation_id = "cancelMessage",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body(content = Option<Because>, description = "May be left out"),
     responses(
         (status = 200, description = "It is cancelled", body = Message),
         (status = 409, description = "It does not wait: it is being sent, or has ended, or is parked", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
@@ -169,14 +169,13 @@ pub(super) async fn cancel(
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/discard",
+    operation_id = "discardMessage",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body = Discard,
     responses(
         (status = 200, description = "It is closed", body = Message),
         (status = 409, description = "It is not dead", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = 503, description = "Ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn discard(
@@ -207,13 +206,13 @@ pub(super) async fn discard(
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/decide",
+    operation_id = "decideMessage",
     tag = "messages",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body = Decide,
     responses(
         (status = 200, description = "It is as decided", body = Message),
         (status = 409, description = "There is nothing to decide, or not yet; `reason` says why", body = ProblemDetails, content_type = "application/problem+json"),
-        (status = "4XX", description = "Nothing was changed", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Look at the message before you ask again", body = ProblemDetails, content_type = "application/problem+json"),
     )
 )]
