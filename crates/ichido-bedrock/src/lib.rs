@@ -13,7 +13,6 @@ mod reading;
 mod request;
 mod sent;
 mod settings;
-mod way;
 mod words;
 
 pub use settings::{BedrockSettings, CONNECT_TIME_OUT, Credentials, EndpointSettings, Forms, Keys, TIME_OUT};

@@ -3,6 +3,8 @@
 //! Guarantee: a [`Bedrock`] is only made of settings that make sense; where they do not, every problem is said at once, with its place and
 //! how to mend it, and without a character of a key.
 
+mod way;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use ichido::destination::http::TIME_OUT_MAX;
 use ichido_core::settings::Faults;
 use ichido_llm::models::ENDPOINTS_MAX;
 
-use crate::{Bedrock, way};
+use crate::Bedrock;
 
 /// How long a connection may take to come about, unless it is said otherwise.
 pub const CONNECT_TIME_OUT: Duration = Duration::from_secs(3);

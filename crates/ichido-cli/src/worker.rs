@@ -13,9 +13,9 @@ use std::sync::Arc;
 use ichido::worker::Running;
 use ichido_core::settings::{Faults, duration};
 use ichido_server::config::{self, Config, FILE_NAME};
+use ichido_server::serve::metrics::{Health, Metrics};
 use ichido_server::serve::{self, Access};
 use ichido_server::traces;
-use ichido_server::worker::metrics::{Health, Metrics};
 use ichido_server::worker::{check_keys, connect, cut, lease_max, lives, on_store, start};
 use ichido_store::Store;
 

@@ -1,5 +1,7 @@
 //! The client: tries, waits, and says what came of it.
 
+mod call;
+
 use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -19,8 +21,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::action::{Action, ActionError, OURS, parse_path};
 use crate::answer::Answer;
-use crate::call::Call;
 use crate::next::{self, Decided, Moment, Next, Refusal, Rules, Tries, Why};
+use call::Call;
 
 /// Sends actions to one server. Made by [`ClientSettings::resolve`](crate::ClientSettings::resolve), used inside a tokio runtime with I/O
 /// and time, and by many at once.

@@ -50,7 +50,6 @@
 
 mod action;
 mod answer;
-mod call;
 mod client;
 mod fresh;
 pub mod next;

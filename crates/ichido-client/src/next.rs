@@ -142,7 +142,7 @@ pub fn decide(
 ) -> Decided {
     // Where no key was sent, no answer speaks of one: a 409 or a 422 is what it is everywhere.
     let is_keyed = safety == Safety::Keyed;
-    let table = if is_keyed { Table::client_of(rules.profile) } else { Table::client() };
+    let table = if is_keyed { rules.profile.client_table() } else { Table::client() };
     let verdict = table.judge(seen, moment.now);
     let effect = before.effect.after(verdict.effect);
     let in_flight = verdict.code == Some(ErrorCode::InProgress);

@@ -8,12 +8,11 @@
 //! [`Retry::OUTBOX`] and [`Retry::JOB`] are the four schedules of the specification.
 
 mod budget;
-mod gate;
 mod schedule;
 
+pub use crate::verdict::{Guarantee, RepeatRefused, Safety, WAIT_MAX, hop_may_repeat, may_repeat};
 pub use budget::{Budget, BudgetSettings};
-pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
-pub use schedule::{Jitter, Retry, Schedule, ScheduleError, TRIES_MAX, TooLate, WAIT_MAX};
+pub use schedule::{Jitter, Retry, Schedule, ScheduleError, TRIES_MAX, TooLate};
 
 #[cfg(test)]
 mod tests;

@@ -9,16 +9,17 @@
 //! [`Table::client_ietf`], [`Table::client_stripe`] and [`Table::llm`].
 
 mod answer;
+mod gate;
 mod hint;
 mod tables;
 
 pub use answer::{Answer, BODY_BYTES_MAX, Echo, NetworkFault, Seen};
-pub use hint::{hint_of, retry_after};
+pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
+pub use hint::{WAIT_MAX, hint_of, retry_after};
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::retry::{Safety, may_repeat};
 use crate::time::Timestamp;
 
 /// What is known of the effect of a call, or of all the calls made for a message.

@@ -7,6 +7,7 @@ pub mod accept;
 pub mod body_key;
 pub mod config;
 mod error;
+mod limits;
 mod redacted;
 mod schema;
 pub mod serve;

@@ -26,9 +26,9 @@ pub(crate) mod health;
 mod hops;
 mod inside;
 mod letters;
-pub(crate) mod limits;
 mod listings;
 mod messages;
+pub mod metrics;
 mod mounted;
 mod openapi;
 mod operations;
@@ -57,7 +57,6 @@ pub use access::Access;
 use access::Tokens;
 pub use inside::Inside;
 pub use mounted::mount;
-pub(crate) use problem::Problem;
 pub use serving::Serving;
 
 /// Whether everybody on this machine is let in. Beyond it, somebody must have made a token.

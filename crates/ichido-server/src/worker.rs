@@ -1,8 +1,6 @@
-//! A worker by a configuration: its destinations connected, its queues checked, and its metrics.
+//! A worker by a configuration: its destinations connected, its queues checked.
 //!
 //! Guarantee: it starts only where every destination answered, and where no queue would send a key of another kind than before.
-
-pub mod metrics;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -36,14 +36,12 @@ mod hold;
 mod policy;
 mod preflight;
 mod record;
-mod resolved;
 mod watch;
 
+pub use crate::worker::{Resolution, tell_resolved};
 pub use bulk::{Bulk, BulkError, Ended, Progress, Report, Work, limits};
 pub use canary::{Canary, Watched};
 pub use hold::Living;
 pub use policy::{Policies, QueuePolicy, Refusal};
 pub use preflight::Preflight;
 pub use record::{StopAsked, ask_to_stop};
-pub(crate) use resolved::describe_resolved;
-pub use resolved::{Resolution, tell_resolved};

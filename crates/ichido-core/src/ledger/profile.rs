@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::verdict::Table;
+
 /// Whose habits an operation's answers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
@@ -32,6 +34,15 @@ pub struct ProfileNumbers {
 }
 
 impl Profile {
+    /// What a client makes of the answers of its servers.
+    pub const fn client_table(self) -> Table {
+        match self {
+            Self::Ichido => Table::client(),
+            Self::Ietf => Table::client_ietf(),
+            Self::Stripe => Table::client_stripe(),
+        }
+    }
+
     /// The profile's numbers.
     pub const fn numbers(self) -> ProfileNumbers {
         match self {

@@ -1,12 +1,10 @@
 //! Schedules: how long to wait after the n-th failure.
 
+use super::WAIT_MAX;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::time::Timestamp;
-
-/// The longest wait that any schedule or hint can ask for: 30 days, so that sums of waits stay far from overflow.
-pub const WAIT_MAX: Duration = Duration::from_hours(30 * 24);
 
 /// The most tries that any schedule makes: beyond this, a schedule is a way to never give up.
 pub const TRIES_MAX: u32 = 1_000;

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::retry::WAIT_MAX;
 use crate::time::Timestamp;
 
+/// The longest wait that any schedule or hint can ask for: 30 days, so that sums of waits stay far from overflow.
+pub const WAIT_MAX: Duration = Duration::from_hours(30 * 24);
 /// Headers that carry a wait in milliseconds; they are finer than `Retry-After` and win over it.
 const MILLISECOND_HEADERS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
 

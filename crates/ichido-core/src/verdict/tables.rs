@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::{Advice, Effect, ErrorCode, Row, Table, When};
-use crate::ledger::Profile;
 use Advice::{Accept, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 use ErrorCode::{
@@ -82,15 +81,6 @@ impl Table {
     /// | 400, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
     pub const fn client_stripe() -> Self {
         Self { own: Vec::new(), base: &[STRIPE, CLIENT, HTTP], promises_echo: false }
-    }
-
-    /// The client's table for servers of a profile.
-    pub const fn client_of(profile: Profile) -> Self {
-        match profile {
-            Profile::Ichido => Self::client(),
-            Profile::Ietf => Self::client_ietf(),
-            Profile::Stripe => Self::client_stripe(),
-        }
     }
 
     /// A model's API: Bedrock, OpenAI, Anthropic and their like (SPEC B1). Unknown errors are not retried.

@@ -73,8 +73,8 @@ fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
 #[test]
 fn the_profiles_of_clients_differ_only_in_what_is_said_of_a_key() {
     for status in 0..=999 {
-        let said = |profile| judge(&Table::client_of(profile), Seen::Answer(answer(status)));
-        assert_eq!(Table::client_of(Profile::Ichido), Table::client());
+        let said = |profile: Profile| judge(&profile.client_table(), Seen::Answer(answer(status)));
+        assert_eq!(Profile::Ichido.client_table(), Table::client());
         assert_eq!(said(Profile::Stripe), said(Profile::Ichido), "{status}");
         match status {
             409 => assert_eq!(said(Profile::Ietf), ("UNKNOWN", Unknown, Retry)),
@@ -108,7 +108,7 @@ fn a_client_tells_a_key_in_flight_from_one_in_use_elsewhere_by_the_words_of_the_
         (Stripe, 400, r#"{"error":{"type":"card_error"}}"#, ("BAD_REQUEST", NotDone, GiveUp)),
     ] {
         let seen = Seen::Answer(Answer { body: body.as_bytes(), ..answer(status) });
-        assert_eq!(judge(&Table::client_of(profile), seen), expected, "{profile:?} {status} {body}");
+        assert_eq!(judge(&profile.client_table(), seen), expected, "{profile:?} {status} {body}");
     }
     let headers: &[(&str, &[u8])] = &[("Retry-After", b"1")];
     let come_back = Seen::Answer(Answer { headers, ..answer(409) });
@@ -460,8 +460,8 @@ fn retry_after_is_read_in_seconds_and_as_a_date() {
         ("Friday, 15-Jan-27 08:00:30 GMT", secs(30)),
         ("Fri Jan 15 08:00:30 2027", secs(30)),
         ("Fri, 15 Jan 2027 07:00:00 GMT", secs(0)),
-        ("99999999999999999999999", Some(crate::retry::WAIT_MAX)),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", Some(crate::retry::WAIT_MAX)),
+        ("99999999999999999999999", Some(WAIT_MAX)),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", Some(WAIT_MAX)),
         ("", None),
         ("-1", None),
         ("+1", None),
@@ -495,7 +495,7 @@ proptest! {
     #[test]
     fn reading_a_hint_never_panics_and_stays_in_bounds(value in ".{0,40}", now in any::<i64>()) {
         if let Some(wait) = retry_after(&value, Timestamp::from_micros(now)) {
-            prop_assert!(wait <= crate::retry::WAIT_MAX);
+            prop_assert!(wait <= WAIT_MAX);
         }
     }
 

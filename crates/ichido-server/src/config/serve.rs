@@ -8,7 +8,7 @@ use ichido_http::server::bounds::COUNT_MAX;
 use ichido_http::server::limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits};
 
 use super::document::Section;
-use crate::serve::limits::{
+use crate::limits::{
     BATCH_BYTES_MOST, BATCH_LINES_MOST, BODY_BYTES_MOST, Chosen, HEAD_BYTES_LEAST, HEADERS_LEAST,
     LISTENERS_MOST,
 };

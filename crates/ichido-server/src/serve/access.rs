@@ -24,9 +24,9 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::caller::Caller;
-use super::limits::{TOKENS_AGAIN_AFTER, TOKENS_FRESH, TOKENS_STALE, TOKENS_WITHIN};
 use super::problem::{Code, Problem};
 use super::token;
+use crate::limits::{TOKENS_AGAIN_AFTER, TOKENS_FRESH, TOKENS_STALE, TOKENS_WITHIN};
 
 /// What a browser says of where a request comes from.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

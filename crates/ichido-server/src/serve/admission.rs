@@ -16,8 +16,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::api::Known;
-use super::limits::COUNTS_EVERY;
 use super::problem::{Code, Problem};
+use crate::limits::COUNTS_EVERY;
 
 /// The doors of the queues that have bounds.
 pub(super) struct Admission {

@@ -20,10 +20,10 @@ use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
 use super::cursor;
-use super::limits::ALERTS_MAX;
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::search::count;
+use crate::limits::ALERTS_MAX;
 
 /// How many are shown where nobody says.
 const ALERTS_DEFAULT: u32 = 50;

@@ -14,7 +14,7 @@ use ichido_http::server::permits::Permit;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::limits::PIECE_BYTES_MAX;
+use crate::limits::PIECE_BYTES_MAX;
 
 /// A value as JSON. It tells how things stand now, and is not to be kept by caches.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {

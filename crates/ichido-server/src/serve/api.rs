@@ -21,7 +21,6 @@ use super::admission::Admission;
 use super::caller::{Caller, no_queue};
 use super::destinations::KnownDestination;
 use super::feed::Feed;
-use super::limits::Chosen;
 use super::listings::Listings;
 use super::parsing::Parsing;
 use super::problem::{Code, Problem};
@@ -33,6 +32,7 @@ use super::{
     replace, search, steps,
 };
 use crate::config::{Config, Intake};
+use crate::limits::Chosen;
 
 /// What every handler may use.
 pub(super) struct Api {

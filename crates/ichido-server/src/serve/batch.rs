@@ -37,14 +37,14 @@ use super::api::{Api, Known};
 use super::arrivals;
 use super::caller::Caller;
 use super::hops;
-use super::limits::{
-    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
-};
 use super::messages::{stands, stood};
 use super::problem::{Code, Problem};
 use super::request::{Segment, fault_of, not_encoded, parameters, too_large};
 use super::show::{ProblemDetails, href};
 use crate::accept::{Offer, Understood};
+use crate::limits::{
+    BATCHES_MAX, BATCHES_OF_ONE_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, Chosen, LINE_BYTES_MAX, LINES_A_TURN,
+};
 
 /// The names by which NDJSON goes.
 const TYPES: [&str; 4] =

@@ -12,8 +12,8 @@ use ichido_core::settings::size;
 
 use super::access::Access;
 use super::api::is_public;
-use super::limits::Chosen;
 use super::problem::{Code, Problem};
+use crate::limits::Chosen;
 
 /// Who is let in, and with how large a head.
 #[derive(Clone)]

@@ -21,11 +21,11 @@ use super::answer::with_type;
 use super::api::Api;
 use super::caller::Caller;
 use super::feed::NoSeat;
-use super::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 use super::messages::{no_message, seen};
 use super::problem::{Code, Problem};
 use super::request::pairs;
 use super::show::ProblemDetails;
+use crate::limits::{FEED_LISTENERS_OF_ONE_MAX, FEED_MESSAGES_MAX};
 
 /// When a seat may be free again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::access::Access;
 use super::api::Api;
 use super::caller::Caller;
-use super::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
+use crate::limits::{FEED_BUFFERED_MAX, FEED_LISTENERS_OF_ONE_MAX, FEED_LIVES, FEED_LOOK_EVERY};
 use look::{Looked, Looking};
 use subscriber::Subscriber;
 

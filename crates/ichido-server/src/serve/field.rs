@@ -3,8 +3,8 @@
 use ichido_core::json::{Document, Form, Kind, Pointer, Value};
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
 
-use super::limits::FIELD_BYTES_MAX;
 use super::problem::{Code, Problem};
+use crate::limits::FIELD_BYTES_MAX;
 
 /// What is looked for.
 pub(super) struct Field {

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use super::answer::{json, with_type};
 use super::api::Api;
 use super::caller::Caller;
-use super::limits::READY_WITHIN;
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::show::{Check, ProblemDetails, Ready};
+use crate::limits::READY_WITHIN;
 
 const INDEX: &str = include_str!("index.html");
 

@@ -28,7 +28,6 @@ use super::api::{Api, Known, router};
 use super::caller::{Caller, IDENTITY};
 use super::destinations::KnownDestination;
 use super::feed::Feed;
-use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX};
 use super::listings::Listings;
 use super::parsing::Parsing;
 use super::problem::Problem;
@@ -36,6 +35,7 @@ use super::running::Running;
 use super::waiting::Waiting;
 use crate::accept::Refused;
 use crate::config::{Config, Intake};
+use crate::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 

@@ -21,13 +21,13 @@ use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
 use super::cursor;
-use super::limits::LIST_MAX;
 use super::messages::{no_message, seen};
 use super::problem::{Code, Problem};
 use super::request::{Segment, parameters};
 use super::search::{code, count, moment, queue_name};
 use super::show::{LastError, ProblemDetails, effect, href};
 use super::steps::refused;
+use crate::limits::LIST_MAX;
 
 /// How many letters a page has where nobody says.
 const LIST_DEFAULT: u32 = 50;

@@ -8,7 +8,7 @@ use ichido_store::token::Role;
 use uuid::Uuid;
 
 use super::caller::Caller;
-use super::limits::{LISTINGS_MAX, LISTINGS_OF_ONE_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX};
+use crate::limits::{LISTINGS_MAX, LISTINGS_OF_ONE_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_OF_ONE_MAX};
 
 pub(super) struct Listings {
     producers: Permits<Uuid>,

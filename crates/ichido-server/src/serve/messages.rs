@@ -27,11 +27,11 @@ use super::api::Api;
 use super::arrivals;
 use super::caller::Caller;
 use super::hops;
-use super::limits::WAIT_MAX;
 use super::problem::{Code, Problem};
 use super::request::{Segment, not_encoded, parameters, whole};
 use super::show::{Accepted, Events, Message, ProblemDetails, href};
 use crate::accept::{Offer, Refused, Understood, standing};
+use crate::limits::WAIT_MAX;
 use crate::traces::{self, Accepting};
 
 /// The media type of a body that says none (RFC 9110).

@@ -24,7 +24,6 @@ use super::answer::json;
 use super::api::Api;
 use super::bulks::{ToldBulk, bulk, bulks};
 use super::caller::Caller;
-use super::limits::OPERATIONS_MAX;
 use super::problem::{Code, Problem};
 use super::request::{Segment, parameters};
 use super::running::{NotBegun, Plan, Seen, Taken};
@@ -32,6 +31,7 @@ use super::search::{code, moment, queue_name};
 use super::show::ProblemDetails;
 use super::steps::of_store;
 use super::told::told;
+use crate::limits::OPERATIONS_MAX;
 
 /// What is to be done.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -7,9 +7,9 @@ use ichido_http::server::permits::Permits;
 use uuid::Uuid;
 
 use super::caller::Caller;
-use super::limits::{INLINE_BYTES_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
 use super::problem::{Code, Problem};
 use crate::accept::{Offer, Understood, message};
+use crate::limits::{INLINE_BYTES_MAX, UNDERSTOOD_MAX, UNDERSTOOD_OF_ONE_MAX};
 
 pub(super) struct Parsing {
     permits: Permits<Uuid>,

@@ -14,10 +14,10 @@ use ichido_store::message::QueueName;
 use super::answer::json;
 use super::api::Api;
 use super::caller::{Caller, no_queue};
-use super::limits::NODE_LIVES;
 use super::problem::Problem;
 use super::request::{Segment, parameters};
 use super::show::{Counts, Node, Nodes, Queue, Queues};
+use crate::limits::NODE_LIVES;
 
 /// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
 ///

@@ -23,13 +23,13 @@ use super::answer::json;
 use super::api::Api;
 use super::caller::Caller;
 use super::cursor;
-use super::limits::{RECORD_BODY_BYTES_MAX, UNKNOWN_MAX};
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::search::count;
 use super::show::{ProblemDetails, href};
 use super::steps::of_store;
 use super::told::told;
+use crate::limits::{RECORD_BODY_BYTES_MAX, UNKNOWN_MAX};
 
 /// How many records a page has where nobody says.
 const UNKNOWN_DEFAULT: u32 = 50;

@@ -15,8 +15,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::limits::{OPERATIONS_KEPT, OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
 use super::problem::Problem;
+use crate::limits::{OPERATIONS_KEPT, OPERATIONS_MAX, OPERATIONS_STOP_WITHIN};
 
 /// What is to be done to many.
 #[derive(Clone)]

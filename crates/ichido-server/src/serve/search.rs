@@ -24,11 +24,11 @@ use super::api::Api;
 use super::caller::{Caller, no_queue};
 use super::cursor;
 use super::field::Field;
-use super::limits::{LIST_LOOKED_MAX, LIST_MAX, LIST_PART};
 use super::problem::{Code, Problem};
 use super::request::parameters;
 use super::show::{LastError, effect, href};
 use crate::accept;
+use crate::limits::{LIST_LOOKED_MAX, LIST_MAX, LIST_PART};
 
 /// How many messages a page has where nobody says.
 const LIST_DEFAULT: u32 = 50;

@@ -21,15 +21,16 @@ use super::admission::Admission;
 use super::api::Api;
 use super::destinations::KnownDestination;
 use super::feed::Feed;
-use super::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, WAITERS_SHARE};
 use super::listings::Listings;
+use super::metrics;
 use super::parsing::Parsing;
 use super::running;
 use super::server::{self, Server};
 use super::waiting::Waiting;
 use crate::Error;
 use crate::config::Config;
-use crate::worker::{self, metrics};
+use crate::limits::{BATCHES_MAX, BATCHES_OF_ONE_MAX, WAITERS_SHARE};
+use crate::worker;
 
 /// A server that is ready to answer.
 pub struct Serving {

@@ -7,9 +7,9 @@ use ichido_core::digest::is_json;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use super::limits::TOLD_BYTES_MAX;
 use super::problem::{Code, Problem};
 use super::request::{not_encoded, whole};
+use crate::limits::TOLD_BYTES_MAX;
 
 /// A body that must be there. `shape` is what is said of one that does not fit.
 pub(super) async fn told<T: DeserializeOwned>(

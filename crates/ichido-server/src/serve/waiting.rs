@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY};
+use crate::limits::{LOOK_AGAIN_AFTER, LOOK_EVERY};
 
 /// How many wait, for the metrics page.
 pub(super) const WAITING: &str = "ichido_http_waiting";

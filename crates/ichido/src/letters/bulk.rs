@@ -15,7 +15,7 @@ use super::canary::{Canary, Watched, goal};
 use super::hold::Hold;
 use super::policy::{Policies, Refusal};
 use super::preflight::Preflight;
-use super::resolved::{Resolution, tell_resolved};
+use super::{Resolution, tell_resolved};
 
 /// The bounds of a bulk.
 pub mod limits {

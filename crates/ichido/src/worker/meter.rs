@@ -106,7 +106,7 @@ pub fn describe_metrics() {
     let lag = "From when a message was put in until it was sent or dead";
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
     describe_histogram!("outbox_retry_count", Unit::Count, "The retries of messages that were sent or dead");
-    crate::letters::describe_resolved();
+    super::resolved::describe_resolved();
 }
 
 /// Shows the counts of a queue from the start: what is missing cannot be told from what never happened.

@@ -18,9 +18,9 @@ use uuid::Uuid;
 
 use super::meter::{self, Outcome};
 use super::node::{Node, Served};
+use super::resolved::{Resolution, tell_resolved};
 use super::upkeep::{Due, said};
 use crate::destination::Asked;
-use crate::letters::{Resolution, tell_resolved};
 
 /// How often it is looked whether a pass is due.
 const LOOK_EVERY: Duration = Duration::from_secs(5);

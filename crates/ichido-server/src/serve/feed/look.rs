@@ -13,9 +13,9 @@ use super::super::alerts;
 use super::super::api::Api;
 use super::super::caller::Caller;
 use super::super::destinations;
-use super::super::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_ROUND};
 use super::super::queues;
 use super::super::show::{Event, Node, Queue};
+use crate::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_ROUND};
 
 /// What was learnt so far.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::super::caller::Caller;
-use super::super::limits::{FEED_HEARTBEAT_EVERY, FEED_SLOW_MAX};
 use super::look::{Looked, Looking};
+use crate::limits::{FEED_HEARTBEAT_EVERY, FEED_SLOW_MAX};
 
 /// How soon a client that lost the feed comes back, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::{Effect, Seen};
 use crate::clock::age;
 use crate::time::Timestamp;
-use crate::verdict::{Effect, Seen};
 
 /// Why a repetition of this call would be harmless, if it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use ichido_core::settings::Faults;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
+use super::{BedrockSettings, Credentials, EndpointSettings, Keys, add};
 use crate::bound::Bound;
-use crate::settings::{BedrockSettings, Credentials, EndpointSettings, Keys, add};
 
 /// What the SDK calls the place where keys came from that were given.
 const GIVEN: &str = "ichido";

@@ -14,8 +14,8 @@ use ichido_core::ledger::Profile;
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 
+use super::Client;
 use crate::action::{Action, HOPS, IDEMPOTENCY_KEY, TRY};
-use crate::client::Client;
 
 /// How we call ourselves.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("ichido-client/", env!("CARGO_PKG_VERSION")));

@@ -23,8 +23,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::access::Access;
+use super::health;
+use super::problem::Problem;
 use crate::Error;
-use crate::serve::{Access, Problem, health};
 
 /// A few kilobytes for those who come every few seconds need little. A body is never read.
 const LIMITS: Limits = Limits {
