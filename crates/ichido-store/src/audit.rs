@@ -35,6 +35,7 @@
 //! [`Store::message_forget_keyed`]: crate::Store::message_forget_keyed
 
 pub(crate) mod place;
+pub(crate) mod trail;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

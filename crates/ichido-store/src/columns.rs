@@ -3,31 +3,88 @@
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::time::Timestamp;
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Decode, Postgres, Row as _, Sqlite, Type};
 use uuid::Uuid;
 
 use crate::error::StoreError;
-use crate::postgres::moment::Moment;
+use crate::moment::Moment;
+
+/// What can be read from a column of either database.
+pub(crate) trait Readable<'r>:
+    Type<Postgres> + Decode<'r, Postgres> + Type<Sqlite> + Decode<'r, Sqlite>
+{
+}
+
+impl<'r, T> Readable<'r> for T where
+    T: Type<Postgres> + Decode<'r, Postgres> + Type<Sqlite> + Decode<'r, Sqlite>
+{
+}
 
 /// A row whose columns are asked for by name and type. Each pair is the column that must be there, and the one that may be NULL.
 pub(crate) trait Columns {
-    fn text(&self, column: &str) -> Result<&str, sqlx::Error>;
-    fn text_or_none(&self, column: &str) -> Result<Option<String>, sqlx::Error>;
-    fn bytes(&self, column: &str) -> Result<&[u8], sqlx::Error>;
-    fn bytes_or_none(&self, column: &str) -> Result<Option<&[u8]>, sqlx::Error>;
-    fn uuid(&self, column: &str) -> Result<Uuid, sqlx::Error>;
-    fn uuid_or_none(&self, column: &str) -> Result<Option<Uuid>, sqlx::Error>;
-    fn moment(&self, column: &str) -> Result<Timestamp, sqlx::Error>;
-    fn moment_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error>;
-    fn truth(&self, column: &str) -> Result<bool, sqlx::Error>;
-    fn real(&self, column: &str) -> Result<f64, sqlx::Error>;
-    fn small(&self, column: &str) -> Result<i16, sqlx::Error>;
-    fn small_or_none(&self, column: &str) -> Result<Option<i16>, sqlx::Error>;
-    fn count(&self, column: &str) -> Result<i32, sqlx::Error>;
-    fn number(&self, column: &str) -> Result<i64, sqlx::Error>;
-    fn number_or_none(&self, column: &str) -> Result<Option<i64>, sqlx::Error>;
+    fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error>;
+
+    fn text(&self, column: &str) -> Result<&str, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn text_or_none(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn bytes(&self, column: &str) -> Result<&[u8], sqlx::Error> {
+        self.column(column)
+    }
+
+    fn bytes_or_none(&self, column: &str) -> Result<Option<&[u8]>, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn uuid(&self, column: &str) -> Result<Uuid, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn uuid_or_none(&self, column: &str) -> Result<Option<Uuid>, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn truth(&self, column: &str) -> Result<bool, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn real(&self, column: &str) -> Result<f64, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn small(&self, column: &str) -> Result<i16, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn small_or_none(&self, column: &str) -> Result<Option<i16>, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn count(&self, column: &str) -> Result<i32, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn number(&self, column: &str) -> Result<i64, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn number_or_none(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
+        self.column(column)
+    }
+
+    fn moment(&self, column: &str) -> Result<Timestamp, sqlx::Error> {
+        Ok(self.column::<Moment>(column)?.0)
+    }
+
+    fn moment_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
+        Ok(self.column::<Option<Moment>>(column)?.map(|moment| moment.0))
+    }
 
     fn fence(&self) -> Result<Fence, sqlx::Error> {
         fence_from(self.number("fence")?)
@@ -75,58 +132,29 @@ pub(crate) fn fence_from(number: i64) -> Result<Fence, sqlx::Error> {
         .ok_or_else(|| sqlx::Error::Decode("a fence is negative".into()))
 }
 
-macro_rules! columns {
-    ($row:ty, $moment:ty, $timestamp:expr) => {
-        impl Columns for $row {
-            fn text(&self, column: &str) -> Result<&str, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn text_or_none(&self, column: &str) -> Result<Option<String>, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn bytes(&self, column: &str) -> Result<&[u8], sqlx::Error> {
-                self.try_get(column)
-            }
-            fn bytes_or_none(&self, column: &str) -> Result<Option<&[u8]>, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn uuid(&self, column: &str) -> Result<Uuid, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn uuid_or_none(&self, column: &str) -> Result<Option<Uuid>, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn moment(&self, column: &str) -> Result<Timestamp, sqlx::Error> {
-                self.try_get::<$moment, _>(column).map($timestamp)
-            }
-            fn moment_or_none(&self, column: &str) -> Result<Option<Timestamp>, sqlx::Error> {
-                Ok(self.try_get::<Option<$moment>, _>(column)?.map($timestamp))
-            }
-            fn real(&self, column: &str) -> Result<f64, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn truth(&self, column: &str) -> Result<bool, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn small(&self, column: &str) -> Result<i16, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn small_or_none(&self, column: &str) -> Result<Option<i16>, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn count(&self, column: &str) -> Result<i32, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn number(&self, column: &str) -> Result<i64, sqlx::Error> {
-                self.try_get(column)
-            }
-            fn number_or_none(&self, column: &str) -> Result<Option<i64>, sqlx::Error> {
-                self.try_get(column)
-            }
-        }
-    };
+impl Columns for PgRow {
+    fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error> {
+        self.try_get(column)
+    }
 }
 
-columns!(PgRow, Moment, |moment| moment.0);
-// SQLite has no type for moments: whole microseconds since 1970, as the core has them.
-columns!(SqliteRow, i64, Timestamp::from_micros);
+impl Columns for SqliteRow {
+    fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error> {
+        self.try_get(column)
+    }
+}
+
+/// A row of either database.
+pub(crate) enum Row {
+    Postgres(PgRow),
+    Sqlite(SqliteRow),
+}
+
+impl Columns for Row {
+    fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error> {
+        match self {
+            Self::Postgres(row) => row.try_get(column),
+            Self::Sqlite(row) => row.try_get(column),
+        }
+    }
+}

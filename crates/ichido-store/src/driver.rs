@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::columns::Row;
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::postgres::Postgres;
 use crate::skew::Skew;
 use crate::sqlite::Sqlite;
+use crate::statement::{Statement, Value};
 use crate::wake::Wakes;
 
 /// Asks whichever database it is: both answer the same methods.
@@ -58,6 +60,53 @@ impl Driver {
         if let Self::Postgres(postgres) = self {
             postgres.woken(queue);
         }
+    }
+
+    /// Reads the rows that a statement finds.
+    pub(crate) async fn all(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        read(|| async {
+            on!(self, driver => driver.look(values, async |mut it| it.all(statement, values).await).await)
+        })
+        .await
+    }
+
+    /// Reads the row that a statement finds, if any.
+    pub(crate) async fn optional(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        read(|| async {
+            on!(self, driver => driver.look(values, async |mut it| it.optional(statement, values).await).await)
+        })
+        .await
+    }
+
+    /// Reads the one row that a statement always finds.
+    pub(crate) async fn one(&self, statement: Statement, values: &[Value<'_>]) -> Result<Row, StoreError> {
+        Ok(self.optional(statement, values).await?.ok_or(sqlx::Error::RowNotFound)?)
+    }
+
+    /// Writes by one statement; returns how many rows it changed.
+    pub(crate) async fn execute(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        on!(self, driver => driver.change(async |mut it| it.execute(statement, values).await).await)
+    }
+
+    /// Writes by one statement; returns the row that it changed, if any.
+    pub(crate) async fn changed(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        on!(self, driver => driver.change(async |mut it| it.optional(statement, values).await).await)
     }
 }
 

@@ -34,6 +34,7 @@ mod held;
 pub mod ledger;
 pub mod letter;
 pub mod message;
+mod moment;
 pub mod node;
 mod placement;
 mod postgres;
@@ -44,12 +45,15 @@ mod room;
 mod rows;
 mod skew;
 mod sqlite;
+mod statement;
 mod store;
+mod take;
 pub mod tally;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
 pub mod token;
 mod told;
+mod transaction;
 pub mod vitals;
 mod wake;
 

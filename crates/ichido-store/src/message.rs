@@ -575,13 +575,6 @@ impl MessageFilter {
             Some(Stage::Sent | Stage::Cancelled) | None => false,
         }
     }
-
-    /// Whether all that stands in those tables is what is asked for. Of what is being sent, a lease also names what has ended.
-    pub(crate) fn is_by_place_alone(&self) -> bool {
-        let of_anybody = self.identity.is_none() && self.key.is_none() && self.code.is_none();
-        let of_any_time = self.created_from.is_none() && self.created_before.is_none();
-        of_anybody && of_any_time && self.status != Some(Stage::Sending)
-    }
 }
 
 /// Which messages wait for a person (SPEC E3, F2).

@@ -1,19 +1,14 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
 
-mod actions;
-mod alerts;
-mod answers;
 mod audit;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
 mod letters;
 pub(crate) mod line;
 mod mark;
-pub(crate) mod moment;
 mod parameters;
-mod read;
 mod step;
-mod tokens;
+mod tallies;
 mod upkeep;
 pub(crate) mod vitals;
 mod work;
@@ -35,6 +30,7 @@ use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::message::QueueName;
 use crate::skew::Skew;
+use crate::statement::{Connection, Value};
 use crate::told::told_of_migration;
 use crate::wake::Wakes;
 
@@ -127,6 +123,36 @@ impl Postgres {
     /// The wake-ups that go between nodes.
     pub(crate) async fn wakes(&self) -> Wakes {
         Wakes::everywhere(self.calls.clone(), self.options.clone()).await
+    }
+
+    /// Asks over one connection.
+    pub(crate) async fn look<T>(
+        &self,
+        _values: &[Value<'_>],
+        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.change(ask).await
+    }
+
+    /// Runs a statement that is a transaction of its own.
+    pub(crate) async fn change<T>(
+        &self,
+        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.talk(async |connection: &mut PgConnection| ask(self.connection(connection)).await).await
+    }
+
+    /// Talks with the server over one connection.
+    pub(crate) async fn talk<T>(
+        &self,
+        say: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.calls.talk(say).await
+    }
+
+    /// A connection for statements of both databases.
+    pub(crate) fn connection<'c>(&self, connection: &'c mut PgConnection) -> Connection<'c> {
+        Connection::Postgres(connection, self.skew())
     }
 
     /// The lines for a batch.

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::held::{End, Ends};
 use crate::letter::{LetterRow, Standing};
 use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
-use crate::node::{LettersKept, Node, QueuePause};
+use crate::node::{LettersKept, Node, QueuePause, SharedPace};
 use crate::placement::Before;
 use crate::rescue::{LapsedMessage, Unserved};
 
@@ -291,6 +291,11 @@ pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
         started_at: row.moment("started_at")?,
         seen_at: row.moment("seen_at")?,
     })
+}
+
+/// A destination's pace.
+pub(crate) fn pace(row: &impl Columns) -> Result<SharedPace, StoreError> {
+    Ok(SharedPace { version: row.number("version")?, bytes: row.bytes("pace")?.to_vec() })
 }
 
 pub(crate) fn letters_kept(row: &impl Columns) -> Result<LettersKept, StoreError> {

@@ -4,20 +4,16 @@
 //! transaction's eyes: what it reads it may act on, and no row is locked. Rows that are many go in as bound values, statement by
 //! statement of up to 64 (`values`); lists of names go in as one JSON parameter for `json_each`.
 
-mod actions;
-mod alerts;
-mod answers;
 mod audit;
 mod enqueue;
 mod files;
 mod group;
-mod json;
+pub(crate) mod json;
 mod ledger;
 mod letters;
 mod own;
-mod read;
 mod step;
-mod tokens;
+mod tallies;
 mod upkeep;
 mod values;
 pub(crate) mod vitals;
@@ -43,6 +39,7 @@ use crate::error::StoreError;
 use crate::fault::{Fault, fault};
 use crate::held::Held;
 use crate::skew::Skew;
+use crate::statement::{Connection, Value};
 use files::{Files, Identity};
 use own::Own;
 
@@ -119,7 +116,7 @@ impl Sqlite {
     }
 
     /// Begins a write transaction: takes the file's write lock, then the time.
-    async fn write(&self) -> Result<Writing, StoreError> {
+    pub(crate) async fn write(&self) -> Result<Writing, StoreError> {
         self.files.refuse_if_lost()?;
         let mut transaction = self.writer.begin_with(BEGIN).await.map_err(|error| match error {
             // The one writer has too much to do; the database is well.
@@ -133,6 +130,31 @@ impl Sqlite {
         let now = Timestamp::from_micros(row.try_get("now")?);
         let files = Arc::clone(&self.files);
         Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction, files })
+    }
+
+    /// Asks one of the readers. What time it is, it is told only where a value asks for that.
+    pub(crate) async fn look<T>(
+        &self,
+        values: &[Value<'_>],
+        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut reader = self.readers.acquire().await?;
+        if values.iter().any(|value| matches!(value, Value::Now)) {
+            let now = self.now(&mut reader).await?;
+            return ask(Connection::Sqlite(&mut reader, now)).await;
+        }
+        ask(looking(&mut reader)).await
+    }
+
+    /// Writes in a transaction of its own.
+    pub(crate) async fn change<T>(
+        &self,
+        ask: impl AsyncFnOnce(Connection<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut writing = self.write().await?;
+        let changed = ask(writing.either()).await?;
+        writing.commit().await?;
+        Ok(changed)
     }
 
     /// Whether the files are still where they were opened.
@@ -168,7 +190,7 @@ impl Sqlite {
 }
 
 /// A write transaction. Dropped without a commit, it did nothing.
-struct Writing {
+pub(crate) struct Writing {
     transaction: Transaction<'static, Database>,
     /// When all of it happens.
     now: Timestamp,
@@ -179,8 +201,13 @@ struct Writing {
 }
 
 impl Writing {
-    fn connection(&mut self) -> &mut SqliteConnection {
+    pub(crate) fn connection(&mut self) -> &mut SqliteConnection {
         &mut self.transaction
+    }
+
+    /// The connection for statements of both databases.
+    pub(crate) fn either(&mut self) -> Connection<'_> {
+        Connection::Sqlite(&mut self.transaction, self.now)
     }
 
     /// Draws this many fences; answers the last one before them.
@@ -192,7 +219,7 @@ impl Writing {
     }
 
     /// Draws one fence.
-    fn draw_one(&mut self) -> Result<Fence, StoreError> {
+    pub(crate) fn draw_one(&mut self) -> Result<Fence, StoreError> {
         Ok(fence_from(self.draw(1).saturating_add(1))?)
     }
 
@@ -201,11 +228,11 @@ impl Writing {
         Ok(sqlx::query(sql).bind(batch).execute(self.connection()).await?.rows_affected())
     }
 
-    async fn rollback(self) -> Result<(), StoreError> {
+    pub(crate) async fn rollback(self) -> Result<(), StoreError> {
         Ok(self.transaction.rollback().await?)
     }
 
-    async fn commit(mut self) -> Result<(), StoreError> {
+    pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
         if self.drawn {
             let last = self.last;
             sqlx::query(include_str!("sqlite/sql/fence_drawn.sql"))
@@ -217,6 +244,11 @@ impl Writing {
         transaction.commit().await.map_err(not_committed)?;
         files.check()
     }
+}
+
+/// A connection for statements of both databases that do not ask for the time.
+fn looking(connection: &mut SqliteConnection) -> Connection<'_> {
+    Connection::Sqlite(connection, Timestamp::EPOCH)
 }
 
 /// What a COMMIT that failed came to.

@@ -3,31 +3,25 @@
 //! An entry's position is the number of the transaction that wrote it. Below the oldest transaction that still runs, every one has
 //! ended, so what is there to be seen stays all there is: spans of positions are sealed, whatever the clocks say.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::Entry;
-use ichido_core::audit::leaf::{self, Leaf};
-use ichido_core::audit::request::RequestCodes;
-use ichido_core::audit::seal::{Forgotten, Head, Seal};
-use ichido_core::audit::verify::{Checked, Issued, Report, Verifier};
+use ichido_core::audit::leaf::Leaf;
+use ichido_core::audit::seal::{Forgotten, Head};
+use ichido_core::audit::verify::{Checked, Report, Verifier};
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::moment::Moment;
-use crate::audit::place::{judge_orphans, judge_page};
 use crate::audit::{
-    self, AuditPruned, AuditSealed, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, all_forgotten, begun,
-    begun_in, entries, entry, entry_id, firsts, forgotten, in_order, messages_of, misfits, next_seal,
-    previous, request, stored,
+    AuditPruned, AuditSealed, BEFORE_MAX, SEALS_PAGE, begun, begun_in, entries, entry, firsts, in_order,
+    misfits, next_seal, previous, stored, trail,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-
-/// How many requests are hashed by one statement, which has its bound of time.
-const REQUESTS_PAGE: usize = 64;
+use crate::moment::Moment;
 
 /// How many bytes of requests are hashed for one seal, which has its bound of time too: where there are more, it has fewer entries.
 const REQUEST_BYTES_PER_SEAL: i64 = 256 << 20;
@@ -62,7 +56,7 @@ impl Postgres {
         key: Option<&AuditKey>,
         limit: u32,
     ) -> Result<AuditSealed, StoreError> {
-        let last = last_seal(connection).await?;
+        let last = trail::last_seal(&mut self.connection(connection)).await?;
         // Under another key the chain would prove nothing to anybody from here on.
         if last.is_some_and(|last| last.keyed && !last.is_under(key)) {
             return Ok(AuditSealed::KeyNeeded);
@@ -82,22 +76,18 @@ impl Postgres {
             }
             limit /= 2;
         };
-        let requests = requests(connection, &begun).await?;
+        let mut connection = self.connection(connection);
+        let requests = trail::requests(&mut connection, &begun).await?;
         let previous = previous(&before, requests);
         // Read after the entries: whatever they were written under had been issued.
-        let misfits = misfits(&entries, &before, fence_last(connection).await?);
+        let misfits = misfits(&entries, &before, trail::fence_last(&mut connection).await?);
         let Some((seal, leaves)) = next_seal(last.as_ref(), &entries, previous, &misfits, (until, now), key)
         else {
             return Ok(AuditSealed::Nothing);
         };
-        add(connection, &seal, &leaves).await?;
+        trail::add(&mut connection, &seal, &leaves).await?;
         let misfits = u32::try_from(misfits.len()).unwrap_or(u32::MAX);
         Ok(AuditSealed::Sealed { head: seal.head(), entries: seal.count, misfits })
-    }
-
-    pub(crate) async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
-        let row = self.calls.optional(sqlx::query(include_str!("sql/seal_last.sql"))).await?;
-        row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
     }
 
     /// Over a connection of its own, because it takes the time that it takes, and all in one snapshot.
@@ -114,11 +104,7 @@ impl Postgres {
         let mut until = i64::MIN;
         let mut after = 0_i64;
         loop {
-            let page = sqlx::query(include_str!("sql/seal_page.sql"))
-                .bind(after)
-                .bind(SEALS_PAGE)
-                .fetch_all(&mut *snapshot)
-                .await?;
+            let page = trail::seals(&mut self.connection(&mut snapshot), after, SEALS_PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.number("number")?;
             for row in &page {
@@ -127,36 +113,15 @@ impl Postgres {
                 // By what the seals before say, and not by what it says of itself: nothing may lie between two of them.
                 let since = until;
                 until = until.max(stored.seal.until);
-                compare(&mut snapshot, &mut verifier, (stored.seal.number, since, until), checked).await?;
+                let span = (stored.seal.number, since, until);
+                self.compare(&mut snapshot, &mut verifier, span, checked).await?;
             }
         }
         let Horizon { following, .. } = self.horizon(&mut snapshot).await?;
-        let row = sqlx::query(include_str!("sql/unsealed.sql"))
-            .bind(until)
-            .bind(following)
-            .fetch_one(&mut *snapshot)
-            .await?;
-        verifier.unsealed(row.number("count")?.unsigned_abs(), row.moment_or_none("since")?);
-        let mut last = FIRST_ENTRY;
-        loop {
-            let page = sqlx::query(include_str!("sql/unsealed_beyond.sql"))
-                .bind(until.max(following))
-                .bind(last.message)
-                .bind(last.fence)
-                .bind(last.step)
-                .bind(ENTRIES_PAGE)
-                .fetch_all(&mut *snapshot)
-                .await?;
-            let Some(row) = page.last() else { break };
-            last = entry_id(row)?;
-            for row in &page {
-                verifier.inserted(None, entry_id(row)?, row.moment("at")?);
-            }
-        }
-        let leases = sqlx::query(include_str!("sql/lease_list.sql")).fetch_all(&mut *snapshot).await?;
-        let issued = audit::issued(fence_last(&mut snapshot).await?, &leases)?;
-        histories(&mut snapshot, &mut verifier, &issued).await?;
-        places(&mut snapshot, &mut verifier, &issued).await?;
+        let mut snapshot = self.connection(&mut snapshot);
+        trail::waiting(&mut snapshot, &mut verifier, &[until.into(), following.into()]).await?;
+        trail::unlisted(&mut snapshot, &mut verifier, &[until.max(following).into()]).await?;
+        trail::judge(&mut snapshot, &mut verifier).await?;
         Ok(verifier.finish())
     }
 
@@ -171,17 +136,18 @@ impl Postgres {
             .talk(async |connection| {
                 let mut transaction = connection.begin().await?;
                 sqlx::query(include_str!("sql/seal_lock.sql")).execute(&mut *transaction).await?;
-                let page = sqlx::query(include_str!("sql/seal_page.sql"))
-                    .bind(from)
-                    .bind(i64::from(limit))
-                    .fetch_all(&mut *transaction)
-                    .await?;
+                let page =
+                    trail::seals(&mut self.connection(&mut transaction), from, i64::from(limit)).await?;
                 let mut pruned = AuditPruned { seals: 0, after: None };
                 for row in &page {
                     let stored = stored(row)?;
                     pruned.after = Some(stored.seal.number);
                     let Some(leaves) = stored.leaves else { continue };
-                    pruned.seals += u64::from(prune(&mut transaction, &stored.seal, leaves, key).await?);
+                    let mut connection = self.connection(&mut transaction);
+                    if let Some(counts) = trail::prune(&mut connection, &stored.seal, leaves, key).await? {
+                        unlist(&mut transaction, &counts).await?;
+                        pruned.seals += 1;
+                    }
                 }
                 transaction.commit().await?;
                 Ok(pruned)
@@ -209,6 +175,35 @@ impl Postgres {
         Ok(())
     }
 
+    /// Compares the entries of one span with the seal's list.
+    async fn compare(
+        &self,
+        connection: &mut PgConnection,
+        verifier: &mut Verifier<'_>,
+        (number, since, until): (u64, i64, i64),
+        checked: Option<Checked>,
+    ) -> Result<(), StoreError> {
+        let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
+        let mut found = entries(&query.fetch_all(&mut *connection).await?)?;
+        if let Some(checked) = &checked {
+            let mut connection = self.connection(connection);
+            let gone: Vec<Leaf> =
+                checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
+            let forgotten = trail::notes(&mut connection, &gone).await?;
+            let requests = trail::requests(&mut connection, &begun_in(&checked.leaves)).await?;
+            verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
+            for leaf in &checked.leaves {
+                found.remove(&leaf.id);
+            }
+        }
+        let mut extra: Vec<&Entry> = found.values().collect();
+        extra.sort_unstable_by_key(|entry| entry.id);
+        for entry in extra {
+            verifier.inserted(Some(number), entry.id, entry.at);
+        }
+        Ok(())
+    }
+
     async fn horizon(&self, connection: &mut PgConnection) -> Result<Horizon, StoreError> {
         let query = sqlx::query(include_str!("sql/seal_horizon.sql")).bind(self.skew());
         let row = query.fetch_one(connection).await?;
@@ -218,11 +213,6 @@ impl Postgres {
             now: row.moment("now")?,
         })
     }
-}
-
-async fn last_seal(connection: &mut PgConnection) -> Result<Option<Seal>, StoreError> {
-    let row = sqlx::query(include_str!("sql/seal_last.sql")).fetch_optional(connection).await?;
-    row.as_ref().map(audit::seal).transpose()
 }
 
 /// Where the next span ends: before the horizon, and where about `limit` entries are in it; `None` when none is. The entries of one
@@ -275,147 +265,18 @@ async fn before(connection: &mut PgConnection, entries: &[Entry]) -> Result<Vec<
     in_order(&query.fetch_all(connection).await?)
 }
 
-/// The last fence that was issued.
-async fn fence_last(connection: &mut PgConnection) -> Result<i64, StoreError> {
-    let row = sqlx::query(include_str!("sql/fence_last.sql")).fetch_one(connection).await?;
-    Ok(row.number("fence")?)
-}
-
-/// Judges every entry by the rules, message by message.
-async fn histories(
-    connection: &mut PgConnection,
-    verifier: &mut Verifier<'_>,
-    issued: &Issued,
-) -> Result<(), StoreError> {
-    let mut last = FIRST_ENTRY;
-    loop {
-        let page = sqlx::query(include_str!("sql/history_page.sql"))
-            .bind(last.message)
-            .bind(last.fence)
-            .bind(last.step)
-            .bind(ENTRIES_PAGE)
-            .fetch_all(&mut *connection)
-            .await?;
-        let Some(row) = page.last() else { break };
-        last = entry_id(row)?;
-        verifier.histories(&in_order(&page)?, issued);
-    }
-    verifier.histories_end(issued);
-    Ok(())
-}
-
-/// Judges whether every message is where its last entry says.
-async fn places(
-    connection: &mut PgConnection,
-    verifier: &mut Verifier<'_>,
-    issued: &Issued,
-) -> Result<(), StoreError> {
-    let mut after = Some(Uuid::nil());
-    while let Some(last) = after {
-        let query = sqlx::query(include_str!("sql/place_page.sql")).bind(last).bind(ENTRIES_PAGE);
-        after = judge_page(verifier, &query.fetch_all(&mut *connection).await?, issued)?;
-    }
-    let query = sqlx::query(include_str!("sql/place_orphans.sql")).bind(ENTRIES_PAGE);
-    judge_orphans(verifier, &query.fetch_all(&mut *connection).await?)
-}
-
 /// How many bytes these messages' requests have; the server knows without reading them.
 async fn request_bytes(connection: &mut PgConnection, messages: &[Uuid]) -> Result<i64, StoreError> {
     let query = sqlx::query(include_str!("sql/request_bytes.sql")).bind(messages);
     Ok(query.fetch_one(connection).await?.number("bytes")?)
 }
 
-/// The codes of what these messages asked for. The server hashes the bytes: they need not travel.
-async fn requests(
-    connection: &mut PgConnection,
-    messages: &[Uuid],
-) -> Result<HashMap<Uuid, RequestCodes>, StoreError> {
-    let mut requests = HashMap::with_capacity(messages.len());
-    for page in messages.chunks(REQUESTS_PAGE) {
-        let query = sqlx::query(include_str!("sql/request_find.sql")).bind(page);
-        for row in query.fetch_all(&mut *connection).await? {
-            let (message, codes) = request(&row, row.hash("request_hash")?)?;
-            requests.insert(message, codes);
-        }
-    }
-    Ok(requests)
-}
-
-async fn add(connection: &mut PgConnection, seal: &Seal, leaves: &[Leaf]) -> Result<(), StoreError> {
-    sqlx::query(include_str!("sql/seal_add.sql"))
-        .bind(seal.number.cast_signed())
-        .bind(seal.since)
-        .bind(seal.until)
-        .bind(Moment(seal.sealed_at))
-        .bind(Moment(seal.first_at))
-        .bind(Moment(seal.last_at))
-        .bind(seal.count.cast_signed())
-        .bind(seal.total.cast_signed())
-        .bind(&seal.root.as_bytes()[..])
-        .bind(&seal.previous.as_bytes()[..])
-        .bind(seal.keyed)
-        .bind(&seal.mac.as_bytes()[..])
-        .bind(leaf::write(leaves))
-        .execute(connection)
-        .await?;
-    Ok(())
-}
-
-/// Compares the entries of one span with the seal's list.
-async fn compare(
-    connection: &mut PgConnection,
-    verifier: &mut Verifier<'_>,
-    (number, since, until): (u64, i64, i64),
-    checked: Option<Checked>,
-) -> Result<(), StoreError> {
-    let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
-    let mut found = entries(&query.fetch_all(&mut *connection).await?)?;
-    if let Some(checked) = &checked {
-        let gone: Vec<Leaf> =
-            checked.leaves.iter().filter(|leaf| !found.contains_key(&leaf.id)).copied().collect();
-        let forgotten = notes(connection, &gone).await?;
-        let requests = requests(connection, &begun_in(&checked.leaves)).await?;
-        verifier.entries(checked, &checked.leaves, &found, &requests, &forgotten);
-        for leaf in &checked.leaves {
-            found.remove(&leaf.id);
-        }
-    }
-    let mut extra: Vec<&Entry> = found.values().collect();
-    extra.sort_unstable_by_key(|entry| entry.id);
-    for entry in extra {
-        verifier.inserted(Some(number), entry.id, entry.at);
-    }
-    Ok(())
-}
-
-/// Why entries are missing, by their messages.
-async fn notes(connection: &mut PgConnection, gone: &[Leaf]) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
-    if gone.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let query = sqlx::query(include_str!("sql/forgotten_find.sql")).bind(messages_of(gone));
-    forgotten(&query.fetch_all(connection).await?)
-}
-
-/// Lets a seal's list go if all of it is forgotten.
-async fn prune(
-    connection: &mut PgConnection,
-    seal: &Seal,
-    leaves: &[u8],
-    key: Option<&AuditKey>,
-) -> Result<bool, StoreError> {
-    let listed = leaf::read(leaves).unwrap_or_default();
-    let forgotten = notes(connection, &listed).await?;
-    let Some(counts) = all_forgotten(leaves, &forgotten, key) else { return Ok(false) };
-    sqlx::query(include_str!("sql/seal_prune.sql"))
-        .bind(seal.number.cast_signed())
-        .bind(&seal.pruned(key).as_bytes()[..])
-        .execute(&mut *connection)
-        .await?;
+/// A seal lists so many entries of these messages no more.
+async fn unlist(connection: &mut PgConnection, counts: &BTreeMap<Uuid, u32>) -> Result<(), StoreError> {
     sqlx::query(include_str!("sql/forgotten_unlist.sql"))
         .bind(counts.keys().copied().collect::<Vec<_>>())
         .bind(counts.values().map(|count| count.cast_signed()).collect::<Vec<_>>())
         .execute(connection)
         .await?;
-    Ok(true)
+    Ok(())
 }

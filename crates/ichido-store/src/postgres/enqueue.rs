@@ -8,12 +8,13 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::moment::Moment;
 use crate::alone::Manner;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::{Enqueued, First, Numbered, answer};
 use crate::micros;
+use crate::moment::Moment;
+use crate::statement::{Value, shared};
 
 /// How often the first message of a duplicate is looked for; it may be swept away between insert and look.
 const ROUNDS_MAX: usize = 3;
@@ -100,14 +101,11 @@ impl Postgres {
             .fetch_optional(&mut *connection)
             .await?;
         if won.is_none() {
-            let first = sqlx::query(include_str!("sql/content_find.sql"))
-                .bind(new.queue.as_str())
-                .bind(&new.identity)
-                .bind(same.content.as_bytes().as_slice())
-                .fetch_optional(&mut *connection)
-                .await?;
+            let content = Value::from(&same.content.as_bytes()[..]);
+            let values = [new.queue.as_str().into(), (&*new.identity).into(), content];
+            let first = self.connection(&mut *connection).optional(shared!("content_find"), &values).await?;
             return match first {
-                Some(row) => Ok(Enqueued::SameContent { id: row.try_get("message_id")? }),
+                Some(row) => Ok(Enqueued::SameContent { id: row.uuid("message_id")? }),
                 None => Err(StoreError::Busy),
             };
         }

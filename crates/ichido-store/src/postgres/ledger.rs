@@ -13,16 +13,14 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::line::Lines;
-use super::moment::Moment;
 use crate::alone::Manner;
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
+use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::micros;
-use crate::record::{
-    Attempt, Found, Next, found, mode_name, name_of, not_settled, page_after, settled_name, state_name,
-};
+use crate::moment::Moment;
+use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
 
 /// How often a claim looks again when the record changes under its eyes. Each round somebody else got ahead.
 const ROUNDS_MAX: usize = 8;
@@ -352,25 +350,6 @@ impl Postgres {
         Ok(self.find_many(&self.calls, &[hash]).await?.remove(&hash).map(|found| (found.key, found.now.wall)))
     }
 
-    pub(crate) async fn key_unknown(
-        &self,
-        after: Option<(Timestamp, [u8; 32])>,
-        limit: u32,
-    ) -> Result<Vec<KeyRecord>, StoreError> {
-        let (since, name) = page_after(after);
-        let rows = self
-            .calls
-            .all(
-                sqlx::query(include_str!("sql/key_unknown.sql"))
-                    .bind(Moment(since))
-                    .bind(name)
-                    .bind(i64::from(limit.min(limits::PAGE_MAX))),
-            )
-            .await?;
-        // Nothing is judged here, so no moment is needed.
-        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
-    }
-
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut marked = 0;
@@ -391,15 +370,6 @@ impl Postgres {
         let query = sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(Moment(now));
         let row = self.calls.one(query).await?;
         Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
-    }
-
-    /// Forgets what is over of an identity.
-    pub(crate) async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
-        let query = sqlx::query(include_str!("sql/key_forget_of.sql"))
-            .bind(identity)
-            .bind(i64::from(limit))
-            .bind(self.skew());
-        Ok(self.calls.all(query).await?.len() as u64)
     }
 
     async fn find_many(

@@ -1,61 +1,24 @@
 //! Letters, on PostgreSQL: looked at by a filter, stepped many at a time, replaced.
 
 use ichido_core::lifecycle::Event;
-use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Effect, ErrorCode};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::moment::Moment;
 use super::step::apply;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::held::lock;
-use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
-use crate::message::{Enqueued, Note, Numbered, QueueName, limits};
+use crate::letter::{LetterRow, LetterStepped, Replaced};
+use crate::message::{Enqueued, Note, Numbered, QueueName};
 use crate::placement::{Moves, operate_letters};
-use crate::rows::{letter_row, stage_row};
+use crate::rows::letter_row;
 
 /// How often a letter that is being changed is looked for.
 const LOOKS_MAX: usize = 8;
 
 impl Postgres {
-    pub(crate) async fn letter_page(
-        &self,
-        filter: &LetterFilter,
-        after: Option<(Timestamp, Uuid)>,
-        limit: u32,
-    ) -> Result<Vec<LetterRow>, StoreError> {
-        let begin = filter.begin(after);
-        let query = sqlx::query(include_str!("sql/letter_page.sql"))
-            // Planned anew each time: a plan for any filter would read all letters there are.
-            .persistent(false)
-            .bind(filter.state.as_str())
-            .bind(filter.standing.as_str())
-            .bind(filter.queue.as_ref().map(QueueName::as_str))
-            .bind(begin.map(|(since, _)| Moment(since)))
-            .bind(begin.map(|(_, id)| id))
-            .bind(filter.since_from.map(Moment))
-            .bind(filter.code.map(ErrorCode::as_str))
-            .bind(filter.effect.map(Effect::as_str))
-            .bind(filter.identity.as_deref())
-            .bind(filter.text.as_deref())
-            .bind(i64::from(limit.min(limits::PAGE_MAX)));
-        self.calls.all(query).await?.iter().map(letter_row).collect()
-    }
-
-    pub(crate) async fn letter_find(&self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
-        let query = sqlx::query(include_str!("sql/letter_find.sql")).bind(ids);
-        self.calls.all(query).await?.iter().map(letter_row).collect()
-    }
-
-    pub(crate) async fn stages(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
-        let query = sqlx::query(include_str!("sql/message_stages.sql")).bind(ids);
-        self.calls.all(query).await?.iter().map(stage_row).collect()
-    }
-
     /// Takes letters by one kind of event, in one transaction; those that are none are not in the answer. Answers also which queues
     /// can be claimed from now.
     pub(crate) async fn letters_step(

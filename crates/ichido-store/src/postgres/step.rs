@@ -8,7 +8,6 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::moment::Moment;
 use super::work::count;
 use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
@@ -16,13 +15,12 @@ use crate::held::lock;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
 use crate::micros;
-use crate::placement::{Before, Moves, Moving, Placed, Stamp, operate, standing_of};
+use crate::moment::Moment;
+use crate::placement::{Moves, Placed, Stamp, operate, standing_of};
 use crate::promised;
 use crate::rescue::Lapsed;
-use crate::rows::{
-    final_state, held_state, history_of, lapsed_message, letter_before, letter_state, priority, queue_name,
-    scheduled_state,
-};
+use crate::rows::{lapsed_message, queue_name};
+use crate::take::{Found, Taken, take};
 
 /// How often a message is looked for while it moves from one table to another.
 const ROUNDS_MAX: usize = 3;
@@ -48,7 +46,7 @@ impl Postgres {
     ) -> Result<(Stepped, Option<QueueName>), StoreError> {
         for _ in 0..ROUNDS_MAX {
             let mut transaction = connection.begin().await?;
-            let taken = match self.take(&mut transaction, id).await? {
+            let taken = match take(&mut self.connection(&mut transaction), id).await? {
                 Found::Here(taken) => taken,
                 Found::Moving => {
                     transaction.rollback().await?;
@@ -123,64 +121,6 @@ impl Postgres {
         Ok(!row.truth("ended")?)
     }
 
-    /// Takes the row that holds a message out of its table.
-    async fn take(&self, connection: &mut PgConnection, id: Uuid) -> Result<Found, StoreError> {
-        let Some(message) = sqlx::query(include_str!("sql/step_message.sql"))
-            .bind(id)
-            .bind(self.skew())
-            .fetch_optional(&mut *connection)
-            .await?
-        else {
-            return Ok(Found::Nowhere);
-        };
-        let allowed = message.count("tries_allowed")?;
-        let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
-        let mut before = None;
-        let state = if let Some(row) =
-            sqlx::query(include_str!("sql/step_letter.sql")).bind(id).fetch_optional(&mut *connection).await?
-        {
-            before = Some(letter_before(&row)?);
-            letter_state(&row, allowed)?
-        } else if let Some(row) = sqlx::query(include_str!("sql/step_scheduled.sql"))
-            .bind(id)
-            .fetch_optional(&mut *connection)
-            .await?
-        {
-            scheduled_state(&row, allowed)?
-        } else if let Some(row) = sqlx::query(include_str!("sql/step_ready.sql"))
-            .bind(id)
-            .bind(moving.queue.as_str())
-            .bind(message.small("priority")?)
-            .fetch_optional(&mut *connection)
-            .await?
-        {
-            State::Queued { due: message.moment("due")?, history: history_of(&row, allowed)? }
-        } else {
-            match self.elsewhere(connection, id, allowed).await? {
-                Some(state) => state,
-                None => return Ok(Found::Moving),
-            }
-        };
-        Ok(Found::Here(Taken { state, moving, before, now: message.moment("now")? }))
-    }
-
-    /// In no table that can be claimed or decided: finished, or in a worker's hands.
-    async fn elsewhere(
-        &self,
-        connection: &mut PgConnection,
-        id: Uuid,
-        allowed: i32,
-    ) -> Result<Option<State>, StoreError> {
-        let last =
-            sqlx::query(include_str!("sql/step_last.sql")).bind(id).fetch_optional(&mut *connection).await?;
-        if let Some(state) = last.map(|row| final_state(&row, allowed)).transpose()?.flatten() {
-            return Ok(Some(state));
-        }
-        let lease =
-            sqlx::query(include_str!("sql/step_lease.sql")).bind(id).fetch_optional(connection).await?;
-        lease.map(|row| held_state(&row, allowed)).transpose()
-    }
-
     /// Rescues the messages of one lapsed lease, of these queues if any are named; `None` when none has lapsed.
     ///
     /// `judge` turns what the lease still holds into steps; the driver only locks, reads and writes.
@@ -243,23 +183,6 @@ impl Postgres {
         lock(&self.marks).remove(&lapsed.queue);
         Ok(Some(lapsed.left.len()))
     }
-}
-
-/// Where a message was found.
-enum Found {
-    Here(Taken),
-    /// On its way from one table to another.
-    Moving,
-    Nowhere,
-}
-
-/// A message taken out of its table.
-struct Taken {
-    state: State,
-    moving: Moving,
-    /// What it was as a letter, if it was one.
-    before: Option<Before>,
-    now: Timestamp,
 }
 
 /// Writes what a set of steps comes to.

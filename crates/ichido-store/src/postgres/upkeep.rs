@@ -1,7 +1,5 @@
 //! Upkeep, on PostgreSQL: each call does a bounded amount and says how much.
 
-use std::time::Duration;
-
 use ichido_core::audit::AuditKey;
 use ichido_core::time::Timestamp;
 use sqlx::postgres::PgArguments;
@@ -10,16 +8,12 @@ use sqlx::{Connection as _, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::moment::Moment;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::held::lock;
-use crate::message::limits::LEASE_MAX;
-use crate::message::{LetterState, QueueName};
-use crate::micros;
-use crate::node::{DUTY_LEASE_MAX, LettersKept, Node, QueuePause, SharedPace};
-use crate::rescue::{UNSERVED_MAX, Unserved};
-use crate::rows::{last_id, letters_kept, node, pause, unserved};
+use crate::message::QueueName;
+use crate::moment::Moment;
+use crate::rows::last_id;
 
 impl Postgres {
     /// What time it is.
@@ -102,139 +96,5 @@ impl Postgres {
                 Ok(row.try_get::<i64, _>("gone")?.unsigned_abs())
             })
             .await
-    }
-
-    /// How far retention has come, of all nodes.
-    pub(crate) async fn retention_reached(&self) -> Result<Option<Timestamp>, StoreError> {
-        let row = self.calls.optional(sqlx::query(include_str!("sql/retention_reached.sql"))).await?;
-        Ok(row.map(|row| row.moment("reached")).transpose()?)
-    }
-
-    /// Writes down how far retention has come.
-    pub(crate) async fn retention_reach(&self, reached: Timestamp) -> Result<(), StoreError> {
-        let query = sqlx::query(include_str!("sql/retention_reach.sql")).bind(Moment(reached));
-        self.calls.execute(query).await?;
-        Ok(())
-    }
-
-    /// Forgets contents whose window was over at a moment.
-    pub(crate) async fn sweep_contents(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let query =
-            sqlx::query(include_str!("sql/content_sweep.sql")).bind(i64::from(limit)).bind(Moment(now));
-        let row = self.calls.one(query).await?;
-        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
-    }
-
-    /// When the oldest message that could be claimed now was put in.
-    pub(crate) async fn oldest(&self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
-        let row =
-            self.calls.one(sqlx::query(include_str!("sql/queue_oldest.sql")).bind(queue.as_str())).await?;
-        Ok(row.moment_or_none("oldest")?)
-    }
-
-    /// Since when the open letter of a queue that waits longest is one.
-    pub(crate) async fn oldest_letter(
-        &self,
-        state: LetterState,
-        queue: &QueueName,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        let query = sqlx::query(include_str!("sql/letter_oldest.sql"));
-        let row = self.calls.one(query.bind(state.as_str()).bind(queue.as_str())).await?;
-        Ok(row.moment_or_none("oldest")?)
-    }
-
-    /// Claims of other queues than these that lapsed so long ago, and that nobody has rescued.
-    pub(crate) async fn lapsed_elsewhere(
-        &self,
-        queues: &[QueueName],
-        ago: Duration,
-    ) -> Result<Vec<Unserved>, StoreError> {
-        let query = sqlx::query(include_str!("sql/lapsed_elsewhere.sql"))
-            .bind(queues.iter().map(QueueName::as_str).collect::<Vec<_>>())
-            .bind(micros(ago))
-            .bind(self.skew())
-            .bind(UNSERVED_MAX)
-            .bind(micros(LEASE_MAX));
-        self.calls.all(query).await?.iter().map(unserved).collect()
-    }
-
-    pub(crate) async fn pace_read(&self, destination: &str) -> Result<Option<SharedPace>, StoreError> {
-        let row =
-            self.calls.optional(sqlx::query(include_str!("sql/pace_read.sql")).bind(destination)).await?;
-        row.map(|row| Ok(SharedPace { version: row.try_get("version")?, bytes: row.try_get("pace")? }))
-            .transpose()
-    }
-
-    /// Writes a pace over the version that was read (0 for none); `false` when somebody else was quicker.
-    pub(crate) async fn pace_write(
-        &self,
-        destination: &str,
-        version: i64,
-        pace: &[u8],
-    ) -> Result<bool, StoreError> {
-        let row = self
-            .calls
-            .optional(
-                sqlx::query(include_str!("sql/pace_write.sql")).bind(destination).bind(version).bind(pace),
-            )
-            .await?;
-        Ok(row.is_some())
-    }
-
-    pub(crate) async fn beat(&self, node: Uuid, name: &str) -> Result<(), StoreError> {
-        self.calls
-            .execute(sqlx::query(include_str!("sql/node_beat.sql")).bind(node).bind(name).bind(self.skew()))
-            .await?;
-        Ok(())
-    }
-
-    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
-        let rows = self.calls.all(sqlx::query(include_str!("sql/node_list.sql"))).await?;
-        rows.iter().map(node).collect()
-    }
-
-    pub(crate) async fn pauses(&self) -> Result<Vec<QueuePause>, StoreError> {
-        let rows = self.calls.all(sqlx::query(include_str!("sql/queue_list.sql"))).await?;
-        rows.iter().map(pause).collect()
-    }
-
-    /// The kind of key that a queue's calls go out by.
-    pub(crate) async fn queue_keys(&self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
-        let query = sqlx::query(include_str!("sql/queue_keys.sql")).bind(queue.as_str()).bind(kind);
-        Ok(self.calls.one(query).await?.try_get("kind")?)
-    }
-
-    /// Leaves the duties of a node to the next one.
-    pub(crate) async fn leave_care(&self, node: Uuid) -> Result<(), StoreError> {
-        self.calls.execute(sqlx::query(include_str!("sql/caretaker_release.sql")).bind(node)).await?;
-        Ok(())
-    }
-
-    /// Which bulks move letters.
-    pub(crate) async fn letters_kept(&self) -> Result<Vec<LettersKept>, StoreError> {
-        let query =
-            sqlx::query(include_str!("sql/letters_kept.sql")).bind(self.skew()).bind(micros(DUTY_LEASE_MAX));
-        self.calls.all(query).await?.iter().map(letters_kept).collect()
-    }
-
-    /// Whether this node has the duty until its lease lapses.
-    pub(crate) async fn take_care(
-        &self,
-        duty: &str,
-        node: Uuid,
-        lease: Duration,
-    ) -> Result<bool, StoreError> {
-        let row = self
-            .calls
-            .optional(
-                sqlx::query(include_str!("sql/caretaker_claim.sql"))
-                    .bind(duty)
-                    .bind(node)
-                    .bind(micros(lease))
-                    .bind(self.skew())
-                    .bind(micros(DUTY_LEASE_MAX)),
-            )
-            .await?;
-        Ok(row.is_some())
     }
 }

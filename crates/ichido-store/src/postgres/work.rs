@@ -17,7 +17,6 @@ use uuid::Uuid;
 use super::Postgres;
 use super::line::Lines;
 use super::mark::{BEGINNING, Mark, Place};
-use super::moment::Moment;
 use super::step::apply;
 use crate::alone::Manner;
 use crate::columns::{Columns, number, small};
@@ -25,9 +24,11 @@ use crate::error::StoreError;
 use crate::held::{Ending, Ends, lock};
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::micros;
+use crate::moment::Moment;
 use crate::placement::{Moves, Stamp};
 use crate::promised::Promised;
 use crate::rows::{self, work};
+use crate::statement::shared;
 
 /// How often reports are looked at again when others about the same messages get ahead.
 const ROUNDS_MAX: usize = 8;
@@ -331,7 +332,10 @@ impl Postgres {
         let (stepped, _) = lines.talk(stepping).await?;
         if matches!(stepped, Stepped::Refused(_)) {
             // It may be this same evidence that stands in the way, whose answer was lost.
-            let before = lines.optional(sqlx::query(include_str!("sql/late_find.sql")).bind(id)).await?;
+            let looking = async |connection: &mut PgConnection| {
+                self.connection(connection).optional(shared!("late_find"), &[(*id).into()]).await
+            };
+            let before = lines.talk(looking).await?;
             return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
         }
         Ok(stepped)

@@ -8,10 +8,11 @@ use serde_json::json;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::{Sqlite, json, values};
+use super::{Sqlite, Writing, json, looking, values};
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::{Enqueued, First, Numbered, answer};
+use crate::statement::{Value, shared};
 
 impl Sqlite {
     /// Puts a message in, unless equal content was put in within the window (SPEC A7), in a transaction of its own.
@@ -77,17 +78,21 @@ async fn enqueue_content(
             .fetch_optional(&mut *connection)
             .await?;
         if won.is_none() {
-            let first = sqlx::query(include_str!("sql/content_find.sql"))
-                .bind(new.queue.as_str())
-                .bind(&new.identity)
-                .bind(same.content.as_bytes().as_slice())
-                .fetch_one(&mut *connection)
-                .await?;
+            let content = Value::from(&same.content.as_bytes()[..]);
+            let values = [new.queue.as_str().into(), (&*new.identity).into(), content];
+            let first = looking(&mut *connection).one(shared!("content_find"), &values).await?;
             return Ok(Enqueued::SameContent { id: first.uuid("message_id")? });
         }
     }
     let enqueued = enqueue_at(connection, &[message], now.wall).await?;
     enqueued.into_iter().next().ok_or(StoreError::Busy)
+}
+
+impl Writing {
+    pub(crate) async fn enqueue(&mut self, messages: &[Numbered]) -> Result<(), StoreError> {
+        let (now, messages) = (self.now, messages.iter().collect::<Vec<_>>());
+        enqueue_at(self.connection(), &messages, now).await.map(drop)
+    }
 }
 
 /// Puts messages in, and looks for those whose key was used before. No rounds: in a write transaction nothing is swept away

@@ -4,14 +4,14 @@ use serde_json::Value;
 use uuid::Uuid;
 
 /// One row of a batch: its columns by position.
-pub(super) type Row = Vec<Value>;
+pub(crate) type Row = Vec<Value>;
 
 /// The text of a batch.
-pub(super) fn text(rows: impl IntoIterator<Item = impl Into<Value>>) -> String {
+pub(crate) fn text(rows: impl IntoIterator<Item = impl Into<Value>>) -> String {
     Value::Array(rows.into_iter().map(Into::into).collect()).to_string()
 }
 
 /// An id as `unhex` reads it.
-pub(super) fn id(id: Uuid) -> String {
+pub(crate) fn id(id: Uuid) -> String {
     id.simple().to_string()
 }

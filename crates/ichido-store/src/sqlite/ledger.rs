@@ -16,10 +16,8 @@ use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::hex;
-use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, limits};
-use crate::record::{
-    Attempt, Found, Next, found, mode_name, name_of, not_settled, page_after, settled_name, state_name,
-};
+use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
 use crate::rescue::lapsed_ends;
 
 /// How often a claim looks again when another claim of its batch changed the record first. The second look sees the last change.
@@ -171,22 +169,6 @@ impl Sqlite {
         Ok(found.remove(&hash).map(|found| (found.key, now)))
     }
 
-    pub(crate) async fn key_unknown(
-        &self,
-        after: Option<(Timestamp, [u8; 32])>,
-        limit: u32,
-    ) -> Result<Vec<KeyRecord>, StoreError> {
-        let (since, name) = page_after(after);
-        let rows = sqlx::query(include_str!("sql/key_unknown.sql"))
-            .bind(since.as_micros())
-            .bind(name)
-            .bind(i64::from(limit.min(limits::PAGE_MAX)))
-            .fetch_all(self.pool())
-            .await?;
-        // Nothing is judged here, so no moment is needed.
-        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
-    }
-
     /// Marks claims of these operations that have lapsed, at most `limit`; answers how many.
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut writing = self.write().await?;
@@ -247,19 +229,6 @@ impl Sqlite {
             .execute(writing.connection())
             .await?;
         let gone = writing.run(include_str!("sql/key_forget.sql"), json::text(over)).await?;
-        writing.commit().await?;
-        Ok(gone)
-    }
-
-    /// Forgets what is over of an identity.
-    pub(crate) async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
-        let mut writing = self.write().await?;
-        let now = writing.now.as_micros();
-        let query = sqlx::query(include_str!("sql/key_forget_of.sql"))
-            .bind(identity)
-            .bind(i64::from(limit))
-            .bind(now);
-        let gone = query.execute(writing.connection()).await?.rows_affected();
         writing.commit().await?;
         Ok(gone)
     }

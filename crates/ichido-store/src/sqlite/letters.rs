@@ -1,59 +1,18 @@
 //! Letters, on SQLite: looked at by a filter, stepped many at a time, replaced.
 
 use ichido_core::lifecycle::Event;
-use ichido_core::lifecycle::Stage;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 use super::step::apply;
 use super::{Sqlite, Writing, json};
 use crate::error::StoreError;
-use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
-use crate::message::{Enqueued, Note, Numbered, QueueName, limits};
+use crate::letter::{LetterRow, LetterStepped, Replaced};
+use crate::message::{Enqueued, Note, Numbered, QueueName};
 use crate::placement::{Moves, operate_letters};
-use crate::rows::{letter_row, stage_row};
+use crate::rows::letter_row;
 
 impl Sqlite {
-    pub(crate) async fn letter_page(
-        &self,
-        filter: &LetterFilter,
-        after: Option<(Timestamp, Uuid)>,
-        limit: u32,
-    ) -> Result<Vec<LetterRow>, StoreError> {
-        let (since, id) =
-            filter.begin(after).map_or((i64::MAX, Uuid::max()), |(since, id)| (since.as_micros(), id));
-        let sql = match filter.queue {
-            None => include_str!("sql/letter_page.sql"),
-            Some(_) => include_str!("sql/letter_page_queue.sql"),
-        };
-        let rows = sqlx::query(sql)
-            .bind(filter.state.as_str())
-            .bind(filter.standing.as_str())
-            .bind(since)
-            .bind(id)
-            .bind(filter.since_from.map_or(i64::MIN, Timestamp::as_micros))
-            .bind(filter.code.map(ErrorCode::as_str))
-            .bind(filter.effect.map(Effect::as_str))
-            .bind(filter.identity.as_deref())
-            .bind(filter.text.as_deref())
-            .bind(i64::from(limit.min(limits::PAGE_MAX)))
-            .bind(filter.queue.as_ref().map(QueueName::as_str))
-            .fetch_all(self.pool())
-            .await?;
-        rows.iter().map(letter_row).collect()
-    }
-
-    pub(crate) async fn letter_find(&self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
-        let query = sqlx::query(include_str!("sql/letter_find.sql")).bind(named(ids));
-        query.fetch_all(self.pool()).await?.iter().map(letter_row).collect()
-    }
-
-    pub(crate) async fn stages(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
-        let query = sqlx::query(include_str!("sql/message_stages.sql")).bind(named(ids));
-        query.fetch_all(self.pool()).await?.iter().map(stage_row).collect()
-    }
-
     /// Takes letters by one kind of event, in one transaction; those that are none are not in the answer. Answers also which queues
     /// can be claimed from now.
     pub(crate) async fn letters_step(

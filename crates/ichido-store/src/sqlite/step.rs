@@ -4,7 +4,7 @@ use ichido_core::lifecycle::{Event, State, Why};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use serde_json::{Value, json};
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use super::json::{self, Row};
@@ -15,13 +15,11 @@ use crate::error::StoreError;
 use crate::hex;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
-use crate::placement::{Before, EventRow, Moves, Moving, Placed, Stamp, operate, standing_of};
+use crate::placement::{EventRow, Moves, Placed, Stamp, operate, standing_of};
 use crate::promised;
 use crate::rescue::{Lapsed, lapsed_ends};
-use crate::rows::{
-    final_state, held_state, history_of, lapsed_message, letter_before, letter_state, priority, queue_name,
-    scheduled_state,
-};
+use crate::rows::{lapsed_message, queue_name};
+use crate::take::{Found, Taken, take};
 
 impl Sqlite {
     /// Takes one message by one event, whatever table it is in; answers also which queue it can be claimed from now.
@@ -105,8 +103,16 @@ pub(super) async fn step(
     sqlx::query("SAVEPOINT ichido_step").execute(writing.connection()).await?;
     let (mut stepped, mut queue) = (Stepped::NoSuchMessage, None);
     let mut kept = false;
-    if let Some(Taken { state, moving, before }) = take(writing, id).await? {
-        let now = writing.now;
+    let taken = match take(&mut writing.either(), id).await? {
+        Found::Here(taken) => Some(taken),
+        Found::Nowhere => None,
+        // Nothing moves under a write transaction, so this is not a moment between two tables.
+        Found::Moving => {
+            let detail = "a message is in no table".to_owned();
+            return Err(StoreError::Corrupt { table: "messages", detail });
+        }
+    };
+    if let Some(Taken { state, moving, before, now }) = taken {
         let event = event(now);
         stepped = match operate(state, standing_of(before.as_ref()), event, now) {
             Err(why) => Stepped::Refused(why),
@@ -155,63 +161,6 @@ async fn keep_proof(writing: &mut Writing, id: Uuid, event: Event, note: &Note) 
         .execute(writing.connection())
         .await?;
     Ok(())
-}
-
-/// A message taken out of its table.
-struct Taken {
-    state: State,
-    moving: Moving,
-    /// What it was as a letter, if it was one.
-    before: Option<Before>,
-}
-
-/// Takes the row that holds a message out of its table; `None` when there is no such message.
-async fn take(writing: &mut Writing, id: Uuid) -> Result<Option<Taken>, StoreError> {
-    let connection = writing.connection();
-    let Some(message) =
-        sqlx::query(include_str!("sql/step_message.sql")).bind(id).fetch_optional(&mut *connection).await?
-    else {
-        return Ok(None);
-    };
-    let moving = Moving { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
-    let allowed = message.count("tries_allowed")?;
-    let mut before = None;
-    let state = if let Some(row) =
-        sqlx::query(include_str!("sql/step_letter.sql")).bind(id).fetch_optional(&mut *connection).await?
-    {
-        before = Some(letter_before(&row)?);
-        letter_state(&row, allowed)?
-    } else if let Some(row) =
-        sqlx::query(include_str!("sql/step_scheduled.sql")).bind(id).fetch_optional(&mut *connection).await?
-    {
-        scheduled_state(&row, allowed)?
-    } else if let Some(row) = sqlx::query(include_str!("sql/step_ready.sql"))
-        .bind(id)
-        .bind(moving.queue.as_str())
-        .bind(message.small("priority")?)
-        .fetch_optional(&mut *connection)
-        .await?
-    {
-        State::Queued { due: message.moment("due")?, history: history_of(&row, allowed)? }
-    } else {
-        elsewhere(connection, id, allowed).await?
-    };
-    Ok(Some(Taken { state, moving, before }))
-}
-
-/// In no table that can be claimed or decided: finished, or in a worker's hands.
-async fn elsewhere(connection: &mut SqliteConnection, id: Uuid, allowed: i32) -> Result<State, StoreError> {
-    let last =
-        sqlx::query(include_str!("sql/step_last.sql")).bind(id).fetch_optional(&mut *connection).await?;
-    if let Some(state) = last.map(|row| final_state(&row, allowed)).transpose()?.flatten() {
-        return Ok(state);
-    }
-    let lease = sqlx::query(include_str!("sql/step_lease.sql")).bind(id).fetch_optional(connection).await?;
-    match lease {
-        Some(row) => held_state(&row, allowed),
-        // Nothing moves under a write transaction, so this is not a moment between two tables.
-        None => Err(StoreError::Corrupt { table: "messages", detail: "a message is in no table".to_owned() }),
-    }
 }
 
 /// Writes what a set of steps comes to.

@@ -20,6 +20,7 @@ use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::placement::{Moves, Stamp};
 use crate::promised::Promised;
 use crate::rows::{self, work};
+use crate::statement::{Value, paired, shared};
 
 impl Sqlite {
     /// Takes up to `count` messages, or, where `suspects` are wanted, one of them alone.
@@ -298,8 +299,8 @@ async fn settle_late(
     let Settlement { id, event, note, .. } = ending.settlement;
     let Some(before) = before else {
         // It was never this claim's: whatever the report says, it says it of another message.
-        let message = sqlx::query(include_str!("sql/step_message.sql")).bind(id);
-        let is_there = message.fetch_optional(writing.connection()).await?.is_some();
+        let message = writing.either().optional(paired!("step_message"), &[(*id).into(), Value::Now]).await?;
+        let is_there = message.is_some();
         return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
     };
     if let Some(state) = ending.again(before) {
@@ -309,8 +310,7 @@ async fn settle_late(
     let (stepped, _) = step(writing, *id, |_| Event::LateSuccess { fence }, note).await?;
     if matches!(stepped, Stepped::Refused(_)) {
         // It may be this same evidence that stands in the way, whose answer was lost.
-        let before = sqlx::query(include_str!("sql/late_find.sql")).bind(id);
-        let before = before.fetch_optional(writing.connection()).await?;
+        let before = writing.either().optional(shared!("late_find"), &[(*id).into()]).await?;
         return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
     }
     Ok(stepped)

@@ -9,13 +9,19 @@ use uuid::Uuid;
 
 use super::Store;
 use super::outbox::numbered;
-use crate::alert::{Alert, NewAlert};
-use crate::bounded;
-use crate::driver::{on, read};
+use crate::alert::limits::{FIRING_MAX, LETTERS_COUNTED_MAX, PACES_MAX};
+use crate::alert::{Alert, NewAlert, alerts};
+use crate::columns::Columns as _;
+use crate::driver::on;
 use crate::error::StoreError;
-use crate::message::{NewMessage, Numbered, QueueName, limits};
+use crate::message::limits::PAGE_MAX;
+use crate::message::{NewMessage, Numbered, QueueName};
+use crate::micros;
 use crate::node::SharedPace;
-use crate::tally::{Counted, Tally, rows};
+use crate::rows::pace;
+use crate::statement::{Statement, Value, paired, shared};
+use crate::tally::{Counted, SUMS_MAX, Tally, rows, sums};
+use crate::transaction::Transaction;
 
 /// How long counts are kept beyond the longest window.
 const KEPT_BEYOND: Duration = Duration::from_mins(5);
@@ -44,12 +50,14 @@ impl Store {
 
     /// What was counted on all nodes in the minutes that began within the window.
     pub async fn tally_sums(&self, window: Duration) -> Result<BTreeMap<About, Counted>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.tally_sums(bounded(window)).await) }).await
+        let values = [micros(window).into(), Value::Now, SUMS_MAX.into()];
+        sums(&self.driver.all(paired!("tally_sums"), &values).await?)
     }
 
     /// Forgets one minute's counts that no window looks back to, the oldest; answers how many rows that were, 0 when there are none.
     pub async fn tally_sweep(&self) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.tally_sweep(WINDOW_MAX + KEPT_BEYOND).await)
+        let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), Value::Now];
+        self.driver.execute(paired!("tally_sweep"), &values).await
     }
 
     /// How many messages of each of these queues died from `since` to before `until`, and are dead still, whether or not a person is
@@ -61,13 +69,19 @@ impl Store {
         since: Timestamp,
         until: Timestamp,
     ) -> Result<BTreeMap<String, u64>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.letter_counts(queues, since, until).await) })
-            .await
+        let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+        let values =
+            [Value::Texts(&queues), since.into(), until.into(), i64::from(LETTERS_COUNTED_MAX).into()];
+        let rows = self.driver.all(paired!("letter_counts"), &values).await?;
+        rows.iter()
+            .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))
+            .collect()
     }
 
     /// The paces of all destinations, by their names.
     pub async fn pace_list(&self) -> Result<Vec<(String, SharedPace)>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.pace_list().await) }).await
+        let rows = self.driver.all(shared!("pace_list"), &[i64::from(PACES_MAX).into()]).await?;
+        rows.iter().map(|row| Ok((row.text("name")?.to_owned(), pace(row)?))).collect()
     }
 
     /// Opens an incident and puts in what tells of it, in one transaction; `false` when one is open already, and then nothing is put
@@ -75,14 +89,23 @@ impl Store {
     pub async fn alert_open(&self, alert: &NewAlert, messages: Vec<NewMessage>) -> Result<bool, StoreError> {
         alert.check()?;
         let messages = numbered(messages)?;
-        let opened = on!(&*self.driver, driver => driver.alert_open(alert, &messages).await)?;
-        self.wake_for(opened, &messages);
-        Ok(opened)
+        let about = alert.about.to_string();
+        let values = [
+            alert.id.into(),
+            alert.rule.as_str().into(),
+            (&*about).into(),
+            alert.at.into(),
+            alert.reading.value.into(),
+            i64::try_from(alert.reading.samples).unwrap_or(i64::MAX).into(),
+            alert.terms.above.into(),
+            alert.terms.window.map(micros).into(),
+        ];
+        self.with_messages(shared!("alert_open"), &values, &messages).await
     }
 
     /// Notes since when an open incident is clear, or that it is not.
     pub async fn alert_clear(&self, id: Uuid, since: Option<Timestamp>) -> Result<(), StoreError> {
-        on!(&*self.driver, driver => driver.alert_clear(id, since).await)
+        self.driver.execute(shared!("alert_clear"), &[id.into(), since.into()]).await.map(drop)
     }
 
     /// Ends an incident that has been clear since then, and puts in what tells of it, in one transaction; `false` when it is over
@@ -95,38 +118,51 @@ impl Store {
         messages: Vec<NewMessage>,
     ) -> Result<bool, StoreError> {
         let messages = numbered(messages)?;
-        let resolved =
-            on!(&*self.driver, driver => driver.alert_resolve(id, clear_since, at, &messages).await)?;
-        self.wake_for(resolved, &messages);
-        Ok(resolved)
+        let values = [id.into(), clear_since.into(), at.into()];
+        self.with_messages(shared!("alert_resolve"), &values, &messages).await
     }
 
     /// The open incidents; at most [`FIRING_MAX`](crate::alert::limits::FIRING_MAX).
     pub async fn alert_firing(&self) -> Result<Vec<Alert>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.alert_firing().await) }).await
+        alerts(&self.driver.all(shared!("alert_firing"), &[i64::from(FIRING_MAX).into()]).await?)
     }
 
     /// Incidents, the last to be opened first, open or over. `after` is [`Alert::opened_at`] and the id of the last one of the page
-    /// before. At most [`limits::PAGE_MAX`] are listed.
+    /// before. At most [`PAGE_MAX`] are listed.
     pub async fn alert_list(
         &self,
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
     ) -> Result<Vec<Alert>, StoreError> {
-        let after = after.unwrap_or((Timestamp::MAX, Uuid::max()));
-        let limit = i64::from(limit.min(limits::PAGE_MAX));
-        read(|| async { on!(&*self.driver, driver => driver.alert_list(after, limit).await) }).await
+        let (opened_at, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
+        let limit = i64::from(limit.min(PAGE_MAX));
+        alerts(&self.driver.all(shared!("alert_list"), &[opened_at.into(), id.into(), limit.into()]).await?)
     }
 
     /// Forgets at most `limit` incidents that were over before a moment; answers how many.
     pub async fn alert_forget(&self, resolved_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.forget_until().await? else { return Ok(0) };
-        on!(&*self.driver, driver => driver.alert_forget(now.moved(resolved_before), limit).await)
+        let values = [now.moved(resolved_before).into(), i64::from(limit).into()];
+        self.driver.execute(paired!("alert_forget"), &values).await
     }
 
-    fn wake_for(&self, is_done: bool, messages: &[Numbered]) {
+    /// Changes one incident and puts messages in, in one transaction; neither, where there was nothing to change.
+    async fn with_messages(
+        &self,
+        change: Statement,
+        values: &[Value<'_>],
+        messages: &[Numbered],
+    ) -> Result<bool, StoreError> {
+        let work = async |transaction: &mut Transaction<'_>| {
+            if transaction.connection().execute(change, values).await? == 0 {
+                return Ok(None);
+            }
+            transaction.enqueue(messages).await.map(Some)
+        };
+        let is_done = self.driver.transact(work).await?.is_some();
         for (_, message) in messages.iter().filter(|_| is_done) {
             self.queue_wake(&message.queue);
         }
+        Ok(is_done)
     }
 }

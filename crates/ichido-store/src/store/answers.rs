@@ -6,18 +6,21 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::answer::limits::{ANSWER_BYTES_MAX, FIND_MAX, TOPIC_BYTES_MAX};
-use crate::answer::{Answer, Asking, Question, QuestionId};
+use crate::answer::{Answer, Asking, Question, QuestionId, question};
 use crate::check;
-use crate::driver::{on, read};
+use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::micros;
 use crate::node::DUTY_LEASE_MAX;
+use crate::statement::{Value, paired, shared};
 
 impl Store {
     /// What is known of these questions, in no order; of those that were never asked, nothing. At most
     /// [`FIND_MAX`](crate::answer::limits::FIND_MAX) at once.
     pub async fn answer_find(&self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
         check::bytes("the list of questions", ids.len(), FIND_MAX)?;
-        read(|| async { on!(&*self.driver, driver => driver.answer_find(ids).await) }).await
+        let ids: Vec<[u8; 32]> = ids.iter().map(|id| *id.as_bytes()).collect();
+        self.driver.all(paired!("answer_find"), &[Value::Hashes(&ids)]).await?.iter().map(question).collect()
     }
 
     /// A call is about to be made for a question, by the run `holder`. The example is at [`crate::answer`].
@@ -32,11 +35,13 @@ impl Store {
         lease: Duration,
     ) -> Result<Asking, StoreError> {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
+        let lease = micros(lease.min(DUTY_LEASE_MAX)).into();
+        let values =
+            [hash(&id), topic.into(), holder.into(), lease, Value::Now, micros(DUTY_LEASE_MAX).into()];
         // A question that is forgotten between the two looks is asked for once more.
         for _ in 0..2 {
-            let asked = on!(&*self.driver, driver => driver.answer_ask(id, topic, holder, lease.min(DUTY_LEASE_MAX)).await)?;
-            if let Some(lost) = asked {
-                return Ok(Asking::Ours { lost });
+            if let Some(row) = self.driver.changed(paired!("answer_ask"), &values).await? {
+                return Ok(Asking::Ours { lost: row.positive("lost")? });
             }
             match self.answer_find(&[id]).await?.pop() {
                 Some(Question { answer: Some(answer), .. }) => return Ok(Asking::Answered(answer)),
@@ -51,24 +56,31 @@ impl Store {
     /// was forgotten meanwhile.
     pub async fn answer_keep(&self, id: QuestionId, answer: &[u8]) -> Result<Option<Answer>, StoreError> {
         check::bytes("an answer", answer.len(), ANSWER_BYTES_MAX)?;
-        on!(&*self.driver, driver => driver.answer_keep(id, answer).await)?;
+        self.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), Value::Now]).await?;
         Ok(self.answer_find(&[id]).await?.pop().and_then(|question| question.answer))
     }
 
     /// No answer came of a call; `lost` says that nobody knows whether it was made all the same.
     pub async fn answer_fail(&self, id: QuestionId, holder: Uuid, lost: bool) -> Result<(), StoreError> {
-        on!(&*self.driver, driver => driver.answer_fail(id, holder, lost).await)
+        let values = [hash(&id), holder.into(), i64::from(lost).into()];
+        self.driver.execute(shared!("answer_fail"), &values).await.map(drop)
     }
 
     /// The run `holder` lives: what it has is its own for this long from now.
     pub async fn answer_renew(&self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
-        on!(&*self.driver, driver => driver.answer_renew(holder, lease.min(DUTY_LEASE_MAX)).await)
+        let values = [holder.into(), micros(lease.min(DUTY_LEASE_MAX)).into(), Value::Now];
+        self.driver.execute(paired!("answer_renew"), &values).await.map(drop)
     }
 
     /// Forgets the answers of a topic, and with them which calls were lost; at most so many, and not what a run is asking now. Answers
     /// how many.
     pub async fn answer_forget(&self, topic: &str, limit: u32) -> Result<u64, StoreError> {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
-        on!(&*self.driver, driver => driver.answer_forget(topic, limit).await)
+        let values = [topic.into(), i64::from(limit).into(), Value::Now];
+        self.driver.execute(paired!("answer_forget"), &values).await
     }
+}
+
+fn hash(id: &QuestionId) -> Value<'_> {
+    Value::from(&id.as_bytes()[..])
 }

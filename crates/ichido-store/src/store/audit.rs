@@ -6,9 +6,10 @@ use ichido_core::audit::verify::Report;
 use ichido_core::time::Timestamp;
 
 use super::Store;
-use crate::audit::{AuditPruned, AuditSealed, SEAL_ENTRIES_MAX};
+use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX};
 use crate::driver::{on, read};
 use crate::error::StoreError;
+use crate::statement::shared;
 
 impl Store {
     /// Seals at most `limit` entries, never more than [`SEAL_ENTRIES_MAX`] by much (SPEC F5). Call it again until there is nothing to seal; the
@@ -21,7 +22,8 @@ impl Store {
 
     /// The last seal, to be kept where nobody who can write this database can write: it shows when later ones were cut off.
     pub async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.audit_head().await) }).await
+        let row = self.driver.optional(shared!("seal_last"), &[]).await?;
+        row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
     }
 
     /// Judges the whole trail as it stands at one moment. It reads in pages and keeps nothing but what it found; writes go on

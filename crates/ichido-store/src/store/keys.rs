@@ -15,9 +15,10 @@ use crate::check;
 use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
 use crate::ledger::{
-    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response,
+    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response, limits,
 };
-use crate::record::Attempt;
+use crate::record::{Attempt, found, page_after};
+use crate::statement::{Value, paired, shared};
 use crate::wake::Topic;
 
 /// How often a finding about a record looks again when the record changes under its eyes.
@@ -117,7 +118,11 @@ impl Store {
         after: Option<(Timestamp, [u8; 32])>,
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.key_unknown(after, limit).await) }).await
+        let (since, name) = page_after(after);
+        let values = [since.into(), (&*name).into(), i64::from(limit.min(limits::PAGE_MAX)).into()];
+        let rows = self.driver.all(shared!("key_unknown"), &values).await?;
+        // Nothing is judged here, so no moment is needed.
+        rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
     }
 
     /// Marks at most `limit` claims of these operations as of unknown outcome whose leases are over, so that a person sees them
@@ -169,7 +174,8 @@ impl Store {
     /// a forgotten key is done again.
     pub async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
-        on!(&*self.driver, driver => driver.key_forget_of(identity, limit).await)
+        let values = [identity.into(), i64::from(limit).into(), Value::Now];
+        self.driver.execute(paired!("key_forget_of"), &values).await
     }
 }
 

@@ -4,15 +4,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use ichido_core::lifecycle::{Event, Stage};
 use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 use super::Store;
 use crate::check;
-use crate::driver::{on, read};
+use crate::driver::on;
 use crate::error::StoreError;
 use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
-use crate::message::{NewMessage, Note, limits};
+use crate::message::{NewMessage, Note, QueueName, limits};
 use crate::placement::fitting;
+use crate::rows::{letter_row, stage_row};
+use crate::statement::paired;
 
 impl Store {
     /// Letters by a filter, without their requests, the last to become one first (SPEC E3); `after` is [`LetterRow::since`] and the id
@@ -25,13 +28,32 @@ impl Store {
     ) -> Result<Vec<LetterRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
         check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
-        read(|| async { on!(&*self.driver, driver => driver.letter_page(filter, after, limit).await) }).await
+        let (since, id) = filter.begin(after).unwrap_or((Timestamp::MAX, Uuid::max()));
+        let values = [
+            filter.state.as_str().into(),
+            filter.standing.as_str().into(),
+            filter.queue.as_ref().map(QueueName::as_str).into(),
+            since.into(),
+            id.into(),
+            filter.since_from.unwrap_or(Timestamp::from_micros(i64::MIN)).into(),
+            filter.code.map(ErrorCode::as_str).into(),
+            filter.effect.map(Effect::as_str).into(),
+            filter.identity.as_deref().into(),
+            filter.text.as_deref().into(),
+            i64::from(limit.min(limits::PAGE_MAX)).into(),
+        ];
+        let statement = match filter.queue {
+            None => paired!("letter_page"),
+            Some(_) => paired!("letter_page", "letter_page_queue"),
+        };
+        // A plan for any filter would read all letters there are.
+        self.driver.all(statement.planned_anew(), &values).await?.iter().map(letter_row).collect()
     }
 
     /// The letters among these messages, open or closed, in no order.
     pub async fn letter_find(&self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
         few(ids)?;
-        read(|| async { on!(&*self.driver, driver => driver.letter_find(ids).await) }).await
+        self.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
     }
 
     /// Takes letters by an operator's event each, all in one transaction and a handful of statements; answers in the order in which
@@ -82,7 +104,7 @@ impl Store {
     /// Where messages are and how often each was tried, in no order; what is not there is left out. At most [`limits::PAGE_MAX`].
     pub async fn message_stages(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
         few(ids)?;
-        read(|| async { on!(&*self.driver, driver => driver.stages(ids).await) }).await
+        self.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
     }
 }
 

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use ichido_core::clock::{Reading, Retention};
 use ichido_core::time::Timestamp;
+use uuid::Uuid;
 
 use super::Store;
-use crate::driver::on;
+use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::skew::Progress;
+use crate::statement::shared;
 
 /// How far retention advances before that is written down: what a restart loses of it is caught up with in half a minute.
 const WRITE_EVERY: Duration = Duration::from_mins(10);
@@ -33,11 +35,11 @@ impl Store {
     /// process that starts with a wrong clock must find it.
     pub(super) async fn begin_retention(&self) -> Result<(), StoreError> {
         let now = self.reading().await?;
-        let mut written = on!(&*self.driver, driver => driver.retention_reached().await)?;
+        let mut written = self.reached().await?;
         let retention = Retention::begin(now, written);
         if written.is_none() {
             let reached = retention.reached();
-            let outcome = on!(&*self.driver, driver => driver.retention_reach(reached).await);
+            let outcome = self.reach(reached).await;
             // Another node may be writing it just now. If nobody does, the first round tries again and reports the error.
             written = outcome.is_ok().then_some(reached);
         }
@@ -65,12 +67,24 @@ impl Store {
             }
         };
         if let Some(reached) = reached {
-            on!(&*self.driver, driver => driver.retention_reach(reached).await)?;
+            self.reach(reached).await?;
             if let Some(progress) = self.skew.progress().as_mut() {
                 progress.written = Some(reached);
             }
         }
         Ok(Some(Limit { until, behind: now.wall.since(until) }))
+    }
+
+    /// How far retention has come, of all nodes.
+    async fn reached(&self) -> Result<Option<Timestamp>, StoreError> {
+        let row = self.driver.optional(shared!("retention_reached"), &[]).await?;
+        Ok(row.map(|row| row.moment("reached")).transpose()?)
+    }
+
+    /// Writes down how far retention has come.
+    async fn reach(&self, reached: Timestamp) -> Result<(), StoreError> {
+        let values = [Uuid::nil().into(), reached.into()];
+        self.driver.execute(shared!("retention_reach"), &values).await.map(drop)
     }
 
     /// Both clocks.

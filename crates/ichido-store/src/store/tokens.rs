@@ -4,28 +4,54 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::check;
-use crate::driver::{on, read};
+use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::limits::EXCERPT_BYTES_MAX;
-use crate::token::{NewToken, Token};
+use crate::micros;
+use crate::statement::{Value, paired, shared};
+use crate::token::limits::TOKENS_MAX;
+use crate::token::{self, NewToken, Token, made, revoked};
+use crate::transaction::Transaction;
 
 impl Store {
     /// Keeps a new token, and records who made it.
     pub async fn token_add(&self, token: &NewToken, by: &str) -> Result<(), StoreError> {
         token.check()?;
         check::text("the name of who makes a token", by, EXCERPT_BYTES_MAX)?;
-        on!(&*self.driver, driver => driver.token_add(token, by).await)
+        let queues = token.role.queues();
+        let values = [
+            token.id.into(),
+            (&*token.name).into(),
+            token.role.as_str().into(),
+            token.role.identity().into(),
+            queues.as_deref().into(),
+            Value::from(&token.hash[..]),
+            token.lives.map(micros).into(),
+            Value::Now,
+        ];
+        let work = async |transaction: &mut Transaction<'_>| {
+            transaction.connection().execute(paired!("token_add"), &values).await?;
+            transaction.record(&made(token, by)).await.map(Some)
+        };
+        self.driver.transact(work).await.map(drop)
     }
 
     /// All tokens, the newest first, those included that let nobody in any more; at most
     /// [`limits::TOKENS_MAX`](crate::token::limits::TOKENS_MAX).
     pub async fn token_list(&self) -> Result<Vec<Token>, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.tokens().await) }).await
+        let rows = self.driver.all(shared!("token_list"), &[i64::from(TOKENS_MAX).into()]).await?;
+        rows.iter().map(token::token).collect()
     }
 
     /// Revokes a token for good, and records who did; `false` when there is none that still lives.
     pub async fn token_revoke(&self, id: Uuid, by: &str) -> Result<bool, StoreError> {
         check::text("the name of who revokes a token", by, EXCERPT_BYTES_MAX)?;
-        on!(&*self.driver, driver => driver.token_revoke(id, by).await)
+        let work = async |transaction: &mut Transaction<'_>| {
+            let values = [id.into(), Value::Now];
+            let row = transaction.connection().optional(paired!("token_revoke"), &values).await?;
+            let Some(row) = row else { return Ok(None) };
+            transaction.record(&revoked(id, row.text("name")?, by)).await.map(Some)
+        };
+        Ok(self.driver.transact(work).await?.is_some())
     }
 }

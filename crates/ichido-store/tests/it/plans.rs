@@ -196,17 +196,17 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     sweep.goes_by("ledger_expiry");
     lapsed_leases_go_by_their_indexes(&mut connection).await;
     let unknown = "now(), '\\x00', 50";
-    plan(&mut connection, include_str!("../../src/postgres/sql/key_unknown.sql"), unknown)
+    plan(&mut connection, include_str!("../../src/sql/key_unknown.sql"), unknown)
         .await
         .goes_by("ledger_unknown");
     let contents =
         plan(&mut connection, include_str!("../../src/postgres/sql/content_sweep.sql"), "100, now()").await;
     contents.goes_by("contents_until");
-    let oldest = include_str!("../../src/postgres/sql/queue_oldest.sql");
+    let oldest = include_str!("../../src/sql/queue_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'orders'").await;
     oldest.goes_by("ready_pkey");
     assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
-    let oldest = include_str!("../../src/postgres/sql/letter_oldest.sql");
+    let oldest = include_str!("../../src/sql/letter_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
     oldest.goes_by("letters_newest");
     assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
@@ -214,14 +214,13 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     plan(&mut connection, include_str!("../../src/postgres/sql/rescue_left.sql"), left)
         .await
         .goes_by("messages_pkey");
-    let page = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 50";
+    let page = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
     // Planned anew for each question, because a filter that is not there must not count.
     let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
-    let list =
-        plan_as(&mut connection, anew, include_str!("../../src/postgres/sql/message_list.sql"), page).await;
+    let list = plan_as(&mut connection, anew, include_str!("../../src/sql/message_list.sql"), page).await;
     list.goes_by("messages_pkey");
     assert!(list.buffers < 5_000, "a page of 50 touched {} pages", list.buffers);
-    let rare = "NULL, 'sending', NULL, NULL, NULL, NULL, NULL, NULL, 50";
+    let rare = "NULL, 'sending', NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
     let live =
         plan_as(&mut connection, anew, include_str!("../../src/postgres/sql/message_list_live.sql"), rare)
             .await;
@@ -229,22 +228,24 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     assert!(live.buffers < 5_000, "a page of what is being sent touched {} pages", live.buffers);
     add_letters(&mut connection).await;
     let before = "now(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
-    for (page, index) in [
-        ("'dead', NULL, NULL, NULL, 50".to_owned(), "letters_newest_of_all"),
-        (format!("'dead', NULL, {before}, 50"), "letters_newest_of_all"),
-        ("'dead', 'mail', NULL, NULL, 50".to_owned(), "letters_newest"),
-        (format!("'dead', 'mail', {before}, 50"), "letters_newest"),
+    let after_all = "'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
+    let (all, of_queue) =
+        (include_str!("../../src/sql/letter_list.sql"), include_str!("../../src/sql/letter_list_queue.sql"));
+    for (sql, page, index) in [
+        (all, format!("'dead', {after_all}, 50"), "letters_newest_of_all"),
+        (all, format!("'dead', {before}, 50"), "letters_newest_of_all"),
+        (of_queue, format!("'dead', {after_all}, 50, 'mail'"), "letters_newest"),
+        (of_queue, format!("'dead', {before}, 50, 'mail'"), "letters_newest"),
     ] {
-        let sql = include_str!("../../src/postgres/sql/letter_list.sql");
         let letters = plan_as(&mut connection, anew, sql, &page).await;
         assert!(letters.buffers < 5_000, "{page} touched {} pages: {}", letters.buffers, letters.text);
         letters.goes_by("messages_pkey");
         letters.goes_by(index);
     }
     for (filter, index) in [
-        (format!("NULL, {before}, NULL"), "letters_newest_of_all"),
-        ("NULL, NULL, NULL, now() - interval '1 hour'".to_owned(), "letters_newest_of_all"),
-        (format!("'mail', {before}, NULL"), "letters_newest"),
+        (format!("NULL, {before}, '-infinity'"), "letters_newest_of_all"),
+        (format!("NULL, {after_all}, now() - interval '1 hour'"), "letters_newest_of_all"),
+        (format!("'mail', {before}, '-infinity'"), "letters_newest"),
     ] {
         let sql = include_str!("../../src/postgres/sql/letter_page.sql");
         let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");

@@ -1,16 +1,11 @@
 -- Forgets contents whose window was over at a moment ($2), a bounded number at a time. One that is taken over just now is locked, or no longer over.
-WITH now AS (SELECT $2::timestamptz AS at),
-over AS (
+WITH over AS (
     SELECT c.queue, c.identity, c.content
     FROM ichido.contents c
-    WHERE c.until <= (SELECT at FROM now)
+    WHERE c.until <= $2
     ORDER BY c.until
     LIMIT $1
     FOR UPDATE SKIP LOCKED
-),
-gone AS (
-    DELETE FROM ichido.contents c USING over
-    WHERE c.queue = over.queue AND c.identity = over.identity AND c.content = over.content
-    RETURNING 1
 )
-SELECT count(*) FROM gone
+DELETE FROM ichido.contents c USING over
+WHERE c.queue = over.queue AND c.identity = over.identity AND c.content = over.content

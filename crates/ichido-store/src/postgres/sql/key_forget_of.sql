@@ -8,4 +8,3 @@ DELETE FROM ichido.ledger WHERE name IN (
                AND NOT EXISTS (SELECT 1 FROM ichido.events e WHERE e.message_id = l.message_id AND e.to_state IN ('sent', 'cancelled')))
     LIMIT $2
     FOR UPDATE OF l SKIP LOCKED)
-RETURNING 1

@@ -12,7 +12,7 @@ FROM (
         SELECT unnest(message_ids) FROM ichido.leases WHERE $2 = 'sending' AND ($1::text IS NULL OR queue = $1)
         UNION ALL
         SELECT message_id FROM ichido.letters WHERE state = $2 AND ($1::text IS NULL OR queue = $1)) AS any_of_these
-    WHERE $8::uuid IS NULL OR message_id < $8
+    WHERE message_id < $8
     ORDER BY message_id DESC) AS live
 CROSS JOIN LATERAL (
     SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, tries, tries_allowed,

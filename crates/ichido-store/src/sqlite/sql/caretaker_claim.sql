@@ -1,6 +1,6 @@
--- One node at a time has a duty: the one that has it, or anyone once its lease has lapsed: its time is over, or it ends after ?5, later
--- than any lease can, because the clock was ahead when it was taken.
-INSERT INTO ichido_caretakers AS c (duty, node, lease_until) VALUES (?1, ?2, ?3)
+-- One node at a time has a duty: the one that has it, or anyone once its lease has lapsed: its time is over, or it ends later than any
+-- lease (?5) can, because the clock was ahead when it was taken.
+INSERT INTO ichido_caretakers AS c (duty, node, lease_until) VALUES (?1, ?2, ?4 + ?3)
 ON CONFLICT (duty) DO UPDATE SET node = excluded.node, lease_until = excluded.lease_until
-    WHERE c.node = excluded.node OR c.lease_until <= ?4 OR c.lease_until > ?5
+    WHERE c.node = excluded.node OR c.lease_until <= ?4 OR c.lease_until > ?4 + ?5
 RETURNING node

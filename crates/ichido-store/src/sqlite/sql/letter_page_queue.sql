@@ -3,8 +3,8 @@ SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.
        l.doubt_since, l.travels_until, l.last_fence, m.tries_allowed, m.priority, m.made_from, m.created_at,
        length(m.request) AS request_bytes
 FROM ichido_letters l CROSS JOIN ichido_messages m ON m.id = l.message_id
-WHERE l.state = ?1 AND l.closed = ?2 AND l.queue = ?11 AND (l.since, l.message_id) < (?3, ?4) AND l.since >= ?5
-  AND (?6 IS NULL OR l.code = ?6) AND (?7 IS NULL OR l.effect = ?7) AND (?8 IS NULL OR m.identity = ?8)
-  AND (?9 IS NULL OR instr(l.error, ?9) > 0)
+WHERE l.state = ?1 AND l.closed = ?2 AND l.queue = ?3 AND (l.since, l.message_id) < (?4, ?5) AND l.since >= ?6
+  AND (?7 IS NULL OR l.code = ?7) AND (?8 IS NULL OR l.effect = ?8) AND (?9 IS NULL OR m.identity = ?9)
+  AND (?10 IS NULL OR instr(l.error, ?10) > 0)
 ORDER BY l.since DESC, l.message_id DESC
-LIMIT ?10
+LIMIT ?11

@@ -1,6 +1,7 @@
 -- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
 -- a rare state among millions of finished messages is not looked for among those. CROSS JOIN fixes that order on SQLite, which would
--- still read them all to sort them: ?10 is the page's size where nothing more is asked of them, else -1.
+-- still read them all to sort them: so a page is cut out first where nothing more is asked of them. Of what is being sent, a lease also
+-- names what has ended.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
        m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
        m.created_at, m.updated_at
@@ -15,7 +16,7 @@ FROM (
         SELECT message_id FROM ichido_letters WHERE state = ?2 AND (?1 IS NULL OR queue = ?1))
     WHERE message_id < ?8
     ORDER BY message_id DESC
-    LIMIT ?10) AS live
+    LIMIT CASE WHEN coalesce(?3, ?4, ?5, ?6, ?7) IS NULL AND ?2 <> 'sending' THEN ?9 ELSE -1 END) AS live
 CROSS JOIN ichido_message AS m ON m.id = live.message_id
 WHERE m.status = ?2
   AND (?3 IS NULL OR m.identity = ?3)

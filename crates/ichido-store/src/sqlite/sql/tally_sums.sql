@@ -1,5 +1,5 @@
 SELECT about, kind, slot, sum(count) AS count, sum(micros) AS micros
 FROM ichido_tallies
-WHERE minute >= ?1
+WHERE minute >= ?2 - ?1
 GROUP BY about, kind, slot
-LIMIT ?2
+LIMIT ?3

@@ -1,7 +1,7 @@
 -- When the oldest message that could be claimed now was put in. Within a priority ids are in order of time, so the first of each
 -- priority in use is looked at, each by one step down the primary key.
 WITH RECURSIVE urgency AS (
-    (SELECT priority FROM ichido.ready WHERE queue = $1 ORDER BY priority LIMIT 1)
+    SELECT min(priority) AS priority FROM ichido.ready WHERE queue = $1
     UNION ALL
     SELECT (SELECT r.priority FROM ichido.ready r WHERE r.queue = $1 AND r.priority > u.priority ORDER BY r.priority LIMIT 1)
     FROM urgency u WHERE u.priority IS NOT NULL

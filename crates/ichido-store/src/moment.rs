@@ -1,10 +1,13 @@
-//! Moments as PostgreSQL's `timestamptz`: both are whole microseconds, so nothing is rounded.
+//! Moments in both databases, as whole microseconds, so nothing is rounded.
+//!
+//! PostgreSQL has `timestamptz`. SQLite has no type for moments: there they are numbers, counted from 1970 as in the core.
 
 use ichido_core::time::Timestamp;
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueFormat, PgValueRef};
-use sqlx::{Decode, Encode, Postgres, Type};
+use sqlx::sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
+use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
 /// 2000-01-01, where PostgreSQL counts from, in microseconds since 1970.
 const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
@@ -49,5 +52,27 @@ impl Decode<'_, Postgres> for Moment {
         let bytes: [u8; 8] = value.as_bytes()?.try_into()?;
         let micros = i64::from_be_bytes(bytes).saturating_add(POSTGRES_EPOCH_MICROS);
         Ok(Self(Timestamp::from_micros(micros)))
+    }
+}
+
+impl Type<Sqlite> for Moment {
+    fn type_info() -> SqliteTypeInfo {
+        <i64 as Type<Sqlite>>::type_info()
+    }
+
+    fn compatible(found: &SqliteTypeInfo) -> bool {
+        <i64 as Type<Sqlite>>::compatible(found)
+    }
+}
+
+impl Encode<'_, Sqlite> for Moment {
+    fn encode_by_ref(&self, buffer: &mut SqliteArgumentsBuffer) -> Result<IsNull, BoxDynError> {
+        Encode::<Sqlite>::encode(self.0.as_micros(), buffer)
+    }
+}
+
+impl Decode<'_, Sqlite> for Moment {
+    fn decode(value: SqliteValueRef<'_>) -> Result<Self, BoxDynError> {
+        Ok(Self(Timestamp::from_micros(Decode::<Sqlite>::decode(value)?)))
     }
 }

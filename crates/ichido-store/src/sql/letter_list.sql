@@ -1,8 +1,8 @@
--- Dead or parked messages of one queue, newest first (SPEC E3), by their own index.
+-- Dead or parked messages, newest first (SPEC E3), by their own index. CROSS JOIN keeps SQLite from beginning with the messages.
 SELECT v.id, v.queue, v.identity, v.idempotency_key, v.content_type, v.request, v.request_digest, v.status, v.tries,
        v.tries_allowed, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.hops, v.trace, v.made_from,
        v.created_at, v.updated_at, l.since
-FROM ichido_letters l CROSS JOIN ichido_message v ON v.id = l.message_id
-WHERE l.state = ?1 AND l.closed = 'open' AND (l.since, l.message_id) < (?2, ?3) AND l.queue = ?5
+FROM ichido.letters l CROSS JOIN ichido.message v
+WHERE v.id = l.message_id AND l.state = $1 AND l.closed = 'open' AND (l.since, l.message_id) < ($2, $3)
 ORDER BY l.since DESC, l.message_id DESC
-LIMIT ?4
+LIMIT $4

@@ -1,0 +1,193 @@
+//! What is read and written of the trail in the same way on both databases.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ichido_core::audit::AuditKey;
+use ichido_core::audit::leaf::{self, Leaf};
+use ichido_core::audit::request::{Request, RequestCodes};
+use ichido_core::audit::seal::{Forgotten, Seal};
+use ichido_core::audit::verify::{Issued, Verifier};
+use uuid::Uuid;
+
+use super::place::{judge_orphans, judge_page};
+use super::{
+    ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, forgotten, in_order, issued, messages_of, request,
+    seal,
+};
+use crate::columns::{Columns as _, Row};
+use crate::error::StoreError;
+use crate::statement::{Connection, Statement, Value, paired, shared};
+
+/// How many requests PostgreSQL hashes by one statement, which has its bound of time.
+const HASHED_PAGE: usize = 64;
+
+/// How many requests are read at once from SQLite, to be hashed: each may have
+/// [`REQUEST_BYTES_MAX`](crate::message::limits::REQUEST_BYTES_MAX).
+const READ_PAGE: usize = 16;
+
+pub(crate) async fn last_seal(connection: &mut Connection<'_>) -> Result<Option<Seal>, StoreError> {
+    let row = connection.optional(shared!("seal_last"), &[]).await?;
+    row.as_ref().map(seal).transpose()
+}
+
+/// The seals after a number, in order.
+pub(crate) async fn seals(
+    connection: &mut Connection<'_>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Row>, StoreError> {
+    connection.all(shared!("seal_page"), &[after.into(), limit.into()]).await
+}
+
+pub(crate) async fn add(
+    connection: &mut Connection<'_>,
+    seal: &Seal,
+    leaves: &[Leaf],
+) -> Result<(), StoreError> {
+    let leaves = leaf::write(leaves);
+    let values = [
+        seal.number.cast_signed().into(),
+        seal.since.into(),
+        seal.until.into(),
+        seal.sealed_at.into(),
+        seal.first_at.into(),
+        seal.last_at.into(),
+        i64::from(seal.count).into(),
+        seal.total.cast_signed().into(),
+        Value::from(&seal.root.as_bytes()[..]),
+        Value::from(&seal.previous.as_bytes()[..]),
+        seal.keyed.into(),
+        Value::from(&seal.mac.as_bytes()[..]),
+        Value::from(&*leaves),
+    ];
+    connection.execute(shared!("seal_add"), &values).await.map(drop)
+}
+
+/// Lets a seal's list go if all of it is forgotten; returns how many entries of each message it listed.
+pub(crate) async fn prune(
+    connection: &mut Connection<'_>,
+    seal: &Seal,
+    leaves: &[u8],
+    key: Option<&AuditKey>,
+) -> Result<Option<BTreeMap<Uuid, u32>>, StoreError> {
+    let listed = leaf::read(leaves).unwrap_or_default();
+    let forgotten = notes(connection, &listed).await?;
+    let Some(counts) = all_forgotten(leaves, &forgotten, key) else { return Ok(None) };
+    let pruned = seal.pruned(key);
+    let values = [seal.number.cast_signed().into(), Value::from(&pruned.as_bytes()[..])];
+    connection.execute(shared!("seal_prune"), &values).await?;
+    Ok(Some(counts))
+}
+
+/// Why entries are missing, by their messages.
+pub(crate) async fn notes(
+    connection: &mut Connection<'_>,
+    gone: &[Leaf],
+) -> Result<HashMap<Uuid, Forgotten>, StoreError> {
+    if gone.is_empty() {
+        return Ok(HashMap::new());
+    }
+    forgotten(&connection.all(paired!("forgotten_find"), &[Value::Ids(&messages_of(gone))]).await?)
+}
+
+/// The codes of what these messages asked for. PostgreSQL hashes the bytes: they need not travel.
+pub(crate) async fn requests(
+    connection: &mut Connection<'_>,
+    messages: &[Uuid],
+) -> Result<HashMap<Uuid, RequestCodes>, StoreError> {
+    let at_once = match connection {
+        Connection::Postgres(..) => HASHED_PAGE,
+        Connection::Sqlite(..) => READ_PAGE,
+    };
+    let mut requests = HashMap::with_capacity(messages.len());
+    for page in messages.chunks(at_once) {
+        for row in connection.all(paired!("request_find"), &[page.into()]).await? {
+            let hash = match &row {
+                Row::Postgres(row) => row.hash("request_hash")?,
+                Row::Sqlite(row) => Request::hash(row.bytes("request")?),
+            };
+            let (message, codes) = request(&row, hash)?;
+            requests.insert(message, codes);
+        }
+    }
+    Ok(requests)
+}
+
+/// The last fence that was issued.
+pub(crate) async fn fence_last(connection: &mut Connection<'_>) -> Result<i64, StoreError> {
+    Ok(connection.one(paired!("fence_last"), &[]).await?.number("fence")?)
+}
+
+/// Tells the verifier of entries that wait for a seal: on PostgreSQL those of a span of positions, on SQLite those that are noted.
+pub(crate) async fn waiting(
+    connection: &mut Connection<'_>,
+    verifier: &mut Verifier<'_>,
+    span: &[Value<'_>],
+) -> Result<(), StoreError> {
+    let row = connection.one(paired!("unsealed"), span).await?;
+    verifier.unsealed(row.number("count")?.unsigned_abs(), row.moment_or_none("since")?);
+    Ok(())
+}
+
+/// Tells the verifier of entries that neither are sealed nor wait for it: on PostgreSQL those from a position on, on SQLite those that
+/// nobody noted.
+pub(crate) async fn unlisted(
+    connection: &mut Connection<'_>,
+    verifier: &mut Verifier<'_>,
+    from: &[Value<'_>],
+) -> Result<(), StoreError> {
+    each_page(connection, paired!("unlisted"), from, |page| {
+        for row in page {
+            verifier.inserted(None, entry_id(row)?, row.moment("at")?);
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Judges every entry by the rules, message by message, and whether every message is where its last entry says.
+pub(crate) async fn judge(
+    connection: &mut Connection<'_>,
+    verifier: &mut Verifier<'_>,
+) -> Result<(), StoreError> {
+    let leases = connection.all(paired!("lease_list"), &[]).await?;
+    let issued = issued(fence_last(connection).await?, &leases)?;
+    each_page(connection, shared!("history_page"), &[], |page| {
+        verifier.histories(&in_order(page)?, &issued);
+        Ok(())
+    })
+    .await?;
+    verifier.histories_end(&issued);
+    places(connection, verifier, &issued).await
+}
+
+async fn places(
+    connection: &mut Connection<'_>,
+    verifier: &mut Verifier<'_>,
+    issued: &Issued,
+) -> Result<(), StoreError> {
+    let mut after = Some(Uuid::nil());
+    while let Some(last) = after {
+        let page = connection.all(paired!("place_page"), &[last.into(), ENTRIES_PAGE.into()]).await?;
+        after = judge_page(verifier, &page, issued)?;
+    }
+    judge_orphans(verifier, &connection.all(shared!("place_orphans"), &[ENTRIES_PAGE.into()]).await?)
+}
+
+/// Goes through entries page by page. The statement takes the last entry before the page, its size, and then the values.
+async fn each_page(
+    connection: &mut Connection<'_>,
+    statement: Statement,
+    values: &[Value<'_>],
+    mut look: impl FnMut(&[Row]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut last = FIRST_ENTRY;
+    loop {
+        let mut at = vec![last.message.into(), last.fence.into(), last.step.into(), ENTRIES_PAGE.into()];
+        at.extend_from_slice(values);
+        let page = connection.all(statement, &at).await?;
+        let Some(row) = page.last() else { return Ok(()) };
+        last = entry_id(row)?;
+        look(&page)?;
+    }
+}

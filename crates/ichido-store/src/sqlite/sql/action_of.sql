@@ -1,2 +1,0 @@
-SELECT message_id, fence, at, from_state, to_state, kind, excerpt, actor, about
-FROM ichido_events WHERE message_id = ?1 AND about IS NOT NULL ORDER BY fence

@@ -1,1 +1,0 @@
-UPDATE ichido_alerts SET clear_since = ?2 WHERE id = ?1 AND resolved_at IS NULL

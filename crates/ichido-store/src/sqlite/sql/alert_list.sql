@@ -1,2 +1,0 @@
-SELECT id, rule, about, opened_at, value, samples, above, window_for, clear_since, resolved_at
-FROM ichido_alerts WHERE (opened_at, id) < (?1, ?2) ORDER BY opened_at DESC, id DESC LIMIT ?3

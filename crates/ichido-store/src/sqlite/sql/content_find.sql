@@ -1,1 +1,0 @@
-SELECT message_id FROM ichido_contents WHERE queue = ?1 AND identity = ?2 AND content = ?3

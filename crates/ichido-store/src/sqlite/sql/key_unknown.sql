@@ -1,8 +1,0 @@
--- What nobody knows the outcome of, oldest first, by its own index. It has no outcome, so no message holds it.
-SELECT l.name, l.operation, l.identity, l.key, l.fingerprint, l.request_digest, l.state, l.fence, l.claim_id, l.lease_until,
-       l.status, l.headers, l.body, l.result_digest, l.message_id, l.created_at, l.claimed_at, l.completed_at, l.expires_at,
-       l.hops, l.trace, l.mode, 0 AS held
-FROM ichido_ledger l
-WHERE l.state = 'unknown' AND (l.created_at, l.name) > (?1, ?2)
-ORDER BY l.created_at, l.name
-LIMIT ?3

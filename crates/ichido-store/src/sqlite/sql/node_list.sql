@@ -1,1 +1,0 @@
-SELECT id, name, started_at, seen_at FROM ichido_nodes ORDER BY seen_at DESC, id

@@ -1,1 +1,0 @@
-SELECT name, version, pace FROM ichido_destinations WHERE name > '' ORDER BY name LIMIT ?1

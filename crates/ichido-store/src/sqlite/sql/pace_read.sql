@@ -1,1 +1,0 @@
-SELECT version, pace FROM ichido_destinations WHERE name = ?1

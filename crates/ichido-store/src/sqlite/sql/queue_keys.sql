@@ -1,4 +1,0 @@
--- The first word stands, whoever asks later.
-INSERT INTO ichido_queue_keys AS k (queue, kind) VALUES (?1, ?2)
-ON CONFLICT (queue) DO UPDATE SET kind = k.kind
-RETURNING kind

@@ -1,2 +1,0 @@
--- All entries of a seal are forgotten: its list goes, its root and count stay.
-UPDATE ichido_seals SET leaves = NULL, pruned = ?2 WHERE number = ?1

@@ -1,6 +1,0 @@
-SELECT e.to_state, e.effect, 0 AS suspect, e.tries, e.deaths, e.doubt_since, e.travels_until,
-       (SELECT max(t.fence) FROM ichido_events t WHERE t.message_id = ?1 AND t.claimed_at IS NOT NULL) AS last_fence
-FROM ichido_events e
-WHERE e.message_id = ?1
-ORDER BY e.fence DESC, e.step DESC
-LIMIT 1
