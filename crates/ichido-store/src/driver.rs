@@ -62,6 +62,13 @@ impl Driver {
         }
     }
 
+    /// A message of a queue can be claimed again: it is older than where the last claim ended.
+    pub(crate) fn came_back(&self, queue: &QueueName) {
+        if let Self::Postgres(postgres) = self {
+            postgres.came_back(queue);
+        }
+    }
+
     /// Reads the rows that a statement finds.
     pub(crate) async fn all(
         &self,

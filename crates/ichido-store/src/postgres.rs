@@ -3,11 +3,10 @@
 mod audit;
 pub(crate) mod enqueue;
 pub(crate) mod ledger;
-mod letters;
 pub(crate) mod line;
 mod mark;
 mod parameters;
-mod step;
+pub(crate) mod step;
 mod tallies;
 mod upkeep;
 pub(crate) mod vitals;
@@ -125,7 +124,7 @@ impl Postgres {
         Wakes::everywhere(self.calls.clone(), self.options.clone()).await
     }
 
-    /// Asks over one connection.
+    /// Reads over one connection. SQLite needs the values to know whether it must look at the clock first.
     pub(crate) async fn look<T>(
         &self,
         _values: &[Value<'_>],
@@ -160,7 +159,7 @@ impl Postgres {
         if manner.apart { &self.parts } else { &self.batches }
     }
 
-    fn skew(&self) -> i64 {
+    pub(crate) fn skew(&self) -> i64 {
         self.skew.wall()
     }
 }

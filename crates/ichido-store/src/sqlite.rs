@@ -10,9 +10,8 @@ mod files;
 mod group;
 pub(crate) mod json;
 mod ledger;
-mod letters;
 mod own;
-mod step;
+pub(crate) mod step;
 mod tallies;
 mod upkeep;
 mod values;
@@ -132,7 +131,7 @@ impl Sqlite {
         Ok(Writing { now, last: row.try_get("last")?, drawn: false, transaction, files })
     }
 
-    /// Asks one of the readers. What time it is, it is told only where a value asks for that.
+    /// Reads over one of the readers. The clock is looked at only if one of the values is the time.
     pub(crate) async fn look<T>(
         &self,
         values: &[Value<'_>],
@@ -201,6 +200,11 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
+    /// When all of it happens.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
     pub(crate) fn connection(&mut self) -> &mut SqliteConnection {
         &mut self.transaction
     }

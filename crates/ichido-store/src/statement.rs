@@ -50,7 +50,7 @@ macro_rules! paired {
 }
 pub(crate) use paired;
 
-/// Binds values to the query of either database. They differ in lists and in what they are told of the time.
+/// Binds values to the query of either database; only lists and the time differ.
 macro_rules! bind {
     ($query:expr, $values:expr, now: $now:expr, ids: $ids:expr, hashes: $hashes:expr, texts: $texts:expr) => {
         $values.iter().fold($query, |query, value| match *value {
@@ -69,6 +69,7 @@ macro_rules! bind {
         })
     };
 }
+
 impl Statement {
     pub(crate) const fn new(postgres: &'static str, sqlite: &'static str) -> Self {
         Self { postgres, sqlite, planned_anew: false }
@@ -93,7 +94,7 @@ impl Statement {
     }
 }
 
-/// A parameter of a statement. `None` is NULL.
+/// A parameter of a statement; `None` is NULL.
 #[derive(Clone, Copy)]
 pub(crate) enum Value<'v> {
     Text(Option<&'v str>),
@@ -104,7 +105,7 @@ pub(crate) enum Value<'v> {
     Small(i16),
     Real(Option<f64>),
     Truth(bool),
-    /// The present. PostgreSQL is told how far the store is ahead of its clock, SQLite what time it is.
+    /// The present: PostgreSQL adds the store's skew to its own clock, SQLite gets the time itself.
     Now,
     /// Lists are arrays on PostgreSQL and JSON on SQLite, where ids and hashes are hexadecimal.
     Ids(&'v [Uuid]),
@@ -138,7 +139,7 @@ values! {
     &'v [Uuid] => Ids;
 }
 
-/// A connection of either database, and what it is told of the time.
+/// A connection of either database, with what [`Value::Now`] is there: the store's skew, or the time.
 pub(crate) enum Connection<'c> {
     Postgres(&'c mut PgConnection, i64),
     Sqlite(&'c mut SqliteConnection, Timestamp),
@@ -187,7 +188,7 @@ impl Connection<'_> {
         Ok(self.optional(statement, values).await?.ok_or(sqlx::Error::RowNotFound)?)
     }
 
-    /// Answers how many rows it changed.
+    /// Returns how many rows it changed.
     pub(crate) async fn execute(
         &mut self,
         statement: Statement,
@@ -204,7 +205,7 @@ impl Connection<'_> {
     }
 }
 
-/// The text with SQLite's names of tables, which are as long as PostgreSQL's.
+/// Replaces PostgreSQL's names of tables by SQLite's, which are as long.
 pub(crate) const fn with_sqlite_tables<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     let (mut bytes, mut index) = ([0; LENGTH], 0);
     while index < LENGTH {
@@ -216,10 +217,11 @@ pub(crate) const fn with_sqlite_tables<const LENGTH: usize>(text: &str) -> [u8; 
     bytes
 }
 
+/// The bytes of a statement as text again.
 pub(crate) const fn text(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(_) => panic!("a statement is no text"),
+        Err(_) => panic!("a statement is not UTF-8"),
     }
 }
 

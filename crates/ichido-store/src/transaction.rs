@@ -1,17 +1,24 @@
 //! Transactions that are written once for both databases.
 
+use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
 
 use crate::action::Action;
-use crate::columns::number;
+use crate::columns::{Columns as _, number};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::ledger::{KeySettle, KeySettled};
-use crate::message::Numbered;
-use crate::placement::excerpt;
-use crate::postgres::Postgres;
-use crate::sqlite::{Sqlite, Writing};
+use crate::letter::LetterRow;
+use crate::message::{Enqueued, Numbered};
+use crate::placement::{Moves, excerpt};
+use crate::postgres::{self, Postgres};
+use crate::rows::letter_row;
+use crate::sqlite::{self, Sqlite, Writing};
 use crate::statement::{Connection, Value, paired};
+
+/// How often a letter that is being changed is looked for.
+const LOOKS_MAX: usize = 8;
 
 /// A transaction that writes.
 pub(crate) enum Transaction<'t> {
@@ -88,10 +95,61 @@ impl Transaction<'_> {
         }
     }
 
+    /// Puts one message in, which may be compared by content.
+    pub(crate) async fn enqueue_content(&mut self, message: &Numbered) -> Result<Enqueued, StoreError> {
+        match self {
+            Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
+            Self::Sqlite(writing, sqlite) => sqlite.enqueue_content(writing.connection(), message).await,
+        }
+    }
+
     pub(crate) async fn settle(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         match self {
             Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
             Self::Sqlite(writing, sqlite) => sqlite.settle_in(writing.connection(), settle).await,
+        }
+    }
+
+    /// The letters among these messages, nobody else's until the transaction ends; and what time it is.
+    pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
+        let values = [ids.into(), Value::Now];
+        let rows = self.connection().all(paired!("letter_lock", "letter_find"), &values).await?;
+        let now = match (&*self, rows.first()) {
+            (Self::Sqlite(writing, _), _) => writing.now(),
+            (Self::Postgres(..), Some(row)) => row.moment("now")?,
+            (Self::Postgres(..), None) => Timestamp::EPOCH,
+        };
+        Ok((rows.iter().map(letter_row).collect::<Result<_, _>>()?, now))
+    }
+
+    /// The same for one message. On PostgreSQL a change takes its row away and puts another there, and who waited for the first sees
+    /// neither: a statement of its own, whose snapshot is newer, finds the second.
+    pub(crate) async fn letter(&mut self, id: Uuid) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
+        let looks_max = match self {
+            Self::Postgres(..) => LOOKS_MAX,
+            Self::Sqlite(..) => 1,
+        };
+        let mut looked = self.letters(&[id]).await?;
+        for _ in 1..looks_max {
+            if !looked.0.is_empty() {
+                break;
+            }
+            looked = self.letters(&[id]).await?;
+        }
+        Ok(looked)
+    }
+
+    /// Takes letters away and writes what becomes of them.
+    pub(crate) async fn move_letters(&mut self, moves: &Moves) -> Result<(), StoreError> {
+        if moves.taken.is_empty() {
+            return Ok(());
+        }
+        self.connection().execute(paired!("letter_take"), &[Value::Ids(&moves.taken)]).await?;
+        match self {
+            Self::Postgres(connection, postgres) => {
+                postgres::step::apply(connection, moves, postgres.skew()).await
+            }
+            Self::Sqlite(writing, _) => sqlite::step::apply(writing, moves).await,
         }
     }
 }

@@ -11,7 +11,6 @@ use super::Postgres;
 use super::work::count;
 use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
-use crate::held::lock;
 use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
 use crate::micros;
@@ -82,8 +81,7 @@ impl Postgres {
             }
             apply(&mut transaction, &moves, self.skew()).await?;
             transaction.commit().await?;
-            // What comes back is older than the mark.
-            lock(&self.marks).remove(&moving.queue);
+            self.came_back(&moving.queue);
             return Ok((Stepped::Now(next), (!moves.ready.is_empty()).then_some(moving.queue)));
         }
         Err(StoreError::Busy)
@@ -179,14 +177,13 @@ impl Postgres {
             .await?;
         transaction.commit().await?;
         self.held.forget(fence);
-        // What comes back is older than the mark.
-        lock(&self.marks).remove(&lapsed.queue);
+        self.came_back(&lapsed.queue);
         Ok(Some(lapsed.left.len()))
     }
 }
 
 /// Writes what a set of steps comes to.
-pub(super) async fn apply(connection: &mut PgConnection, moves: &Moves, skew: i64) -> Result<(), StoreError> {
+pub(crate) async fn apply(connection: &mut PgConnection, moves: &Moves, skew: i64) -> Result<(), StoreError> {
     add_events(connection, moves, skew).await?;
     place_ready(connection, &moves.ready).await?;
     place_scheduled(connection, moves).await?;

@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::Postgres;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::held::lock;
 use crate::message::QueueName;
 use crate::moment::Moment;
 use crate::rows::last_id;
@@ -31,8 +30,7 @@ impl Postgres {
         let mut promoted = Vec::new();
         for row in &rows {
             if let Some(queue) = QueueName::parse(row.try_get("queue")?) {
-                // What comes back is older than the mark.
-                lock(&self.marks).remove(&queue);
+                self.came_back(&queue);
                 promoted.push((queue, row.try_get::<i64, _>("count")?.unsigned_abs()));
             }
         }

@@ -83,6 +83,11 @@ impl Postgres {
         self.marked(queue, Mark::wake);
     }
 
+    /// A message can be claimed again, which is older than the mark.
+    pub(crate) fn came_back(&self, queue: &QueueName) {
+        lock(&self.marks).remove(queue);
+    }
+
     /// As after a while with somebody's old snapshot open: the mark is behind all there is, and a look from the beginning is dear.
     #[cfg(test)]
     pub(crate) fn mark_behind(&self, message: &crate::message::NewMessage) {

@@ -164,7 +164,7 @@ async fn keep_proof(writing: &mut Writing, id: Uuid, event: Event, note: &Note) 
 }
 
 /// Writes what a set of steps comes to.
-pub(super) async fn apply(writing: &mut Writing, moves: &Moves) -> Result<(), StoreError> {
+pub(crate) async fn apply(writing: &mut Writing, moves: &Moves) -> Result<(), StoreError> {
     let now = writing.now.as_micros();
     let mut events = Vec::with_capacity(moves.events.len());
     for event in &moves.events {

@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use super::Store;
 use crate::check;
-use crate::driver::on;
 use crate::error::StoreError;
 use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
-use crate::message::{NewMessage, Note, QueueName, limits};
-use crate::placement::fitting;
+use crate::message::{Enqueued, NewMessage, Note, QueueName, limits};
+use crate::placement::{fitting, operate_letters};
 use crate::rows::{letter_row, stage_row};
 use crate::statement::paired;
+use crate::transaction::Transaction;
 
 impl Store {
     /// Letters by a filter, without their requests, the last to become one first (SPEC E3); `after` is [`LetterRow::since`] and the id
@@ -71,9 +71,15 @@ impl Store {
         // One that is named twice is one letter: taken twice, it would be counted and told of twice.
         let once: BTreeSet<Uuid> = ids.iter().copied().collect();
         let once: Vec<Uuid> = once.into_iter().collect();
-        let stepped = on!(&*self.driver, driver => driver.letters_step(&once, event, &note).await);
-        let (stepped, claimable) = stepped?;
+        let work = async |transaction: &mut Transaction<'_>| {
+            let (found, now) = transaction.letters(&once).await?;
+            let (moves, answers) = operate_letters(&found, &event, &note, now);
+            transaction.move_letters(&moves).await?;
+            Ok(Some((answers, moves.claimable())))
+        };
+        let (stepped, claimable) = self.driver.transact(work).await?.unwrap_or_default();
         for queue in &claimable {
+            self.driver.came_back(queue);
             self.queue_wake(queue);
         }
         let stepped: HashMap<Uuid, LetterStepped> = stepped.into_iter().collect();
@@ -92,12 +98,29 @@ impl Store {
         let new = NewMessage { made_from: Some(old), ..new }.checked()?;
         let id = Uuid::now_v7();
         let note = fitting(Note { receipt: Some(id.to_string()), ..note.clone() });
-        let queue = new.queue.clone();
         let numbered = (id, new);
-        let replaced = on!(&*self.driver, driver => driver.letter_replace(old, &numbered, &note).await)?;
-        if matches!(replaced, Replaced::By { .. }) {
-            self.queue_wake(&queue);
-        }
+        let mut not_replaced = Replaced::NoLetter;
+        let work = async |transaction: &mut Transaction<'_>| {
+            let (found, now) = transaction.letter(old).await?;
+            let Some(letter) = found.first() else { return Ok(None) };
+            let (moves, answers) = operate_letters(&found, |_, _| Event::Replaced, &note, now);
+            if let Some((_, LetterStepped::Refused(why))) = answers.first() {
+                not_replaced = Replaced::Refused(*why);
+                return Ok(None);
+            }
+            match transaction.enqueue_content(&numbered).await? {
+                Enqueued::New { id } => {
+                    transaction.move_letters(&moves).await?;
+                    Ok(Some(Replaced::By { id, effect: letter.effect }))
+                }
+                Enqueued::Same { id } | Enqueued::Different { id } | Enqueued::SameContent { id } => {
+                    not_replaced = Replaced::KeyUsed { id };
+                    Ok(None)
+                }
+            }
+        };
+        let Some(replaced) = self.driver.transact(work).await? else { return Ok(not_replaced) };
+        self.queue_wake(&numbered.1.queue);
         Ok(replaced)
     }
 
