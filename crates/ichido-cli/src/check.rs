@@ -3,7 +3,7 @@
 //! Guarantee: whatever stands under the paths it is given, it ends with a report or with one clear error for each file
 //! that cannot be read, and changes nothing; only `--init` writes, all of its boundary files or none, and never over another.
 //!
-//! Start at [`run`]. The rules are the core's; here files are found and read, and what is found is shown.
+//! Start at [`run`]. The rules are [`ichido_boundary`]'s; here files are found and read, and what is found is shown.
 
 mod allowed;
 mod args;

@@ -4,8 +4,7 @@
 //! let in without a token. After the first signal nothing new is accepted, what is in flight is answered, and then the worker stops
 //! without losing anything; after the second it ends at once.
 //!
-//! Start at [`run`]. A connection comes in by [`ichido_http::server`], a request by `server`; `access` says who asks, and `api` which path
-//! leads where.
+//! Start at [`run`]; the server itself is [`ichido_server::serve`].
 
 mod setup;
 

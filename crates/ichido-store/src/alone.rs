@@ -1,4 +1,7 @@
 //! Writing a batch so that a failing row fails alone, and a broken connection is resolved by looking again.
+//!
+//! Writing a batch again is harmless because each row recognises its own: a claim by the id of its attempt, an enqueue by the id of its
+//! message, a settle by its fence. The caller learns that the outcome is unknown only if the database cannot be asked.
 
 use std::time::Duration;
 

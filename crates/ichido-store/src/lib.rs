@@ -15,6 +15,21 @@
 //! [`Store::key_sweep`], [`Store::message_forget`] and [`Store::queue_counts_fold`] now and then. [`node`] shows it.
 //!
 //! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
+//!
+//! # The tables
+//!
+//! `ichido.ledger` and so on in PostgreSQL, `ichido_ledger` in SQLite. Hot tables are small and narrow; large data is written once.
+//!
+//! - `ledger`: one row per key, inserted by the claim and updated once by the settle.
+//! - `messages`: the requests. Never updated.
+//! - `ready`: what can be claimed now. Inserted and deleted, never updated; its primary key is the order of claims.
+//! - `scheduled`: what waits for its time. `letters`: dead and parked messages. `leases`: one row for a claimed batch. `begun`: start marks.
+//! - `events`: every end of an attempt and every operator's action, appended. An attempt is one row: `claimed_at` is its queued → sending, `at`
+//!   its end, so a claim appends nothing.
+//! - `answers`: what models answered, kept until a person has it forgotten. A row exists before the first call, so calls of a dead run are known.
+//! - `tallies`: counts per minute, from all nodes. `alerts`: incidents, at most one open for each rule and subject.
+//! - The view `message` shows all of this as one row. PostgreSQL keeps counts as deltas, which a maintenance task folds; SQLite, with its one
+//!   writer, counts in place.
 
 pub mod action;
 pub mod alert;

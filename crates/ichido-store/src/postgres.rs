@@ -1,4 +1,10 @@
 //! The PostgreSQL driver: READ COMMITTED, prepared statements, batches by `unnest`, one statement where one will do.
+//!
+//! Sequential scans are disabled on our connections. A prepared statement keeps the plan from when its tables were empty; with that plan
+//! the ledger ran at half its rate once there were rows. Each of our statements has its index.
+//!
+//! Locks are taken in one order, so two nodes never deadlock: leases by fence, ledger rows by name, start marks by message and fence, each
+//! in a statement that sorts before it locks.
 
 mod audit;
 pub(crate) mod enqueue;

@@ -5,8 +5,8 @@
 //! [`ichido_core`], the memory is [`ichido_store`]'s.
 //!
 //! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers what the outbox holds
-//! (feature `worker`). What it could not deliver is a person's: `letters`. `llm` asks
-//! language models, and `judge` many questions at a time (feature `llm`). `prometheus` is the page of what is measured (feature `prometheus`).
+//! (feature `worker`). Messages that it could not deliver wait for a person: `letters`. `prometheus` is the metrics page (feature
+//! `prometheus`). Language models have a crate of their own, `ichido-llm`.
 
 #[cfg(feature = "worker")]
 pub mod destination;

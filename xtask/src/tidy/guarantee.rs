@@ -3,6 +3,8 @@
 //! Guarantee: each source file of our crates opens with `//!` docs, and each public module, the crate's
 //! root among them, has a line there that begins with `Guarantee:`. An inline module stands under the
 //! guarantee of its file. Test code is left out, and a module without a single item promises nothing yet.
+//!
+//! A module is public if it is declared `pub mod name;`, whatever re-exports reach it: that is easy to see and to check.
 
 use super::Finding;
 use super::rust::{Module, Source};

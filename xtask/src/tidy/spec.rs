@@ -6,6 +6,10 @@
 //! A row reads `` | A1 | what is required | `a_test`, `another_test` | ``. Where nothing proves it yet the
 //! last cell is `open`; where the tests prove a part, it ends with `open: what is missing`. Tests in Rust are named by their functions, those
 //! in JavaScript by their titles.
+//!
+//! Tests are found by their bare function names in the token stream of each file. Lines would take a test in a comment for one; a full parser
+//! does not look into `proptest!`; asking the built binaries (`--list`) would need a tree that compiles. The price: a test whose name a macro
+//! generates is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,8 @@
 //! The key as a header field: which lines count, and how a line's value is read.
+//!
+//! A value that begins with a quote is read as a structured-field string only. Any other value is the bare key, commas and semicolons
+//! included, because the specification allows every visible ASCII character. Two lines that a proxy joined with a comma and a space are
+//! refused because of the space.
 
 use super::{IdempotencyKey, KeyError, first_not_visible};
 

@@ -2,6 +2,8 @@
 //!
 //! Guarantee: a slot is handed out once. Slots lie at least the pace's spacing apart, across all nodes that
 //! share the pace, and never further ahead than the settings' horizon.
+//!
+//! Slots that were handed out are not called back when the rate falls: they are few, and a pause or an open circuit voids them.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! The places of a run: who takes one next, and when the run is over.
+//!
+//! A place is held for a call, not for an item. An item waits its interval inside its place, but the backoff of a retry outside: the place
+//! goes to the next item, and an item whose retry is due comes before a new one. So an item that is throttled to the end delays nobody, and a
+//! run with few places does not stop while all of them wait.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

@@ -1,6 +1,12 @@
 //! The model's endpoints: which of them takes the next call, and when (SPEC B10).
 //!
 //! Each has a pace of its own. One that refuses calls is called more slowly or left alone for a while, and the others carry what they bear.
+//!
+//! A `Retry-After` pauses the endpoint that sent it, for everybody who calls it. The item waits by its own schedule and may go to another
+//! endpoint meanwhile; with one endpoint it waits as long as it was told.
+//!
+//! An unknown endpoint starts slowly, because a batch with many places would flood it before hearing anything: at 20 calls a second and at
+//! most twice what it accepted in a second, until its first refusal. Workers start without a limit, since most destinations never refuse.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The way over HTTP to a model's endpoints.
 //!
-//! Guarantee: one call puts at most one request on the wire, as [`crate::destination::http`] does it: no redirect is followed, no proxy is
+//! Guarantee: one call puts at most one request on the wire, as [`ichido::destination::http`] does it: no redirect is followed, no proxy is
 //! taken from the environment, connecting and the whole call have their time, and an answer its size. The key is in no text and no
 //! error.
 

@@ -1,4 +1,7 @@
 //! Putting messages in, on PostgreSQL: by the store, or inside the caller's own transaction.
+//!
+//! A batch is first inserted without `ON CONFLICT DO NOTHING`, which makes each insert speculative and costs about half as much again; it is
+//! inserted with it if that fails. COPY was tried for large batches: through sqlx it reached half the rate of the insert.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,7 @@
 //! The ledger on PostgreSQL.
+//!
+//! A claim inserts first and looks up what was there already. If most keys of the last batch were known, as in a storm of retries, the
+//! next one looks first and inserts the rest. Both orders give the same answers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;

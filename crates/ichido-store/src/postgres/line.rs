@@ -7,6 +7,9 @@
 //! A caller may go away in the middle. What it asked may have been `BEGIN`, and sqlx does not know then that a transaction is open:
 //! the next caller's writes would be part of it, acknowledged and never committed. So a connection whose last answer was not
 //! heard is closed, never given back.
+//!
+//! A connection that was used within the last second is not pinged before its next use: the ping was one of two round trips of every
+//! batch. If the connection has died, the batch fails as it would have in the middle, and is written again.
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -2,6 +2,9 @@
 //!
 //! What was claimed leaves dead index entries, which nothing can clean up while somebody's old snapshot is open, so a look from the
 //! beginning gets dearer all the time. It is still needed: what was committed late, requeued or promoted is behind the mark.
+//!
+//! Under a snapshot that stays open, a look from the beginning rests for twenty times its own cost. A message behind the mark may wait that
+//! long; the rate of claims holds.
 
 use std::time::Duration;
 

@@ -2,6 +2,8 @@
 //!
 //! Two bulks over the same letters would each count what the other took; so there is one at a time for a queue, and one for all queues
 //! is alone. A bulk whose process was killed says nothing any more: its lease lapses, by which it is known, and the next one goes on.
+//!
+//! Letters that are named by their ids need no hold: each is one step, refused where it does not fit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
