@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ichido_core::lifecycle::{Decision, Event, Stage};
 use ichido_store::Store;
+use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
 use ichido_store::message::{MessageFilter, Note, QueueName};
 use tokio::time::{sleep, timeout};
@@ -84,8 +85,11 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
             // It ends by itself; or it has by now.
             Stage::Sending | Stage::Sent | Stage::Cancelled => continue,
         };
-        // One that has gone on meanwhile is looked at again.
-        store.message_step(message.id, |_| event, &Note::default()).await?;
+        // One that has gone on meanwhile, or was going on at that moment, is looked at again.
+        match store.message_step(message.id, |_| event, &Note::default()).await {
+            Ok(_) | Err(StoreError::Busy) => (),
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(left.is_empty())
 }

@@ -35,7 +35,7 @@ impl Resolution {
 }
 
 /// A letter was done with, `since` being when it became one. For whoever moves letters by the store's own methods; a
-/// [`Bulk`](super::Bulk) and a worker tell of theirs.
+/// [`Bulk`](crate::letters::Bulk) and a worker tell of theirs.
 pub fn tell_resolved(queue: &QueueName, by: Resolution, since: Timestamp, now: Timestamp) {
     histogram!(RESOLVED, "queue" => queue.as_str().to_owned(), "by" => by.as_str())
         .record(now.since(since).as_secs_f64());
