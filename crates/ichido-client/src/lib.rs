@@ -27,7 +27,7 @@
 //! # How servers speak of keys
 //!
 //! [`ClientSettings::profile`] says whose words are understood. The rows stand with
-//! [`Table::client_of`](ichido_core::verdict::Table::client_of).
+//! [`Profile::client_table`](ichido_core::ledger::Profile::client_table).
 //!
 //! | | in flight: asked again | the key was used for a different request: [`Refusal::KeyConflict`](next::Refusal::KeyConflict) |
 //! |---|---|---|

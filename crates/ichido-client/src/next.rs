@@ -9,7 +9,7 @@
 //! is learnt. Such asking is bounded by the deadline, and by [`TRIES_MAX`] requests in all.
 //!
 //! What a server calls *in flight*, and a key that was used for something else, is the [`Profile`]'s: the rows stand with
-//! [`Table::client_of`].
+//! [`Profile::client_table`](ichido_core::ledger::Profile::client_table).
 
 mod why;
 

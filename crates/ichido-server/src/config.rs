@@ -4,7 +4,7 @@
 //! its line and column, what is wrong, and how to mend it. Secrets come by reference alone, and none is ever shown. The commented
 //! file that `ichido config init` writes names every setting, with what holds where it is left out.
 //!
-//! What is said later wins: the file, then the environment ([`environment`]), then flags.
+//! What is said later wins: the file, then the environment (`environment`), then flags.
 //!
 //! Start at [`load`]. `document` reads a table member by member; each section has a module that understands it.
 

@@ -1,7 +1,7 @@
 //! `ichido config show`: the configuration as it holds, setting by setting, and where each was said.
 //!
 //! Guarantee: secrets are references, and are shown as such. The store's address is not shown if it has a password, nor is the address of a
-//! receiver that a variable says; of every other address what may be secret is hidden ([`crate::redacted`]).
+//! receiver that a variable says; of every other address what may be secret is hidden (`redacted`).
 
 use std::fmt::Write as _;
 

@@ -10,7 +10,7 @@ pub const CONNECTIONS_DEFAULT: u32 = 16;
 /// The store where nobody names one.
 pub const DEFAULT_URL: &str = "sqlite:ichido.db";
 
-/// Whether an address is one that [`Store::open`] takes, as far as that can be told without opening it. It may hold a password,
+/// Whether an address is one that [`Store::open`](ichido_store::Store::open) takes, as far as that can be told without opening it. It may hold a password,
 /// and is not repeated.
 pub fn check(url: &str) -> Result<(), &'static str> {
     let in_memory = |file: &str| file.contains(":memory:") || file.contains("mode=memory");
