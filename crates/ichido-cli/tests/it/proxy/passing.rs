@@ -262,10 +262,12 @@ async fn an_answer_that_stalls_is_cut() {
 async fn connections_to_the_upstream_are_kept_and_used_again() {
     let service = Service::plain().await;
     let proxy = Proxy::start("gateway", service.address, &[]);
-    for _ in 0..5 {
+    for _ in 0..50 {
         assert_eq!(send(proxy.address, &Request::post("/").key("k").body("x")).await.status(), 200);
     }
-    assert_eq!((service.seen().len(), service.connections()), (5, 1));
+    // A connection is given back a moment after its answer was read; a request that comes before that takes another one.
+    assert_eq!(service.seen().len(), 50);
+    assert!(service.connections() < 10, "{}", service.connections());
 }
 
 async fn http2(address: std::net::SocketAddr) -> hyper::client::conn::http2::SendRequest<Full<Bytes>> {

@@ -182,8 +182,18 @@ async fn a_doubt_stays_when_the_next_try_does_not_even_connect() {
 
 #[tokio::test]
 async fn a_kept_connection_that_dies_on_reuse_does_not_send_a_post_twice() {
-    // The second request on a connection is taken in and the connection cut: the client library would silently send
-    // it again on another one if it were let.
+    // A connection is given back a moment after its answer was read, so that the second request may find none to use again.
+    for _ in 0..20 {
+        if second_request_is_cut().await == 1 {
+            return;
+        }
+    }
+    panic!("no connection was used again");
+}
+
+/// The second request on a connection is taken in and the connection cut: the client library would silently send it again on another one
+/// if it were let. Answers how many connections there were.
+async fn second_request_is_cut() -> usize {
     let service = Service::start(|request, _| match request.one("x-nth") {
         Some("2") => Act::Cut(Vec::new()),
         _ => Act::ok("ok"),
@@ -196,7 +206,8 @@ async fn a_kept_connection_that_dies_on_reuse_does_not_send_a_post_twice() {
     assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
     assert_eq!(lost.json()["effect"], "unknown");
     let seconds = service.seen().iter().filter(|request| request.one("x-nth") == Some("2")).count();
-    assert_eq!((seconds, service.connections()), (1, 1));
+    assert_eq!(seconds, 1);
+    service.connections()
 }
 
 #[tokio::test]
