@@ -59,7 +59,7 @@ async fn empty(database: &Database, person: &Person) -> Result<(), PersonError> 
 async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> {
     let identity = person.id.to_string();
     for queue in jobs::queues() {
-        while !is_forgotten(store, &queue, &identity).await? {
+        while !is_done(is_forgotten(store, &queue, &identity).await)? {
             sleep(LOOK_EVERY).await;
         }
     }
@@ -67,12 +67,18 @@ async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> 
 }
 
 async fn forget_keys(store: &Store, person: &Person) -> Result<(), PersonError> {
-    while 0 < store.key_forget_of(&person.id.to_string(), PAGE_MAX).await? {}
+    let identity = person.id.to_string();
+    while !is_done(store.key_forget_of(&identity, PAGE_MAX).await.map(|forgotten| forgotten == 0))? {}
     Ok(())
 }
 
+/// What the store was too busy for is looked at again.
+fn is_done(looked: Result<bool, StoreError>) -> Result<bool, StoreError> {
+    if matches!(looked, Err(StoreError::Busy)) { Ok(false) } else { looked }
+}
+
 /// Ends what waits, and forgets what is over; answers whether that was all.
-async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, PersonError> {
+async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, StoreError> {
     while 0 < store.message_forget_of(None, queue, identity, PAGE_MAX).await? {}
     let (queue, identity) = (Some(queue.clone()), Some(identity.to_owned()));
     let left = MessageFilter { queue, identity, ..MessageFilter::default() };
@@ -85,11 +91,8 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
             // It ends by itself; or it has by now.
             Stage::Sending | Stage::Sent | Stage::Cancelled => continue,
         };
-        // One that has gone on meanwhile, or was going on at that moment, is looked at again.
-        match store.message_step(message.id, |_| event, &Note::default()).await {
-            Ok(_) | Err(StoreError::Busy) => (),
-            Err(error) => return Err(error.into()),
-        }
+        // One that has gone on meanwhile is looked at again.
+        store.message_step(message.id, |_| event, &Note::default()).await?;
     }
     Ok(left.is_empty())
 }
