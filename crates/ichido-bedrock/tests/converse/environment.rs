@@ -80,5 +80,8 @@ async fn no_keys() {
     assert_requests(&fake, 0);
 
     let nowhere = BedrockSettings::new(MODEL).resolve().await.unwrap_err();
-    assert_eq!(nowhere.to_string(), "endpoints: there are none; name at least one region, or set AWS_REGION");
+    assert_eq!(
+        nowhere.to_string(),
+        "1 problem\n  endpoints: there are none; name at least one region, or set AWS_REGION"
+    );
 }
