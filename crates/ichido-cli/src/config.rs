@@ -72,7 +72,7 @@ enum Command {
 /// Does as it is told.
 pub(crate) fn run(args: &Args) -> Result<(), Exit> {
     match &args.command {
-        // The file itself, for whoever reads it.
+        // The file as it is.
         Command::Init { file } if file.as_os_str() == "-" => out::say(DEFAULT_FILE),
         Command::Init { file } => {
             init(file)?;

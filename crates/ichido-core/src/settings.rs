@@ -34,7 +34,7 @@ pub struct Fault {
 }
 
 impl Faults {
-    /// Adds one: where, and what is wrong and how to mend it. What was said already is not said again.
+    /// Adds one: where, and what is wrong and how to fix it. What was reported already is not repeated.
     pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
         let fault = Fault { place: place.into(), what: what.into() };
         if !self.0.contains(&fault) {

@@ -1,7 +1,7 @@
 //! `ichido.toml`: the store, the destinations and the queues, and the commands about the file.
 //!
 //! Guarantee: [`Config`] holds nothing that a worker would refuse; where a file does, every problem is said at once, each with
-//! its line and column, what is wrong, and how to mend it. Secrets come by reference alone, and none is ever shown. The commented
+//! its line and column, what is wrong, and how to fix it. Secrets come by reference alone, and none is ever shown. The commented
 //! file that `ichido config init` writes names every setting, with what holds where it is left out.
 //!
 //! What is said later wins: the file, then the environment (`environment`), then flags.

@@ -27,7 +27,7 @@ pub fn cut(lease_max: Duration) -> String {
     )
 }
 
-/// Whether the worker works, for whoever asks.
+/// Whether the worker runs.
 pub fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
     let (tell, lives) = watch::channel(true);
     let worker = Arc::clone(worker);

@@ -1,6 +1,6 @@
 //! The API without a socket, for commands that work straight on the store.
 //!
-//! Guarantee: a request means what it means to a server with the same store and configuration; whoever asks may do everything, and is
+//! Guarantee: a request means what it means to a server with the same store and configuration; the caller may do everything, and is
 //! in the audit under the name that they give. Nothing is delivered here, and nothing listens.
 
 use std::sync::Arc;
