@@ -11,6 +11,7 @@ pub mod fuzz_api;
 mod js;
 mod line;
 pub mod long;
+mod packages;
 pub mod rustdoc;
 pub mod test;
 pub mod tidy;

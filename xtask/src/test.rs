@@ -17,16 +17,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use self::binaries::{all_but, build, linted};
+use self::binaries::{build, linted};
 use self::runner::Tests;
 use self::servers::Servers;
 use crate::fuzz_api::{self, Form};
 use crate::line::Line;
+use crate::packages::{BEDROCK, all_but, usual};
 use crate::tidy::arrows;
 use crate::{js, rustdoc, tools};
 
-/// What compiles AWS's SDK.
-const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
 /// Sets of features in which somebody may use a library and in which no other step compiles it.
 const FEATURES_ALONE: [&[&str]; 4] = [
     &["--package", "ichido"],
@@ -201,11 +200,6 @@ fn documented(root: &Path) -> Line {
     let pages = root.join("target/checked-pages").display().to_string();
     let line = linted(&["test", "--doc"], &usual());
     line.env("RUSTDOC", &us).env(rustdoc::FOLDER_VARIABLE, &pages)
-}
-
-/// The crates of a usual run.
-pub(crate) fn usual() -> Vec<String> {
-    all_but(&BEDROCK)
 }
 
 /// All crates, with AWS's SDK.

@@ -8,11 +8,13 @@
 
 pub mod arrows;
 pub mod cases;
+pub mod circles;
 pub mod features;
 pub mod guarantee;
 mod js;
 pub mod length;
 mod rust;
+pub mod schemas;
 pub mod spec;
 pub mod tree;
 
@@ -74,9 +76,11 @@ pub fn check(root: &Path) -> Result<Report, String> {
     let rules = [
         arrows::check(&arrows::packages(root)?),
         cases::check(&tree),
+        circles::check(&tree),
         features::check(&features::trees(root)?),
         guarantee::check(&tree),
         length::check(&tree),
+        schemas::check(&tree),
         spec::check(&tree),
     ];
     Ok(Report { rules: rules.len(), files: tree.files().count(), findings: rules.concat() })

@@ -10,6 +10,7 @@ use crate::alone::{Manner, Write};
 use crate::batch::{Batcher, Bounds};
 use crate::driver::Driver;
 use crate::error::StoreError;
+use crate::job::{Answer, Job};
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
 use crate::message::{Enqueued, Numbered, Settlement, Stepped};
 use crate::postgres::Postgres;
@@ -23,22 +24,6 @@ pub(crate) enum Batches {
         settlements: Batcher<Settlement, Stepped>,
     },
     Together(Batcher<Job, Answer>),
-}
-
-/// Work of any kind.
-pub(crate) enum Job {
-    Claim(Attempt),
-    Settle(KeySettle),
-    Message(Numbered),
-    Settlement(Settlement),
-}
-
-/// The answer to a [`Job`], of the same kind.
-pub(crate) enum Answer {
-    Claimed(KeyClaimed),
-    Settled(KeySettled),
-    Enqueued(Enqueued),
-    Stepped(Stepped),
 }
 
 /// One of two waits for an answer.

@@ -6,10 +6,10 @@ use crate::columns::Row;
 use crate::error::StoreError;
 use crate::message::QueueName;
 use crate::postgres::Postgres;
+use crate::postgres::wake::Wakes;
 use crate::skew::Skew;
 use crate::sqlite::Sqlite;
 use crate::statement::{Statement, Value};
-use crate::wake::Wakes;
 
 /// Asks whichever database it is: both answer the same methods.
 macro_rules! on {

@@ -46,6 +46,8 @@ pub mod error;
 mod fault;
 mod headers;
 mod held;
+mod job;
+mod json;
 pub mod ledger;
 pub mod letter;
 pub mod message;
@@ -70,7 +72,6 @@ pub mod token;
 mod told;
 mod transaction;
 pub mod vitals;
-mod wake;
 
 pub use store::Store;
 

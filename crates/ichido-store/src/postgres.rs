@@ -15,7 +15,7 @@ mod parameters;
 pub(crate) mod step;
 mod tallies;
 mod upkeep;
-pub(crate) mod vitals;
+pub(crate) mod wake;
 mod work;
 
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ use crate::message::QueueName;
 use crate::skew::Skew;
 use crate::statement::{Connection, Value};
 use crate::told::told_of_migration;
-use crate::wake::Wakes;
+use wake::Wakes;
 
 /// How long a statement waits for a row that somebody else holds. Short, because a whole batch waits with it; the
 /// row that is held goes on alone.
@@ -171,7 +171,7 @@ impl Postgres {
 }
 
 /// How every connection is set up.
-fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(PgConnectOptions::from_str(&parameters::supported(url))
             .map_err(|_| {
                 StoreError::Address(
@@ -195,7 +195,7 @@ fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
 
 /// Connects once, for the sake of what the server says: a pool tries again until its time is over, and then tells nothing but that.
 /// What it may be worth waiting for is answered, to be told should the pool wait in vain.
-async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Error>, StoreError> {
+pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Error>, StoreError> {
     let silent = || {
         let told = format!("the server did not answer within {ACQUIRE_TIMEOUT:?}");
         sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, told))
@@ -214,7 +214,7 @@ async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Err
 }
 
 /// The migrations, oldest first. Our tables and sqlx's own are in the schema `ichido`, where they meet nobody else's.
-fn migrator() -> Migrator {
+pub(crate) fn migrator() -> Migrator {
     let migration = |version, name: &'static str, sql: &'static str| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
     };

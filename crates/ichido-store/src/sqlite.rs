@@ -8,14 +8,12 @@ mod audit;
 mod enqueue;
 mod files;
 mod group;
-pub(crate) mod json;
 mod ledger;
 mod own;
 pub(crate) mod step;
 mod tallies;
 mod upkeep;
 mod values;
-pub(crate) mod vitals;
 mod work;
 
 use std::borrow::Cow;
@@ -358,7 +356,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
 }
 
 /// The migrations, oldest first. Our tables and sqlx's own have the prefix `ichido_`, so that they meet nobody else's.
-fn migrator() -> Migrator {
+pub(crate) fn migrator() -> Migrator {
     let migration = |version, name: &'static str, sql: &'static str| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
     };

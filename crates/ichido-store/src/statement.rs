@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::columns::Row;
 use crate::error::StoreError;
+use crate::json;
 use crate::moment::Moment;
-use crate::sqlite::json;
 
 /// The text of a statement on each database.
 #[derive(Clone, Copy)]

@@ -22,10 +22,10 @@ use crate::batches::Batches;
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::postgres::Postgres;
+use crate::postgres::wake::Wakes;
 use crate::room::Room;
 use crate::skew::Skew;
 use crate::tally::Tally;
-use crate::wake::Wakes;
 
 /// The ledger and the outbox of one database. Cheap to clone; all clones are the same store, and it closes with the last.
 ///

@@ -3,13 +3,15 @@
 //! Guarantee: [`look`] only reads. It brings no schema up to date, makes no file, and answers or gives up within seconds. Whose
 //! transactions are open is told by process and user, never by what they asked.
 
+mod postgres;
+mod sqlite;
+
 use std::time::Duration;
 
 use ichido_core::time::Timestamp;
 
 use crate::driver::UNKNOWN_ADDRESS;
 use crate::error::StoreError;
-use crate::{postgres, sqlite};
 
 /// The most open transactions that are told of.
 pub const OPEN_TRANSACTIONS_MAX: u32 = 20;
@@ -97,8 +99,8 @@ pub async fn look(
     open_for: Duration,
 ) -> Result<Vitals, StoreError> {
     match url.split_once(':') {
-        Some(("sqlite", _)) => sqlite::vitals::look(url).await,
-        Some(("postgres" | "postgresql", _)) => postgres::vitals::look(url, clock, open_for).await,
+        Some(("sqlite", _)) => sqlite::look(url).await,
+        Some(("postgres" | "postgresql", _)) => postgres::look(url, clock, open_for).await,
         _ => Err(StoreError::Address(UNKNOWN_ADDRESS)),
     }
 }

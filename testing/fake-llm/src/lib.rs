@@ -36,7 +36,6 @@ mod anthropic;
 pub mod api;
 mod ask;
 mod bedrock;
-mod call;
 mod clock;
 mod limiter;
 mod openai;

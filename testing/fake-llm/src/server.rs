@@ -1,5 +1,7 @@
 //! The server: connections in, responses out.
 
+mod call;
+
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,11 +19,11 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::call::{self, Dropped};
 use crate::play::Play;
 use crate::reply::Reply;
 use crate::script::Script;
 use crate::seen::{FormatFault, Seen};
+use call::Dropped;
 
 /// The longest request that is read.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -22,13 +22,6 @@ pub(super) struct Binary {
     pub(super) folder: PathBuf,
 }
 
-/// The words that choose all crates but some. The store's databases for tests are a feature, which its examples require.
-pub(super) fn all_but(packages: &[&str]) -> Vec<String> {
-    let excluded = packages.iter().flat_map(|package| ["--exclude", package]);
-    let all = ["--workspace", "--features", "ichido-store/testing"];
-    all.into_iter().chain(excluded).map(str::to_owned).collect()
-}
-
 /// `command` with clippy in place of rustc for our own crates, and every warning an error.
 ///
 /// clippy's driver compiles as rustc does and checks its lints on the way, so linting and building for the tests is one pass

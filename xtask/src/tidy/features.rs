@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::Finding;
 use crate::line::Line;
-use crate::test::usual;
+use crate::packages::usual;
 
 /// How `cargo tree` shows a crate: name, version, then its features.
 const TREE: [&str; 6] = ["tree", "--prefix", "none", "--format", "{p} [{f}]", "--edges"];

@@ -2,7 +2,7 @@
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
-use xtask::tidy::{Finding, arrows, cases, features, guarantee, length, spec};
+use xtask::tidy::{Finding, arrows, cases, circles, features, guarantee, length, schemas, spec};
 
 fn tree() -> Tree {
     Tree::read(&root()).expect("the repository is readable")
@@ -22,6 +22,16 @@ fn no_crate_depends_against_the_arrows() {
 #[test]
 fn every_test_named_in_the_cases_exists_and_runs() {
     assert_clean(&cases::check(&tree()));
+}
+
+#[test]
+fn no_modules_use_each_other_in_a_circle() {
+    assert_clean(&circles::check(&tree()));
+}
+
+#[test]
+fn no_two_types_share_a_name_in_the_description_of_the_api() {
+    assert_clean(&schemas::check(&tree()));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_TIMEOUT: &str = "20s";
 
 /// How long a caller waits for an answer.
-pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(25);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// How long a batch waits for an answer. Shorter, because others wait behind it, and because a batch that is written again is
 /// safe: what came of the first time is found out.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use uuid::Uuid;
 
-use super::{Sqlite, Writing, json as batch, looking};
+use super::{Sqlite, Writing, looking};
 use crate::audit::{
     AuditPruned, AuditSealed, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, SEALS_PAGE, begun, begun_in, entries,
     entry, entry_id, firsts, in_order, misfits, next_seal, previous, stored, trail,
@@ -22,6 +22,7 @@ use crate::audit::{
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::hex;
+use crate::json as batch;
 
 impl Sqlite {
     pub(crate) async fn audit_seal(

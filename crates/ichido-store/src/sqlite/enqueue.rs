@@ -8,9 +8,10 @@ use serde_json::json;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::{Sqlite, Writing, json, looking, values};
+use super::{Sqlite, Writing, looking, values};
 use crate::columns::Columns;
 use crate::error::StoreError;
+use crate::json;
 use crate::message::{Enqueued, First, Numbered, answer};
 use crate::statement::{Value, shared};
 

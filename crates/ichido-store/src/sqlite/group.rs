@@ -2,8 +2,8 @@
 
 use super::Sqlite;
 use crate::alone::{Manner, Write};
-use crate::batches::{Answer, Job};
 use crate::error::StoreError;
+use crate::job::{Answer, Job};
 use crate::ledger::KeySettle;
 use crate::message::{Enqueued, Numbered, Settlement, Stepped};
 use crate::record::Attempt;

@@ -11,11 +11,12 @@ use ichido_core::time::Timestamp;
 use serde_json::json;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use super::{Sqlite, Writing, json, values};
+use super::{Sqlite, Writing, values};
 use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::hex;
+use crate::json;
 use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::record::{Attempt, Found, Next, found, mode_name, name_of, not_settled, settled_name, state_name};
 use crate::rescue::lapsed_ends;

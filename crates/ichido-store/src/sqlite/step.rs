@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::json::{self, Row};
 use super::work::lease_over;
 use super::{Sqlite, Writing};
 use crate::columns::{Columns, number, small};
 use crate::error::StoreError;
 use crate::hex;
+use crate::json::{self, Row};
 use crate::message::limits::LEASE_MAX;
 use crate::message::{Note, QueueName, Stepped};
 use crate::placement::{EventRow, Moves, Placed, Stamp, operate, standing_of};

@@ -7,11 +7,11 @@ use ichido_core::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
 
 use super::audit::note_forgotten;
-use super::json;
 use super::step::count_add;
 use super::{Sqlite, Writing};
 use crate::columns::Columns;
 use crate::error::StoreError;
+use crate::json;
 use crate::message::QueueName;
 use crate::rows::{last_id, queue_name};
 

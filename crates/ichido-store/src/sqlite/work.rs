@@ -10,12 +10,12 @@ use serde_json::json;
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::json;
 use super::step::{apply, count_add, step};
 use super::{Sqlite, Writing};
 use crate::columns::{Columns, fence_from, number};
 use crate::error::StoreError;
 use crate::held::{End, Ending, Ends};
+use crate::json;
 use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
 use crate::placement::{Moves, Stamp};
 use crate::promised::Promised;

@@ -17,9 +17,9 @@ use crate::error::StoreError;
 use crate::ledger::{
     KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response, limits,
 };
+use crate::postgres::wake::Topic;
 use crate::record::{Attempt, found, page_after};
 use crate::statement::{Value, paired, shared};
-use crate::wake::Topic;
 
 /// How often a finding about a record looks again when the record changes under its eyes.
 pub(super) const RESOLVE_ROUNDS_MAX: usize = 3;

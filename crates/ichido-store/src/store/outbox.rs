@@ -23,8 +23,8 @@ use crate::message::{
     ClaimTerms, Enqueued, LetterState, NewMessage, Note, Numbered, QueueName, Settlement, Stepped, Work,
 };
 use crate::placement::fitting;
+use crate::postgres::wake::Topic;
 use crate::rescue::{Lapsed, RescueTerms, Rescued, judge};
-use crate::wake::Topic;
 
 impl Store {
     /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at

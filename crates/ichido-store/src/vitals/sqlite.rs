@@ -2,9 +2,9 @@
 
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
-use super::{migrator, options, schema_found};
+use super::{Database, Vitals};
 use crate::error::StoreError;
-use crate::vitals::{Database, Vitals};
+use crate::sqlite::{migrator, options, schema_found};
 
 /// Looks at a file that is there, on a connection set up as ours are.
 pub(crate) async fn look(url: &str) -> Result<Vitals, StoreError> {

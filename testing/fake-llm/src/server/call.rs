@@ -8,6 +8,7 @@ use http::Method;
 use http::request::Parts;
 use serde_json::json;
 
+use super::Shared;
 use crate::action::{Action, Fault};
 use crate::answer::{Answer, judgement};
 use crate::api::{Api, Route, route};
@@ -17,7 +18,6 @@ use crate::pace::RetryAfter;
 use crate::play::{Call, Step};
 use crate::reply::Reply;
 use crate::seen::{CallSeen, End, FormatFault, LastRequest, ms, shown};
-use crate::server::Shared;
 use crate::wire::{Read, WireFault, Wrong, fault};
 use crate::{anthropic, bedrock, openai};
 

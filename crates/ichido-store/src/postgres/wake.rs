@@ -16,10 +16,10 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::line::Lines;
 use crate::held::lock;
 use crate::hex;
 use crate::message::QueueName;
-use crate::postgres::line::Lines;
 
 /// The channel that all nodes listen on.
 const CHANNEL: &str = "ichido";

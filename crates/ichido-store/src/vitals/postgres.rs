@@ -5,12 +5,12 @@ use std::time::Duration;
 use ichido_core::time::Timestamp;
 use sqlx::postgres::PgRow;
 
-use super::line::{CALL_TIMEOUT, Lines};
-use super::{first_connection, migrator, options};
+use super::{ClockReading, Database, OPEN_TRANSACTIONS_MAX, OpenTransaction, Server, Vitals};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::micros;
-use crate::vitals::{ClockReading, Database, OPEN_TRANSACTIONS_MAX, OpenTransaction, Server, Vitals};
+use crate::postgres::line::{CALL_TIMEOUT, Lines};
+use crate::postgres::{first_connection, migrator, options};
 
 /// A node that beat within this time lives: nodes beat far more often.
 const LIVES_WITHIN: Duration = Duration::from_mins(1);
@@ -25,15 +25,18 @@ pub(crate) async fn look(
     // What it was refused for; one that is full or starting is asked once more, with patience.
     let told = first_connection(&options).await?;
     let lines = Lines::new(options, 1, CALL_TIMEOUT);
-    let row = lines.one(sqlx::query(include_str!("sql/vitals.sql"))).await.map_err(|error| match told {
-        Some(told) => StoreError::Unavailable(told),
-        None => error,
-    })?;
+    let row =
+        lines.one(sqlx::query(include_str!("../postgres/sql/vitals.sql"))).await.map_err(
+            |error| match told {
+                Some(told) => StoreError::Unavailable(told),
+                None => error,
+            },
+        )?;
     let (schema_found, nodes) = if row.truth("has_schema")? { store(&lines).await? } else { (None, 0) };
     let before = clock();
-    let now = lines.one(sqlx::query(include_str!("sql/now.sql")).bind(0_i64)).await?;
+    let now = lines.one(sqlx::query(include_str!("../postgres/sql/now.sql")).bind(0_i64)).await?;
     let clock = ClockReading { before, database: now.moment("now")?, after: clock() };
-    let query = sqlx::query(include_str!("sql/vitals_open.sql"))
+    let query = sqlx::query(include_str!("../postgres/sql/vitals_open.sql"))
         .bind(micros(open_for))
         .bind(i64::from(OPEN_TRANSACTIONS_MAX));
     let open_transactions =
@@ -56,7 +59,7 @@ pub(crate) async fn look(
 
 /// The version of the store's schema, and its live nodes.
 async fn store(lines: &Lines) -> Result<(Option<i64>, u32), StoreError> {
-    let query = sqlx::query(include_str!("sql/vitals_store.sql")).bind(micros(LIVES_WITHIN));
+    let query = sqlx::query(include_str!("../postgres/sql/vitals_store.sql")).bind(micros(LIVES_WITHIN));
     let row = lines.one(query).await?;
     Ok((row.number_or_none("schema")?, row.positive("nodes")?))
 }

@@ -1,0 +1,53 @@
+//! The types in the description of an API have names of their own.
+//!
+//! Guarantee: no two types of one crate that are described go by the same name: the description would have only one of them, and say of
+//! the other what is not true.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::tree::Tree;
+
+/// Finds names that two described types share.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut named: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for (path, text) in tree.rust() {
+        let package = path.split("/src/").next().unwrap_or(path);
+        for name in described(text) {
+            named.entry((package, name)).or_default().push(path);
+        }
+    }
+    let shared = named.into_iter().filter(|(_, places)| 1 < places.len());
+    let finding = |((_, name), places): ((&str, &str), Vec<&str>)| Finding {
+        what: format!("two types are described as `{name}`, so that the description has only one of them"),
+        place: places.join(", "),
+        mend: "give each a name of its own".to_owned(),
+    };
+    shared.map(finding).collect()
+}
+
+/// The names of the types that derive `ToSchema`.
+fn described(text: &str) -> Vec<&str> {
+    let is_end = |mark: char| !mark.is_alphanumeric() && mark != '_';
+    let named = text.split("#[derive(").skip(1).filter_map(|after| {
+        let (derived, item) = after.split_once(')')?;
+        let mut words = item.split_whitespace().skip_while(|word| !matches!(*word, "struct" | "enum"));
+        words.nth(1).filter(|_| derived.contains("ToSchema"))
+    });
+    named.map(|word| word.split(is_end).next().unwrap_or(word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_described_types_share_is_found() {
+        let one = "#[derive(Debug, ToSchema)]\nstruct Outcome {}\n#[derive(Debug)]\nstruct Other;";
+        let two = "/// Text.\n#[derive(ToSchema)]\n#[serde(x)]\npub(super) enum Outcome<T> {}";
+        let shared = Tree::of(&[("crates/a/src/one.rs", one), ("crates/a/src/two.rs", two)]);
+        assert_eq!(check(&shared).len(), 1);
+        let apart = Tree::of(&[("crates/a/src/one.rs", one), ("crates/b/src/two.rs", two)]);
+        assert_eq!(check(&apart), []);
+    }
+}
