@@ -51,7 +51,7 @@ pub(crate) async fn on_sqlite() {
 async fn measure(ours: &str, by_hand: &str, least: f64) {
     let store = Store::open(ours, 2).await.expect("the store opens");
     let queue = QueueName::parse(QUEUE).expect("a name");
-    store.queue_pause(&queue, true, Some("bench")).await.expect("paused");
+    store.queues().pause(&queue, true, Some("bench")).await.expect("paused");
     drop(store);
     let folder = fresh_file();
     let folder = folder.path().parent().expect("a folder").to_path_buf();

@@ -57,7 +57,7 @@ async fn single() -> f64 {
     callers(SECONDS, move || {
         let store = store.clone();
         async move {
-            store.message_enqueue(message()).await.expect("enqueued");
+            store.messages().enqueue(message()).await.expect("enqueued");
         }
     })
     .await

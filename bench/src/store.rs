@@ -93,7 +93,7 @@ async fn with_an_old_snapshot(store: &Store, pool: &PgPool) -> Vec<Line> {
 async fn fill_and_drain(store: &Store, pool: &PgPool) -> f64 {
     for _ in 0..DRAIN / 1_000 {
         let messages = (0..1_000).map(|_| message()).collect();
-        assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+        assert!(store.messages().enqueue_all(messages).await.iter().all(Result::is_ok));
     }
     vacuum(pool).await;
     let watch = Stopwatch::start();
@@ -113,7 +113,7 @@ async fn bulk(store: &Store, pool: &PgPool) -> Line {
         let watch = Stopwatch::start();
         for _ in 0..20 {
             let messages = (0..1_000).map(|_| message()).collect();
-            assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+            assert!(store.messages().enqueue_all(messages).await.iter().all(Result::is_ok));
         }
         ours.push(watch.rate(20_000));
         empty(pool).await;
@@ -133,7 +133,7 @@ async fn single(store: &Store, url: &str) -> Line {
         move || {
             let store = store.clone();
             async move {
-                store.message_enqueue(message()).await.expect("enqueued");
+                store.messages().enqueue(message()).await.expect("enqueued");
             }
         }
     })
@@ -168,7 +168,7 @@ async fn drain_all(store: Store) -> usize {
     let batch = NonZeroU32::new(1_000).expect("not zero");
     let mut drained = 0;
     loop {
-        let work = store.work_claim(&queue(), batch, terms).await.expect("claimed");
+        let work = store.claims().take(&queue(), batch, terms).await.expect("claimed");
         if work.is_empty() {
             return drained;
         }
@@ -177,7 +177,7 @@ async fn drain_all(store: Store) -> usize {
             .iter()
             .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()))
             .collect();
-        assert!(store.works_settle(settlements).await.iter().all(Result::is_ok));
+        assert!(store.claims().settle_all(settlements).await.iter().all(Result::is_ok));
     }
 }
 
@@ -199,7 +199,7 @@ fn claim_of(key: &str) -> KeyClaim {
 pub(crate) async fn claim_and_settle(store: &Store, key: &str) {
     let claim = claim_of(key);
     let name = claim.name.clone();
-    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+    let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("a new key runs")
     };
     let response = Response { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 200]) };
@@ -210,7 +210,7 @@ pub(crate) async fn claim_and_settle(store: &Store, key: &str) {
         message_id: None,
         ttl: Duration::from_hours(72),
     };
-    store.key_settle(KeySettle { name, fence, outcome }).await.expect("settled");
+    store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
 async fn ledger(store: &Store, url: &str) -> Line {
@@ -242,7 +242,7 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> Line {
             let (store, keys, next) = (store.clone(), Arc::clone(&keys), Arc::clone(&next));
             async move {
                 let key = &keys[next.fetch_add(1, Ordering::Relaxed) % keys.len()];
-                let claimed = store.key_claim(claim_of(key)).await.expect("replayed");
+                let claimed = store.keys().claim(claim_of(key)).await.expect("replayed");
                 assert!(matches!(claimed, KeyClaimed::Replay(_)));
             }
         }

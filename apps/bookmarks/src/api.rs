@@ -84,7 +84,7 @@ async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Resp
         replaced.take_back(&app.store, &asker.person).await;
     }
     if !is_read {
-        app.store.queue_wake(&jobs::extraction_queue());
+        app.store.queues().wake(&jobs::extraction_queue());
     }
     response
 }

@@ -138,8 +138,8 @@ impl Connection<'_> {
         message: NewMessage,
     ) -> Result<Enqueued, StoreError> {
         match self {
-            Self::Postgres(connection) => store.message_enqueue_in_postgres(connection, message).await,
-            Self::Sqlite(connection) => store.message_enqueue_in_sqlite(connection, message).await,
+            Self::Postgres(connection) => store.messages().enqueue_in_postgres(connection, message).await,
+            Self::Sqlite(connection) => store.messages().enqueue_in_sqlite(connection, message).await,
         }
     }
 }

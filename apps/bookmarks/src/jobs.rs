@@ -117,8 +117,8 @@ pub(crate) async fn put_in(
 
 /// Closes the dead letter of a job that needs nobody's attention any more. It is kept; where there is none, nothing is to be done.
 pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Result<(), StoreError> {
-    let letters = store.letter_find(&[job]).await?;
-    let closed = store.letters_step(&[job], |_, _| Event::Discarded, note).await?;
+    let letters = store.dead_letters().find(&[job]).await?;
+    let closed = store.dead_letters().step(&[job], |_, _| Event::Discarded, note).await?;
     if let ([letter], [LetterStepped::Now(_)]) = (&letters[..], &closed[..]) {
         tell_resolved(&letter.queue, Resolution::Replaced, letter.since, store.now().await?);
     }

@@ -68,7 +68,7 @@ async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> 
 
 async fn forget_keys(store: &Store, person: &Person) -> Result<(), PersonError> {
     let identity = person.id.to_string();
-    while !is_done(store.key_forget_of(&identity, PAGE_MAX).await.map(|forgotten| forgotten == 0))? {}
+    while !is_done(store.keys().forget_of(&identity, PAGE_MAX).await.map(|forgotten| forgotten == 0))? {}
     Ok(())
 }
 
@@ -79,10 +79,10 @@ fn is_done(looked: Result<bool, StoreError>) -> Result<bool, StoreError> {
 
 /// Ends what waits, and forgets what is over; answers whether that was all.
 async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, StoreError> {
-    while 0 < store.message_forget_of(None, queue, identity, PAGE_MAX).await? {}
+    while 0 < store.messages().forget_of(None, queue, identity, PAGE_MAX).await? {}
     let (queue, identity) = (Some(queue.clone()), Some(identity.to_owned()));
     let left = MessageFilter { queue, identity, ..MessageFilter::default() };
-    let left = store.message_list(&left, PAGE_MAX).await?;
+    let left = store.messages().list(&left, PAGE_MAX).await?;
     for message in &left {
         let event = match message.status {
             Stage::Queued | Stage::Failed => Event::Cancelled,
@@ -92,7 +92,7 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
             Stage::Sending | Stage::Sent | Stage::Cancelled => continue,
         };
         // One that has gone on meanwhile is looked at again.
-        store.message_step(message.id, |_| event, &Note::default()).await?;
+        store.messages().step(message.id, |_| event, &Note::default()).await?;
     }
     Ok(left.is_empty())
 }

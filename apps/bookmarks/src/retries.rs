@@ -92,7 +92,7 @@ async fn of_queue(
     let filter = LetterFilter { queue: Some(queue), since_before: Some(now), ..LetterFilter::default() };
     let mut after = None;
     loop {
-        let page = store.letter_page(&filter, after, limits::RETRIED_AT_ONCE_MAX).await?;
+        let page = store.dead_letters().page(&filter, after, limits::RETRIED_AT_ONCE_MAX).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = Some((last.since, last.id));
         let (meant, left): (Vec<_>, Vec<_>) = page.into_iter().partition(&is_meant);
@@ -102,7 +102,8 @@ async fn of_queue(
             continue;
         }
         let ids: Vec<_> = meant.iter().map(|letter| letter.id).collect();
-        let stepped = store.letters_step(&ids, |letter, now| policies.event(letter, now), &note).await?;
+        let stepped =
+            store.dead_letters().step(&ids, |letter, now| policies.event(letter, now), &note).await?;
         for (letter, stepped) in meant.iter().zip(stepped) {
             match stepped {
                 LetterStepped::Now(_) => {

@@ -54,7 +54,7 @@ pub(crate) async fn run(part: &str, url: &str, count: usize) {
 async fn singly(store: &Store, count: usize) {
     let watch = Stopwatch::start();
     for number in 0..count {
-        store.message_enqueue(message(number)).await.expect("put in");
+        store.messages().enqueue(message(number)).await.expect("put in");
     }
     println!("rate {}", watch.rate(count));
 }
@@ -63,7 +63,7 @@ async fn bulk(store: &Store, url: &str, count: usize) {
     let watch = Stopwatch::start();
     for part in 0..count / 1_000 {
         let messages = (0..1_000).map(|number| message(part * 1_000 + number)).collect();
-        assert!(store.messages_enqueue(messages).await.iter().all(Result::is_ok));
+        assert!(store.messages().enqueue_all(messages).await.iter().all(Result::is_ok));
     }
     println!("rate {}", watch.rate(count));
     if url.starts_with("postgres") {
@@ -103,7 +103,7 @@ async fn drain(store: Store, count: usize) {
     }
     // All have run; over when the last settle is written.
     let sent = || async {
-        let counts = store.queue_counts().await.expect("counts");
+        let counts = store.queues().counts().await.expect("counts");
         counts.iter().filter(|line| line.state == Stage::Sent).map(|line| line.count).sum::<i64>()
     };
     while usize::try_from(sent().await).expect("positive") < count {
@@ -136,7 +136,7 @@ async fn idle(store: Store, url: &str, count: usize) {
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;
         let put_in = Instant::now();
-        putting.message_enqueue(message(number)).await.expect("put in");
+        putting.messages().enqueue(message(number)).await.expect("put in");
         times.push(heard.recv().await.expect("run").duration_since(put_in));
     }
     times.sort_unstable();

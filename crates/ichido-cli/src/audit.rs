@@ -152,7 +152,7 @@ async fn verify(
     head: Option<Head>,
     format: Format,
 ) -> Result<(), Exit> {
-    let report = store.audit_verify(key, head).await.map_err(|error| {
+    let report = store.audit().verify(key, head).await.map_err(|error| {
         unreadable("audit verify", Exit::Failed(format!("the trail cannot be read: {}", chain(&error))))
     })?;
     match format {
@@ -163,7 +163,7 @@ async fn verify(
 }
 
 async fn show_head(store: &Store, format: Format) -> Result<String, Exit> {
-    let head = store.audit_head().await;
+    let head = store.audit().head().await;
     let head =
         head.map_err(|error| Exit::Failed(format!("the last seal cannot be read: {}", chain(&error))))?;
     match (head, format) {
@@ -176,7 +176,7 @@ async fn show_head(store: &Store, format: Format) -> Result<String, Exit> {
 async fn seal(store: &Store, key: Option<&AuditKey>, format: Format) -> Result<(), Exit> {
     let (mut seals, mut count, mut unfit, mut busy) = (0_u64, 0_u64, 0_u64, 0);
     loop {
-        match store.audit_seal(key, SEAL_ENTRIES_MAX).await {
+        match store.audit().seal(key, SEAL_ENTRIES_MAX).await {
             Ok(AuditSealed::Sealed { entries, misfits, .. }) => {
                 seals += 1;
                 count += u64::from(entries);

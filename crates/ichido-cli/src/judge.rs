@@ -196,7 +196,7 @@ async fn forget(args: &Args) -> Result<(), Exit> {
     let store = store::open_existing(&args.store).await?;
     let mut forgotten = 0;
     loop {
-        match store.answer_forget(TOPIC, FORGET_STEP).await.map_err(unreachable)? {
+        match store.answers().forget(TOPIC, FORGET_STEP).await.map_err(unreachable)? {
             0 => break,
             step => forgotten += step,
         }

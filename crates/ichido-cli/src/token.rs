@@ -94,7 +94,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let (token, text) = token.resolve().map_err(misconfigured)?;
             let store = open(&url).await?;
             store
-                .token_add(&token, &args.by)
+                .tokens()
+                .add(&token, &args.by)
                 .await
                 .map_err(|error| failed("the token was not made", &error))?;
             if args.json {
@@ -107,7 +108,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::List => {
             let store = open_existing(&url).await?;
             let tokens =
-                store.token_list().await.map_err(|error| failed("tokens cannot be listed", &error))?;
+                store.tokens().list().await.map_err(|error| failed("tokens cannot be listed", &error))?;
             out::say(&if args.json { listed_for_programs(&tokens) } else { listed(&tokens) })
         }
         Command::Revoke { id } => revoke(&open_existing(&url).await?, id, &args.by, args.json).await,
@@ -186,7 +187,7 @@ impl Wish {
 }
 
 async fn revoke(store: &Store, id: Uuid, by: &str, json: bool) -> Result<(), Exit> {
-    let revoked = store.token_revoke(id, by).await;
+    let revoked = store.tokens().revoke(id, by).await;
     if revoked.map_err(|error| failed("the token was not revoked", &error))? {
         if json {
             return out::line(json!({ "id": id.to_string(), "revoked": true }));

@@ -106,7 +106,7 @@ impl<T: DeserializeOwned> Judge<T> {
         Self::with(model, form, settings, Memory::here(), Arc::new(Clock::alone()), None)
     }
 
-    /// One that keeps answers in a store, until [`Store::answer_forget`] is asked to forget those of its topic; and that shares the model's
+    /// One that keeps answers in a store, until [`Answers::forget`](ichido_store::Answers::forget) is asked to forget those of its topic; and that shares the model's
     /// pace with whoever calls it through that store.
     pub fn with_store(
         model: Arc<dyn Model>,

@@ -57,11 +57,11 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
 
 async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Done, StoreError> {
     // What alerts are made of; a worker on the same store watches.
-    store.tally_flush().await?;
+    store.tallies().flush().await?;
     // Each adapter knows its own operations, so that each looks after them; two that do take different rows.
     let lapsed = Task::Lapse(operations).do_in_parts(store).await?;
     let mut forgotten = 0;
-    if store.caretaker_claim(Duty::Ledger, node, ELECTED_FOR).await? {
+    if store.nodes().claim_duty(Duty::Ledger, node, ELECTED_FOR).await? {
         forgotten += Task::Keys.do_in_parts(store).await?;
         forgotten += Task::Contents.do_in_parts(store).await?;
     }
@@ -85,9 +85,9 @@ impl Task<'_> {
         let mut rows = 0;
         for _ in 0..STATEMENTS_MAX {
             let more = match self {
-                Self::Lapse(operations) => store.key_lapse(operations, ROWS_MAX).await?,
-                Self::Keys => store.key_sweep(ROWS_MAX).await?,
-                Self::Contents => store.content_sweep(ROWS_MAX).await?,
+                Self::Lapse(operations) => store.keys().lapse(operations, ROWS_MAX).await?,
+                Self::Keys => store.keys().sweep(ROWS_MAX).await?,
+                Self::Contents => store.messages().sweep_contents(ROWS_MAX).await?,
             };
             rows += more;
             if more < u64::from(ROWS_MAX) {

@@ -110,7 +110,7 @@ pub(crate) async fn standing(store: &Store, message: &NewMessage) -> Result<Opti
         key: Some(message.key.clone()),
         ..MessageFilter::default()
     };
-    let found = store.message_list(&filter, 1).await?.pop();
+    let found = store.messages().list(&filter, 1).await?.pop();
     Ok(found.map(|found| {
         let is_same = found.request_digest == message.digest;
         if is_same { Enqueued::Same { id: found.id } } else { Enqueued::Different { id: found.id } }

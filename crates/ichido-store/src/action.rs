@@ -3,9 +3,7 @@
 //! Guarantee: each is an entry of the audit trail, with its actor, chained to the entries before it of the same subject and
 //! sealed like a message's. A pause and a decision about a key are written with what they change, or not at all.
 //!
-//! What an operator does to one message is an entry of that message's own history: [`Store::message_transitions`].
-//!
-//! [`Store::message_transitions`]: crate::Store::message_transitions
+//! What an operator does to one message is an entry of that message's own history: [`Messages::transitions`](crate::Messages::transitions).
 
 use ichido_core::digest::Digest;
 use ichido_core::ledger::RecordName;

@@ -22,14 +22,14 @@
 //! let queue = QueueName::parse("alerts").ok_or("a name")?;
 //! let key = IdempotencyKey::derived("alert", &[alert.id.as_bytes(), b"opened"]);
 //! let message = NewMessage::new(queue, "ichido", key, b"too many dead letters".to_vec());
-//! assert!(store.alert_open(&alert, vec![message.clone()]).await?);
+//! assert!(store.alerts().open(&alert, vec![message.clone()]).await?);
 //! let another = NewAlert { id: Uuid::now_v7(), ..alert.clone() };
-//! assert!(!store.alert_open(&another, vec![message]).await?, "there is one already");
-//! assert_eq!(store.alert_firing().await?[0].id, alert.id);
+//! assert!(!store.alerts().open(&another, vec![message]).await?, "there is one already");
+//! assert_eq!(store.alerts().firing().await?[0].id, alert.id);
 //!
-//! store.alert_clear(alert.id, Some(at)).await?;
-//! assert!(store.alert_resolve(alert.id, at, store.now().await?, Vec::new()).await?);
-//! assert!(store.alert_firing().await?.is_empty());
+//! store.alerts().clear(alert.id, Some(at)).await?;
+//! assert!(store.alerts().resolve(alert.id, at, store.now().await?, Vec::new()).await?);
+//! assert!(store.alerts().firing().await?.is_empty());
 //! # Ok(())
 //! # }
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! Guarantee: a call that is about to be made stands in the store before it is made, so that whoever comes after a crash knows which calls
 //! may have been billed for nothing. Of several runs with the same question one asks at a time. The first answer stands, and nothing
-//! but [`Store::answer_forget`](crate::Store::answer_forget) takes it away.
+//! but [`Answers::forget`](crate::Answers::forget) takes it away.
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,11 +16,11 @@
 //! # let store = Store::open(&file.url, 4).await?;
 //! let question = QuestionId::from_bytes([7; 32]); // A digest of all that the answer depends on.
 //! let (ours, lease) = (Uuid::now_v7(), Duration::from_secs(10));
-//! let asking = store.answer_ask(question, "articles", ours, lease).await?;
+//! let asking = store.answers().ask(question, "articles", ours, lease).await?;
 //! assert_eq!(asking, Asking::Ours { lost: 0 }); // Make the call.
-//! store.answer_keep(question, b"a cat").await?;
+//! store.answers().keep(question, b"a cat").await?;
 //! // Whoever asks the same later is answered from here.
-//! let asking = store.answer_ask(question, "articles", Uuid::now_v7(), lease).await?;
+//! let asking = store.answers().ask(question, "articles", Uuid::now_v7(), lease).await?;
 //! assert!(matches!(asking, Asking::Answered(answer) if answer.bytes == b"a cat"));
 //! # Ok(())
 //! # }

@@ -7,9 +7,9 @@
 //! not refused: otherwise who can write the database could stop the sealing of everything else. Verifying names it ever after, also
 //! once its message is forgotten.
 //!
-//! [`Store::audit_seal`] seals a bounded part, [`Store::audit_head`] is what to keep elsewhere, [`Store::audit_verify`] judges all
-//! of it. Retention goes on beside it: [`Store::message_forget_keyed`] leaves a reason for what is missing, and
-//! [`Store::audit_prune`] gives back the room of seals whose entries are all forgotten.
+//! [`AuditTrail::seal`](crate::AuditTrail::seal) seals a bounded part, [`AuditTrail::head`](crate::AuditTrail::head) is what to keep elsewhere, [`AuditTrail::verify`](crate::AuditTrail::verify) judges all
+//! of it. Retention goes on beside it: [`Messages::forget_keyed`](crate::Messages::forget_keyed) leaves a reason for what is missing, and
+//! [`AuditTrail::prune`](crate::AuditTrail::prune) gives back the room of seals whose entries are all forgotten.
 //!
 //! ```
 //! use ichido_core::audit::AuditKey;
@@ -21,18 +21,12 @@
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let store = Store::open(&file.url, 4).await?;
 //! let key = AuditKey::parse(b"from a file that the database's owner cannot read")?;
-//! while let AuditSealed::Sealed { .. } = store.audit_seal(Some(&key), SEAL_ENTRIES_MAX).await? {}
-//! let report = store.audit_verify(Some(&key), None).await?;
+//! while let AuditSealed::Sealed { .. } = store.audit().seal(Some(&key), SEAL_ENTRIES_MAX).await? {}
+//! let report = store.audit().verify(Some(&key), None).await?;
 //! assert!(report.is_whole());
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! [`Store::audit_seal`]: crate::Store::audit_seal
-//! [`Store::audit_head`]: crate::Store::audit_head
-//! [`Store::audit_verify`]: crate::Store::audit_verify
-//! [`Store::audit_prune`]: crate::Store::audit_prune
-//! [`Store::message_forget_keyed`]: crate::Store::message_forget_keyed
 
 pub(crate) mod place;
 pub(crate) mod trail;

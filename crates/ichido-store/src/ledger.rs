@@ -45,14 +45,14 @@
 //! };
 //!
 //! // The first request runs; its duplicate does not, and another request under the key is refused.
-//! let KeyClaimed::Run { fence, .. } = store.key_claim(request(b"one apple")).await? else {
+//! let KeyClaimed::Run { fence, .. } = store.keys().claim(request(b"one apple")).await? else {
 //!     return Err("nobody was here before".into());
 //! };
-//! assert!(matches!(store.key_claim(request(b"one apple")).await?, KeyClaimed::InFlight { .. }));
-//! assert_eq!(store.key_claim(request(b"two apples")).await?, KeyClaimed::Mismatch);
+//! assert!(matches!(store.keys().claim(request(b"one apple")).await?, KeyClaimed::InFlight { .. }));
+//! assert_eq!(store.keys().claim(request(b"two apples")).await?, KeyClaimed::Mismatch);
 //!
 //! // The work takes long: keep the claim. `false` would mean that it is no longer ours.
-//! assert_eq!(store.key_renew(&[(name.clone(), fence, policy.lease())]).await?, [true]);
+//! assert_eq!(store.keys().renew(&[(name.clone(), fence, policy.lease())]).await?, [true]);
 //!
 //! // The work is done. `ichido_core::ledger::settle` says what to keep, from what came of it.
 //! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
@@ -63,13 +63,13 @@
 //!     message_id: None,
 //!     ttl: policy.ttl(),
 //! };
-//! let settled = store.key_settle(KeySettle { name: name.clone(), fence, outcome }).await?;
+//! let settled = store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await?;
 //! assert_eq!(settled, KeySettled::Stands);
 //!
 //! // Whoever waited for it wakes up, and asks again.
-//! assert!(store.key_wait(&name, Duration::from_secs(2)).await);
-//! assert_eq!(store.key_claim(request(b"one apple")).await?, KeyClaimed::Replay(response));
-//! assert!(store.key_look_up(&name).await?.is_some_and(|found| found.completed_at.is_some()));
+//! assert!(store.keys().wait(&name, Duration::from_secs(2)).await);
+//! assert_eq!(store.keys().claim(request(b"one apple")).await?, KeyClaimed::Replay(response));
+//! assert!(store.keys().get(&name).await?.is_some_and(|found| found.completed_at.is_some()));
 //! # Ok(())
 //! # }
 //! ```
@@ -78,7 +78,7 @@
 //!
 //! An owner that lost its answer settles with [`KeyOutcome::Hold`]; an owner that died is found by the next claim, once its lease
 //! is over. Either way that claim is answered with [`KeyClaimed::Unknown`], and nothing runs until somebody finds out and tells
-//! [`Store::key_resolve`](crate::Store::key_resolve). That nothing was done counts only when the call can no longer be travelling.
+//! [`Keys::resolve`](crate::Keys::resolve). That nothing was done counts only when the call can no longer be travelling.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -103,13 +103,13 @@
 //! # let (hops, trace) = (None, None);
 //! # let claim_policy = Arc::clone(&policy);
 //! # let request = KeyClaim { name: name.clone(), fingerprint, request_digest, policy: claim_policy, hops, trace };
-//! # assert!(matches!(store.key_claim(request.clone()).await?, KeyClaimed::Run { .. }));
+//! # assert!(matches!(store.keys().claim(request.clone()).await?, KeyClaimed::Run { .. }));
 //! # // Its owner is gone.
 //! # store.skew_by(policy.lease() + Duration::from_secs(1));
-//! assert!(matches!(store.key_claim(request).await?, KeyClaimed::Unknown { .. }));
+//! assert!(matches!(store.keys().claim(request).await?, KeyClaimed::Unknown { .. }));
 //! // The far side was asked, and says that it was done.
 //! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
-//! let resolved = store.key_resolve(&name, Resolution::Applied, Some(response), &policy).await?;
+//! let resolved = store.keys().resolve(&name, Resolution::Applied, Some(response), &policy).await?;
 //! assert_eq!(resolved, KeyResolved::Stands);
 //! # Ok(())
 //! # }
@@ -130,7 +130,7 @@ use crate::check;
 use crate::error::StoreError;
 use crate::headers;
 
-/// A request that wants to run under a key ([`Store::key_claim`](crate::Store::key_claim)).
+/// A request that wants to run under a key ([`Keys::claim`](crate::Keys::claim)).
 #[derive(Clone, Debug)]
 pub struct KeyClaim {
     /// Operation, identity and key. Neither of the first two may be empty, or longer than [`limits::OPERATION_BYTES_MAX`] and
@@ -198,7 +198,7 @@ pub enum KeyClaimed {
         /// The status it had.
         status: u16,
     },
-    /// Somebody is at it: [`Store::key_wait`](crate::Store::key_wait), then claim again.
+    /// Somebody is at it: [`Keys::wait`](crate::Keys::wait), then claim again.
     InFlight {
         /// When that claim lapses.
         lease_until: Timestamp,
@@ -325,7 +325,7 @@ pub enum KeyOutcome {
 pub enum KeySettled {
     /// It stands.
     Stands,
-    /// The record was settled before, under this same fence: answer with what is stored ([`Store::key_look_up`](crate::Store::key_look_up)).
+    /// The record was settled before, under this same fence: answer with what is stored ([`Keys::get`](crate::Keys::get)).
     AlreadySettled,
     /// Somebody else owns the record, or it is gone: nothing was changed, and what this owner did may be done again by the other.
     Stale,

@@ -15,12 +15,12 @@
 //! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
 //! let mut after = None;
 //! loop {
-//!     let page = store.letter_page(&LetterFilter::default(), after, 500).await?;
+//!     let page = store.dead_letters().page(&LetterFilter::default(), after, 500).await?;
 //!     let Some(last) = page.last() else { break };
 //!     after = Some((last.since, last.id));
 //!     let ids: Vec<_> = page.iter().map(|letter| letter.id).collect();
 //!     let requeue = |_: &_, _| Event::Requeued { allowed: true, safety: Safety::Keyed };
-//!     for stepped in store.letters_step(&ids, requeue, &note).await? {
+//!     for stepped in store.dead_letters().step(&ids, requeue, &note).await? {
 //!         assert!(matches!(stepped, LetterStepped::Now(State::Queued { .. })));
 //!     }
 //! }

@@ -5,14 +5,14 @@
 //!
 //! Start at [`Store`]. It is one interface over two protocols:
 //!
-//! - the **ledger**, for a request that arrives: [`Store::key_claim`], do the work, [`Store::key_settle`]. The example is at
+//! - the **ledger**, for a request that arrives: [`Keys::claim`](crate::Keys::claim), do the work, [`Keys::settle`](crate::Keys::settle). The example is at
 //!   [`ledger`].
-//! - the **outbox**, for a message that must leave: [`Store::message_enqueue`] (or, inside your own transaction,
-//!   [`Store::message_enqueue_in_postgres`] and [`Store::message_enqueue_in_sqlite`]), then in a worker [`Store::work_claim`],
-//!   call, [`Store::work_settle`]. The example of a worker is at [`message`], that of the rescue of a dead one at [`rescue`].
+//! - the **outbox**, for a message that must leave: [`Messages::enqueue`](crate::Messages::enqueue) (or, inside your own transaction,
+//!   [`Messages::enqueue_in_postgres`](crate::Messages::enqueue_in_postgres) and [`Messages::enqueue_in_sqlite`](crate::Messages::enqueue_in_sqlite)), then in a worker [`Claims::take`](crate::Claims::take),
+//!   call, [`Claims::settle`](crate::Claims::settle). The example of a worker is at [`message`], that of the rescue of a dead one at [`rescue`].
 //!
-//! What a crate above this one will do by itself, its user does today: call [`Store::work_promote`], [`Store::work_rescue`],
-//! [`Store::key_sweep`], [`Store::message_forget`] and [`Store::queue_counts_fold`] now and then. [`node`] shows it.
+//! What a crate above this one will do by itself, its user does today: call [`Claims::promote`](crate::Claims::promote), [`Claims::rescue`](crate::Claims::rescue),
+//! [`Keys::sweep`](crate::Keys::sweep), [`Messages::forget`](crate::Messages::forget) and [`Queues::fold_counts`](crate::Queues::fold_counts) now and then. [`node`] shows it.
 //!
 //! All decisions are `ichido_core`'s; it is where events, verdicts and policies come from. [`error`] says what to do about each error.
 //!
@@ -73,7 +73,10 @@ mod told;
 mod transaction;
 pub mod vitals;
 
-pub use store::Store;
+pub use store::{
+    Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Keys, Messages, Nodes, Paces, Queues, Store,
+    Tallies, Tokens,
+};
 
 /// The longest delay, window, lease or time to live: a hundred years. More is taken as this, alike on both databases: PostgreSQL
 /// counts an interval's microseconds as a floating-point number, which is exact this far, and no clock gets beyond what a column holds.

@@ -29,10 +29,10 @@
 //! let queue = QueueName::parse("mail").ok_or("letters, digits, . _ - and :")?;
 //! let key = IdempotencyKey::parse("welcome-ann")?;
 //! let message = NewMessage::new(queue.clone(), "ann", key, b"welcome!".to_vec());
-//! let Enqueued::New { id } = store.message_enqueue(message.clone()).await? else {
+//! let Enqueued::New { id } = store.messages().enqueue(message.clone()).await? else {
 //!     return Err("nobody put it in before".into());
 //! };
-//! assert_eq!(store.message_enqueue(message).await?, Enqueued::Same { id });
+//! assert_eq!(store.messages().enqueue(message).await?, Enqueued::Same { id });
 //!
 //! // Claim. When there is nothing, wait for a wake-up and look again after a bound in any case.
 //! let terms = ClaimTerms {
@@ -43,15 +43,15 @@
 //!     travels_for: Duration::from_mins(1),
 //! };
 //! let few = NonZeroU32::new(32).ok_or("at least one")?;
-//! let mut works = store.work_claim(&queue, few, terms).await?;
+//! let mut works = store.claims().take(&queue, few, terms).await?;
 //! while works.is_empty() {
-//!     store.queue_wait(&queue, Duration::from_millis(200)).await;
-//!     works = store.work_claim(&queue, few, terms).await?;
+//!     store.queues().wait(&queue, Duration::from_millis(200)).await;
+//!     works = store.claims().take(&queue, few, terms).await?;
 //! }
 //! let work = &works[0];
 //!
 //! // Call the destination, and renew the claim while that takes long. It answers 503.
-//! assert_eq!(store.work_renew(&[work.fence], terms.lease).await?, [true]);
+//! assert_eq!(store.claims().renew(&[work.fence], terms.lease).await?, [true]);
 //! let answer = Answer { status: 503, headers: &[], body: b"", echo: Echo::Absent };
 //!
 //! // Judge and settle.
@@ -70,41 +70,41 @@
 //! };
 //! let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
 //! let note = Note { code: verdict.code, status: Some(503), ..Note::default() };
-//! let stepped = store.work_settle(Settlement::of(work, event, note)).await?;
+//! let stepped = store.claims().settle(Settlement::of(work, event, note)).await?;
 //! assert!(matches!(stepped, Stepped::Now(State::Failed { .. })));
 //!
 //! // It is claimable again when its wait is over and somebody promotes it.
 //! # store.skew_by(wait + Duration::from_secs(1));
-//! assert_eq!(store.work_promote(1_000).await?, [(queue.clone(), 1)]);
-//! # let work = &store.work_claim(&queue, few, terms).await?[0];
+//! assert_eq!(store.claims().promote(1_000).await?, [(queue.clone(), 1)]);
+//! # let work = &store.claims().take(&queue, few, terms).await?[0];
 //! # let failure = ichido_core::lifecycle::Failure::ForGood;
 //! # let (fence, effect) = (work.fence, ichido_core::verdict::Effect::NotDone);
 //! # let travels_until = work.claimed_at;
 //! # let event = Event::Failed { fence, failure, effect, safety, travels_until };
-//! # store.work_settle(Settlement::of(work, event, Note::default())).await?;
+//! # store.claims().settle(Settlement::of(work, event, Note::default())).await?;
 //!
 //! // Later it is dead, and a person sends it again.
-//! let dead = store.letter_list(LetterState::Dead, Some(&queue), None, 100).await?;
+//! let dead = store.dead_letters().list(LetterState::Dead, Some(&queue), None, 100).await?;
 //! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
 //! let requeue = |_now| Event::Requeued { allowed: true, safety: Safety::Keyed };
-//! let stepped = store.message_step(dead[0].message.id, requeue, &note).await?;
+//! let stepped = store.messages().step(dead[0].message.id, requeue, &note).await?;
 //! assert!(matches!(stepped, Stepped::Now(State::Queued { .. })));
 //!
 //! // What happened, how it stands, and how much there is.
-//! let steps = store.message_transitions(id).await?;
+//! let steps = store.messages().transitions(id).await?;
 //! assert_eq!(steps.last().map(|step| step.kind.as_str()), Some("requeued"));
-//! assert_eq!(store.message_get(id).await?.ok_or("it is kept")?.status, Stage::Queued);
-//! assert_eq!(store.queue_counts().await?[0].count, 1);
+//! assert_eq!(store.messages().get(id).await?.ok_or("it is kept")?.status, Stage::Queued);
+//! assert_eq!(store.queues().counts().await?[0].count, 1);
 //!
 //! // A listing goes on after the last of the page before.
 //! let mut filter = MessageFilter { queue: Some(queue.clone()), ..MessageFilter::default() };
-//! while let Some(last) = store.message_list(&filter, 100).await?.last() {
+//! while let Some(last) = store.messages().list(&filter, 100).await?.last() {
 //!     filter.after = Some(last.id);
 //! }
 //!
 //! // A paused queue takes messages in and gives none out.
-//! store.queue_pause(&queue, true, Some("olivia")).await?;
-//! assert!(store.work_claim(&queue, few, terms).await?.is_empty());
+//! store.queues().pause(&queue, true, Some("olivia")).await?;
+//! assert!(store.claims().take(&queue, few, terms).await?.is_empty());
 //! # Ok(())
 //! # }
 //! ```
@@ -201,7 +201,7 @@ pub struct NewMessage {
     pub priority: u8,
     /// Tries allowed, the first one included, at most [`limits::TRIES_MAX`]; [`NewMessage::new`] says as many as [`Retry::OUTBOX`].
     pub tries_allowed: NonZeroU32,
-    /// Not before this much later: it is queued at once, and claimable after [`Store::work_promote`](crate::Store::work_promote).
+    /// Not before this much later: it is queued at once, and claimable after [`Claims::promote`](crate::Claims::promote).
     pub delay: Duration,
     /// The dead message that it was made from (SPEC D17).
     pub made_from: Option<Uuid>,
@@ -331,7 +331,7 @@ pub struct ClaimTerms {
     pub node: Uuid,
     /// How long the claim holds without being renewed.
     pub lease: Duration,
-    /// Whether the beginning of each call will be marked ([`Begun::NotYet`]), by [`Store::work_begin`](crate::Store::work_begin):
+    /// Whether the beginning of each call will be marked ([`Begun::NotYet`]), by [`Claims::begin`](crate::Claims::begin):
     /// for irreversible work without keys. A message that a worker died with is always claimed so
     /// ([`Work::begun`] says it). The example is at [`rescue`](crate::rescue).
     pub marks: bool,
@@ -371,7 +371,7 @@ pub struct Work {
     pub claimed_at: Timestamp,
     /// The claim.
     pub fence: Fence,
-    /// Whether the beginning of its call was marked when it was claimed. [`Store::work_begin`](crate::Store::work_begin) does not
+    /// Whether the beginning of its call was marked when it was claimed. [`Claims::begin`](crate::Claims::begin) does not
     /// change it here; the store goes by the mark and refuses [`Event::GivenBack`] once it is made.
     pub begun: Begun,
     /// What has been tried, this try included.

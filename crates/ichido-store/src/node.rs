@@ -21,22 +21,22 @@
 //! # let store = Store::open(&file.url, 4).await?;
 //! const PART: u32 = 1_000;
 //! let (node, other) = (Uuid::now_v7(), Uuid::now_v7());
-//! store.node_beat(node, "web-1").await?;
-//! assert_eq!(store.node_list().await?[0].name, "web-1");
+//! store.nodes().beat(node, "web-1").await?;
+//! assert_eq!(store.nodes().list().await?[0].name, "web-1");
 //!
-//! assert!(store.caretaker_claim(Duty::Ledger, node, Duration::from_secs(30)).await?);
-//! assert!(!store.caretaker_claim(Duty::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
-//! while store.key_sweep(PART).await? == u64::from(PART) {}
-//! while store.content_sweep(PART).await? == u64::from(PART) {}
-//! while store.queue_counts_fold(PART).await? == u64::from(PART) {}
+//! assert!(store.nodes().claim_duty(Duty::Ledger, node, Duration::from_secs(30)).await?);
+//! assert!(!store.nodes().claim_duty(Duty::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
+//! while store.keys().sweep(PART).await? == u64::from(PART) {}
+//! while store.messages().sweep_contents(PART).await? == u64::from(PART) {}
+//! while store.queues().fold_counts(PART).await? == u64::from(PART) {}
 //! let kept_for = 90 * 24 * 3_600 * 1_000_000;
 //! let finished_before = Timestamp::from_micros(store.now().await?.as_micros() - kept_for);
-//! while store.message_forget(finished_before, PART).await? == u64::from(PART) {}
+//! while store.messages().forget(finished_before, PART).await? == u64::from(PART) {}
 //!
 //! // A pace is read, changed and written; whoever is told `false` reads again.
-//! assert_eq!(store.pace_read("mail.example").await?, None);
-//! assert!(store.pace_write("mail.example", SharedPace::NEVER_WRITTEN, b"9/s").await?);
-//! assert!(!store.pace_write("mail.example", SharedPace::NEVER_WRITTEN, b"8/s").await?);
+//! assert_eq!(store.paces().read("mail.example").await?, None);
+//! assert!(store.paces().write("mail.example", SharedPace::NEVER_WRITTEN, b"9/s").await?);
+//! assert!(!store.paces().write("mail.example", SharedPace::NEVER_WRITTEN, b"8/s").await?);
 //! # Ok(())
 //! # }
 //! ```

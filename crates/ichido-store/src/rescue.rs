@@ -27,26 +27,26 @@
 //! let queue = QueueName::parse("orders").ok_or("a name")?;
 //! for key in ["first", "second"] {
 //!     let key = IdempotencyKey::parse(key)?;
-//!     store.message_enqueue(NewMessage::new(queue.clone(), "ann", key, b"one apple".to_vec())).await?;
+//!     store.messages().enqueue(NewMessage::new(queue.clone(), "ann", key, b"one apple".to_vec())).await?;
 //! }
 //!
 //! let lease = Duration::from_secs(30);
 //! let (guarantee, travels_for) = (Guarantee::Nothing, Duration::from_mins(10));
 //! let terms = ClaimTerms { node: Uuid::now_v7(), lease, marks: true, guarantee, travels_for };
-//! let works = store.work_claim(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
+//! let works = store.claims().take(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
 //! // Right before the call: `false` means that the claim was lost meanwhile, and the call must not be made.
-//! assert_eq!(store.work_begin(&[(works[0].id, works[0].fence)]).await?, [true]);
+//! assert_eq!(store.claims().begin(&[(works[0].id, works[0].fence)]).await?, [true]);
 //!
 //! // The worker dies. When its lease is over, any node rescues what it held, one claim at a time.
 //! # store.skew_by(lease + Duration::from_secs(1));
 //! let of_queue =
 //!     |_queue: &QueueName| RescueTerms { guarantee, wait: Duration::from_secs(2), travels_for };
 //! let mut rescued = 0;
-//! while let Some(count) = store.work_rescue(of_queue).await? {
+//! while let Some(count) = store.claims().rescue(of_queue).await? {
 //!     rescued += count;
 //! }
 //! assert_eq!(rescued, 2);
-//! let parked = store.letter_list(LetterState::Parked, Some(&queue), None, 100).await?;
+//! let parked = store.dead_letters().list(LetterState::Parked, Some(&queue), None, 100).await?;
 //! assert_eq!((parked.len(), parked[0].message.id), (1, works[0].id));
 //! # Ok(())
 //! # }

@@ -4,22 +4,27 @@ mod actions;
 mod alerts;
 mod answers;
 mod audit;
+mod claims;
+mod dead_letters;
 mod keys;
-mod letters;
-mod outbox;
+mod messages;
+mod nodes;
+mod paces;
+mod queues;
 mod ready;
 mod retention;
+mod tallies;
 mod tokens;
-mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "testing")]
-use sqlx::sqlite::SqlitePool;
+use ichido_core::time::Timestamp;
+use sqlx::Transaction;
+use sqlx::sqlite::{Sqlite, SqlitePool};
 
 use crate::batches::Batches;
-use crate::driver::Driver;
+use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
 use crate::postgres::Postgres;
 use crate::postgres::wake::Wakes;
@@ -39,6 +44,57 @@ pub struct Store {
     wakes: Arc<Wakes>,
     tally: Arc<Tally>,
     room: Arc<Room>,
+}
+
+/// Declares each handle and the method of [`Store`] that gives it.
+macro_rules! handles {
+    ($($(#[doc = $doc:literal])* $method:ident: $handle:ident,)*) => {
+        impl Store {
+            $(
+                $(#[doc = $doc])*
+                pub fn $method(&self) -> $handle<'_> {
+                    $handle(self)
+                }
+            )*
+        }
+
+        $(
+            $(#[doc = $doc])*
+            ///
+            #[doc = concat!("[`Store::", stringify!($method), "`] gives it.")]
+            #[derive(Clone, Copy)]
+            pub struct $handle<'a>(&'a Store);
+        )*
+    };
+}
+
+handles! {
+    /// What operators did.
+    actions: Actions,
+    /// Alerts: their incidents.
+    alerts: Alerts,
+    /// What models answered.
+    answers: Answers,
+    /// The audit trail.
+    audit: AuditTrail,
+    /// The worker's side of messages: claims.
+    claims: Claims,
+    /// Dead letters.
+    dead_letters: DeadLetters,
+    /// Idempotency keys.
+    keys: Keys,
+    /// Messages.
+    messages: Messages,
+    /// Nodes and their duties.
+    nodes: Nodes,
+    /// The paces of destinations.
+    paces: Paces,
+    /// Queues.
+    queues: Queues,
+    /// Counts per minute.
+    tallies: Tallies,
+    /// Tokens for the HTTP API.
+    tokens: Tokens,
 }
 
 impl Store {
@@ -94,6 +150,23 @@ impl Store {
             Driver::Sqlite(sqlite) => drop(tokio::time::timeout(at_most, sqlite.close()).await),
             Driver::Postgres(_) => {}
         }
+    }
+
+    /// What the store's clock says: the database's, and what [`Store::skew_by`] added. Moments that go into the store, such as when a
+    /// failed message is due or before when messages are forgotten, are counted from it.
+    pub async fn now(&self) -> Result<Timestamp, StoreError> {
+        read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
+    }
+
+    /// The counts of this process, to count more.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Begins a transaction on the caller's own pool that may read and then write. SQLite's plain `BEGIN` takes its lock with the
+    /// first write, and fails at once, however long it may wait, when somebody else wrote since its first read.
+    pub async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        crate::sqlite::begin_immediate(pool).await
     }
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.

@@ -1,14 +1,12 @@
 //! What is counted for alerts, by the minute, over all nodes (SPEC A14, A15).
 //!
 //! Guarantee: counting takes no round trip and never fails what is counted. What a process has counted is added to the store by
-//! [`Store::tally_flush`], all of it or nothing; a process that dies loses what it had not added yet, and nothing else: alerts about
+//! [`Tallies::flush`](crate::Tallies::flush), all of it or nothing; a process that dies loses what it had not added yet, and nothing else: alerts about
 //! what is there (dead and parked messages, what waits) are not made of these counts.
 //!
 //! Counted are, by [`Tally`], arrivals and repetitions of a queue's messages and of an operation's requests, retries and those that
 //! failed, and how long messages took from being put in to their end. The store counts what is put in by itself; a worker and the
 //! tower layer count the rest, and a worker flushes.
-//!
-//! [`Store::tally_flush`]: crate::Store::tally_flush
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;

@@ -17,10 +17,10 @@
 //! let secret = b"drawn by the caller, and long enough that nobody guesses it";
 //! let hash = *Digest::of_bytes(secret).as_bytes();
 //! let token = NewToken { id: Uuid::now_v7(), name: "night watch".into(), role: Role::Operator, hash, lives: None };
-//! store.token_add(&token, "olivia").await?;
-//! assert!(store.token_list().await?[0].is_live(store.now().await?));
-//! assert!(store.token_revoke(token.id, "olivia").await?);
-//! assert!(!store.token_list().await?[0].is_live(store.now().await?));
+//! store.tokens().add(&token, "olivia").await?;
+//! assert!(store.tokens().list().await?[0].is_live(store.now().await?));
+//! assert!(store.tokens().revoke(token.id, "olivia").await?);
+//! assert!(!store.tokens().list().await?[0].is_live(store.now().await?));
 //! # Ok(())
 //! # }
 //! ```

@@ -46,10 +46,10 @@
 //! # When a service stops, and between times
 //!
 //! A handler goes on when its client has gone, so a service that stops waits for [`Keeper::drained`] after its server has shut
-//! down. Expired keys are forgotten by nobody but the service: one node calls `Store::key_sweep` now and then
+//! down. Expired keys are forgotten by nobody but the service: one node calls `Keys::sweep` now and then
 //! ([`ichido_store::node`] shows the upkeep). A key expires by the clock that `key_sweep` advances, so a wall clock that is set ahead
 //! makes none new. What a crash left behind in opaque or keyed mode is found by the next request under its
-//! key, or by `Store::key_lapse`, which brings it before a person.
+//! key, or by `Keys::lapse`, which brings it before a person.
 //!
 //! Start at [`Once`]; reading on, `service` is what happens to a request, `attempt` how one runs.
 

@@ -56,7 +56,7 @@ fn collect(tokens: TokenStream, used: &mut BTreeSet<String>) {
                 }
             }
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && is_for_tests => {
-                is_for_tests = false
+                is_for_tests = false;
             }
             TokenTree::Group(group) => collect(group.stream(), used),
             _ => (),

@@ -40,7 +40,7 @@ pub(super) async fn delete(
     let job = job.ok_or_else(Problem::no_bookmark)?;
     open.commit().await?;
     let note = Note { actor: Some(asker.person.name), ..Note::default() };
-    let cancelled = app.store.message_step(job, |_| Event::Cancelled, &note).await.map(drop);
+    let cancelled = app.store.messages().step(job, |_| Event::Cancelled, &note).await.map(drop);
     let closed = jobs::close_letter(&app.store, job, &note).await;
     if let Err(error) = cancelled.and(closed) {
         tracing::warn!(

@@ -54,7 +54,7 @@ impl Replaced {
     /// Takes it back. Where that fails it comes at its time, finds another job in its place, and does nothing.
     pub(super) async fn take_back(self, store: &Store, person: &Person) {
         let note = Note { actor: Some(person.name.clone()), ..Note::default() };
-        if let Err(error) = store.message_step(self.0, |_| Event::Cancelled, &note).await {
+        if let Err(error) = store.messages().step(self.0, |_| Event::Cancelled, &note).await {
             tracing::warn!(
                 error = error.in_full(),
                 "a job that was replaced was not cancelled; it will do nothing"

@@ -34,6 +34,6 @@ pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<Task>) -> Result<
         bookmarks::set_job(&mut connection, task.bookmark_id, next).await?;
     }
     open.commit().await?;
-    app.store.queue_wake(&llm_processing_queue());
+    app.store.queues().wake(&llm_processing_queue());
     Ok(())
 }

@@ -61,11 +61,11 @@ async fn sent(url: &str, count: usize) -> Vec<Uuid> {
     for _ in 0..count {
         let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
         let message = NewMessage::new(queue.clone(), "alice", key, b"secret payload".to_vec());
-        store.message_enqueue(message).await.expect("put in");
-        let work = store.work_claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
+        store.messages().enqueue(message).await.expect("put in");
+        let work = store.claims().take(&queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
         ids.push(work.id);
         let event = Event::Succeeded { fence: work.fence };
-        store.work_settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
+        store.claims().settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
     }
     ids
 }
@@ -200,7 +200,7 @@ async fn a_made_up_entry_is_named_before_and_after_it_is_sealed() {
     let store = Store::open(&file.url, 1).await.expect("the store");
     let key_of = IdempotencyKey::parse("waits").expect("a key");
     let message = NewMessage::new(QueueName::parse("orders").expect("a name"), "alice", key_of, Vec::new());
-    store.message_enqueue(message).await.expect("put in");
+    store.messages().enqueue(message).await.expect("put in");
     on_sqlite(&file.url, "DELETE FROM ichido_ready".to_owned()).await;
     let (_, out, _) = run(&[&verify[..], &["--json"]].concat());
     let report = json(&out);

@@ -99,7 +99,7 @@ impl Answer<'_> {
 /// Tries until the store answers, or says that it never will.
 async fn put_in(store: &Store, message: &NewMessage) -> Result<Enqueued, StoreError> {
     loop {
-        match store.message_enqueue(message.clone()).await {
+        match store.messages().enqueue(message.clone()).await {
             Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_)) => {
                 tokio::time::sleep(AGAIN_AFTER).await;
             }

@@ -49,7 +49,7 @@ impl Memory {
                 let ids: Vec<_> = ids.collect();
                 let mut found = HashMap::new();
                 for part in ids.chunks(FIND_MAX) {
-                    let questions = store.answer_find(part).await?;
+                    let questions = store.answers().find(part).await?;
                     found.extend(questions.into_iter().map(|question| (question.id, question)));
                 }
                 Ok(found)
@@ -68,7 +68,7 @@ impl Memory {
     /// A call is about to be made; it stands in the store when this returns.
     pub(super) async fn ask(&self, id: QuestionId) -> Result<Asking, StoreError> {
         match self {
-            Self::Store { store, topic, holder } => store.answer_ask(id, topic, *holder, LEASE).await,
+            Self::Store { store, topic, holder } => store.answers().ask(id, topic, *holder, LEASE).await,
             Self::Here(answers) => Ok(match lock(answers).get(&id) {
                 Some(answer) => Asking::Answered(answer.clone()),
                 None => Asking::Ours { lost: 0 },
@@ -80,7 +80,7 @@ impl Memory {
     pub(super) async fn keep(&self, id: QuestionId, bytes: Vec<u8>, lost: u32) -> Result<Answer, StoreError> {
         match self {
             Self::Store { store, .. } => {
-                let kept = store.answer_keep(id, &bytes).await?;
+                let kept = store.answers().keep(id, &bytes).await?;
                 // Forgotten by a person while it was asked for: it is this run's all the same.
                 Ok(kept.unwrap_or_else(|| Answer { bytes, at: now(), lost }))
             }
@@ -94,7 +94,7 @@ impl Memory {
     /// No answer came of a call; `lost` says that nobody knows whether it was made all the same.
     pub(super) async fn fail(&self, id: QuestionId, lost: bool) -> Result<(), StoreError> {
         match self {
-            Self::Store { store, holder, .. } => store.answer_fail(id, *holder, lost).await,
+            Self::Store { store, holder, .. } => store.answers().fail(id, *holder, lost).await,
             Self::Here(_) => Ok(()),
         }
     }
@@ -102,7 +102,7 @@ impl Memory {
     /// This run lives.
     pub(super) async fn renew(&self) -> Result<(), StoreError> {
         match self {
-            Self::Store { store, holder, .. } => store.answer_renew(*holder, LEASE).await,
+            Self::Store { store, holder, .. } => store.answers().renew(*holder, LEASE).await,
             Self::Here(_) => Ok(()),
         }
     }

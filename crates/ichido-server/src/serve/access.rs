@@ -155,7 +155,7 @@ impl Access {
     async fn read(&self) -> Result<Known, StoreError> {
         // Counted from before the question, so that the list is never older than it says.
         let at = Instant::now();
-        let listed = self.store.token_list().await?;
+        let listed = self.store.tokens().list().await?;
         let tokens = listed.into_iter().map(|token| (token.id, token)).collect();
         let known = Known { tokens: Arc::new(tokens), at };
         *lock(&self.known) = Some(known.clone());

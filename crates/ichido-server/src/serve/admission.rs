@@ -134,7 +134,7 @@ impl Inside {
 /// One look at all queues. One that fails changes nothing: what was known still stands.
 async fn look(store: &Store, doors: &BTreeMap<String, Door>, began: Instant) {
     let settled: Vec<u64> = doors.values().map(|door| door.inside().settled).collect();
-    let counts = match timeout(COUNTS_EVERY, store.queue_counts()).await {
+    let counts = match timeout(COUNTS_EVERY, store.queues().counts()).await {
         Ok(Ok(counts)) => counts,
         Ok(Err(error)) => {
             tracing::debug!(%error, "the queues could not be counted");

@@ -124,7 +124,7 @@ pub(super) async fn list(
         let alerts = firing(&api).await.map_err(|error| Problem::of_store(&error))?;
         return Ok(json(StatusCode::OK, &Alerts { alerts, next: None }));
     }
-    let kept = api.store.alert_list(after, limit).await.map_err(|error| Problem::of_store(&error))?;
+    let kept = api.store.alerts().list(after, limit).await.map_err(|error| Problem::of_store(&error))?;
     let last = kept.last().filter(|_| kept.len() == limit as usize);
     let next = last.map(|last| cursor::write(&written(last)));
     Ok(json(StatusCode::OK, &Alerts { alerts: kept.iter().map(Alert::new).collect(), next }))
@@ -132,7 +132,7 @@ pub(super) async fn list(
 
 /// Those that are open, the last to be opened first.
 pub(super) async fn firing(api: &Api) -> Result<Vec<Alert>, StoreError> {
-    let mut firing = api.store.alert_firing().await?;
+    let mut firing = api.store.alerts().firing().await?;
     firing.sort_by_key(|alert| Reverse((alert.opened_at, alert.id)));
     Ok(firing.iter().map(Alert::new).collect())
 }

@@ -321,7 +321,7 @@ impl Batch<'_> {
             };
             kept.push((number, known));
         }
-        let mut enqueued = self.api.store.messages_enqueue(messages).await.into_iter();
+        let mut enqueued = self.api.store.messages().enqueue_all(messages).await.into_iter();
         drop(rooms);
         for (number, known) in kept {
             let ended = match known {

@@ -34,7 +34,7 @@ pub(super) struct ToldBulk {
 /// The last bulks, the last one first.
 pub(super) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
     let living = Living::look(store).await?;
-    let actions = store.action_list(None, ACTIONS_MAX).await?;
+    let actions = store.actions().list(None, ACTIONS_MAX).await?;
     let mut told: Vec<ToldBulk> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
         match told.iter().position(|bulk| bulk.id == row.action.subject) {
@@ -52,7 +52,7 @@ pub(super) async fn bulks(store: &Store) -> Result<Vec<ToldBulk>, StoreError> {
 /// One of them.
 pub(super) async fn bulk(store: &Store, id: Uuid) -> Result<Option<ToldBulk>, StoreError> {
     let living = Living::look(store).await?;
-    let actions = store.actions_of(id).await?;
+    let actions = store.actions().of(id).await?;
     let mut told: Option<ToldBulk> = None;
     for row in actions.into_iter().rev().filter(|row| row.action.about == ABOUT) {
         match &mut told {

@@ -222,7 +222,7 @@ async fn recorded(
     undone: &str,
     change: impl Future<Output = Result<(), StoreError>>,
 ) -> Result<(), Problem> {
-    api.store.action_add(&record).await.map_err(|error| of_store(&error))?;
+    api.store.actions().add(&record).await.map_err(|error| of_store(&error))?;
     let Err(error) = change.await else { return Ok(()) };
     let undone = Action {
         kind: undone.to_owned(),
@@ -231,7 +231,7 @@ async fn recorded(
         detail: Some("the store could not do it".to_owned()),
         ..record
     };
-    if let Err(error) = api.store.action_add(&undone).await {
+    if let Err(error) = api.store.actions().add(&undone).await {
         tracing::error!(%error, about = undone.about, "that a destination was not changed could not be recorded");
     }
     Err(of_store(&error))

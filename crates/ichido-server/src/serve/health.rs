@@ -115,7 +115,7 @@ mod tests {
         sqlx::query(limit).execute(writer).await.unwrap();
         let (queue, key) = (QueueName::parse("orders").unwrap(), IdempotencyKey::parse("k").unwrap());
         let large = NewMessage::new(queue, "alice", key, vec![7; 1 << 20]);
-        let refused = store.message_enqueue(large).await.unwrap_err();
+        let refused = store.messages().enqueue(large).await.unwrap_err();
         let refused = Problem::of_store(&refused);
         assert_eq!(refused.code, Code::StoreUnavailable);
         assert!(refused.detail.contains("nothing was done"), "{}", refused.detail);

@@ -152,7 +152,7 @@ pub(super) async fn list(
     caller.views()?;
     let (filter, after, limit) = asked(&uri)?;
     let now = api.store.now().await.map_err(|error| Problem::of_store(&error))?;
-    let page = api.store.letter_page(&filter, after, limit).await;
+    let page = api.store.dead_letters().page(&filter, after, limit).await;
     let page = page.map_err(|error| Problem::of_store(&error))?;
     let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&api, row, now)).collect();
     let next = letters.last().filter(|_| letters.len() == limit as usize).map(|last| last.cursor.clone());
@@ -182,7 +182,8 @@ pub(super) async fn show(
     Uuid::try_parse(&id).map_err(|_| no_message())?;
     let message = seen(&api, &caller, &id).await?;
     let now = api.store.now().await.map_err(|error| Problem::of_store(&error))?;
-    let found = api.store.letter_find(&[message.id]).await.map_err(|error| Problem::of_store(&error))?;
+    let found =
+        api.store.dead_letters().find(&[message.id]).await.map_err(|error| Problem::of_store(&error))?;
     let Some(row) = found.first() else {
         let is = message.status.as_str();
         return Err(refused(

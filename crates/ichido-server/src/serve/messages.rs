@@ -108,7 +108,7 @@ pub(super) async fn accept(
         stood(&api, &message, &misfit).await
     } else {
         let room = api.admission.enter(&queue).inspect_err(counted)?;
-        let enqueued = api.store.message_enqueue(message).await;
+        let enqueued = api.store.messages().enqueue(message).await;
         drop(room);
         enqueued.map_err(|error| Problem::of_store(&error)).and_then(stands)
     };
@@ -125,7 +125,7 @@ pub(super) async fn accept(
         Some(wait) => match api.waiting.until_ended(id, wait).await {
             Ok(()) => {
                 let row = find(&api, id).await?;
-                let steps = api.store.message_transitions(id).await;
+                let steps = api.store.messages().transitions(id).await;
                 let steps = steps.map_err(|error| Problem::of_store(&error))?;
                 json(StatusCode::OK, &Message::new(row, &steps))
             }
@@ -238,7 +238,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     parameters(&uri, &[])?;
     let row = seen(&api, &caller, &id).await?;
-    let steps = api.store.message_transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
+    let steps = api.store.messages().transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
     Ok(json(StatusCode::OK, &Message::new(row, &steps)))
 }
 
@@ -261,7 +261,7 @@ pub(super) async fn events(
 ) -> Result<Response, Problem> {
     parameters(&uri, &[])?;
     let row = seen(&api, &caller, &id).await?;
-    let steps = api.store.message_transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
+    let steps = api.store.messages().transitions(row.id).await.map_err(|error| Problem::of_store(&error))?;
     Ok(json(StatusCode::OK, &Events::new(steps)))
 }
 
@@ -306,7 +306,7 @@ pub(super) async fn seen(api: &Api, caller: &Caller, id: &str) -> Result<Message
 }
 
 pub(super) async fn find(api: &Api, id: Uuid) -> Result<MessageRow, Problem> {
-    let row = api.store.message_get(id).await.map_err(|error| Problem::of_store(&error))?;
+    let row = api.store.messages().get(id).await.map_err(|error| Problem::of_store(&error))?;
     row.ok_or_else(no_message)
 }
 

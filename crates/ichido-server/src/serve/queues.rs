@@ -94,7 +94,7 @@ async fn set_paused(api: &Api, caller: &Caller, queue: &str, paused: bool) -> Re
     if standing(api, |name| name == queue).await.map_err(of_store)?.is_empty() {
         return Err(no_queue());
     }
-    api.store.queue_pause(&name, paused, Some(&caller.name)).await.map_err(of_store)?;
+    api.store.queues().pause(&name, paused, Some(&caller.name)).await.map_err(of_store)?;
     let now = standing(api, |name| name == queue).await.map_err(of_store)?;
     now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(no_queue)
 }
@@ -103,16 +103,16 @@ async fn set_paused(api: &Api, caller: &Caller, queue: &str, paused: bool) -> Re
 pub(super) async fn standing(api: &Api, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Queue>, StoreError> {
     let mut counts: BTreeMap<String, Counts> =
         api.queues.keys().map(|name| (name.clone(), Counts::default())).collect();
-    for count in api.store.queue_counts().await? {
+    for count in api.store.queues().counts().await? {
         *counts.entry(count.queue).or_default().of(count.state) += count.count;
     }
     let mut pauses: HashMap<_, _> =
-        api.store.queue_pauses().await?.into_iter().map(|pause| (pause.queue.clone(), pause)).collect();
+        api.store.queues().pauses().await?.into_iter().map(|pause| (pause.queue.clone(), pause)).collect();
     let now = api.store.now().await?;
     let mut queues = Vec::new();
     for (name, counts) in counts.into_iter().filter(|(name, _)| is_wanted(name)) {
         let Some(parsed) = QueueName::parse(&name) else { continue };
-        let oldest = api.store.queue_oldest(&parsed).await?;
+        let oldest = api.store.queues().oldest(&parsed).await?;
         let pause = pauses.remove(&name).filter(|pause| pause.paused);
         queues.push(Queue {
             served_here: api.queues.contains_key(&name) || api.policies.knows(&parsed),
@@ -151,7 +151,7 @@ pub(super) async fn nodes(
 
 /// All nodes, and which of them live.
 pub(super) async fn nodes_standing(api: &Api) -> Result<Vec<Node>, StoreError> {
-    let listed = api.store.node_list().await?;
+    let listed = api.store.nodes().list().await?;
     let now = api.store.now().await?;
     let nodes = listed
         .into_iter()

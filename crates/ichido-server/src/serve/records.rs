@@ -233,7 +233,8 @@ pub(super) async fn unknown(
             _ => after = Some(place(cursor::read(&text)?)),
         }
     }
-    let found = api.store.key_unknown_list(after, limit).await.map_err(|error| Problem::of_store(&error))?;
+    let found =
+        api.store.keys().list_unknown(after, limit).await.map_err(|error| Problem::of_store(&error))?;
     let last = found.last().filter(|_| found.len() == limit as usize);
     let next = last.map(|last| {
         let moment = last.record.first_claimed_at.as_micros().to_be_bytes();
@@ -277,10 +278,10 @@ pub(super) async fn decide(
     let key = IdempotencyKey::parse(&asked.key).map_err(Problem::of_key)?;
     let name = RecordName { operation: asked.operation, identity: asked.identity, key };
     let resolution = asked.finding.resolution();
-    let resolved = api.store.key_decide(&name, resolution, None, &policy, &caller.name).await;
+    let resolved = api.store.keys().decide(&name, resolution, None, &policy, &caller.name).await;
     match resolved.map_err(|error| of_store(&error))? {
         KeyResolved::Stands => {
-            let found = api.store.key_look_up(&name).await.map_err(|error| of_store(&error))?;
+            let found = api.store.keys().get(&name).await.map_err(|error| of_store(&error))?;
             let record = found.map(|found| LedgerRecord::new(found, &caller));
             Ok(json(StatusCode::OK, &DecidedRecord { record }))
         }
@@ -308,7 +309,7 @@ fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
 }
 
 async fn find(api: &Api, name: &RecordName) -> Result<KeyRecord, Problem> {
-    let found = api.store.key_look_up(name).await.map_err(|error| Problem::of_store(&error))?;
+    let found = api.store.keys().get(name).await.map_err(|error| Problem::of_store(&error))?;
     found.ok_or_else(no_record)
 }
 

@@ -86,7 +86,7 @@ pub(super) async fn replace(
         let digest = new.digest.to_string();
         Accepted::new(id, old.queue.clone(), new.key.as_str().to_owned(), digest)
     };
-    let replaced = api.store.letter_replace(old.id, new.clone(), &note(&caller, reason)).await;
+    let replaced = api.store.dead_letters().replace(old.id, new.clone(), &note(&caller, reason)).await;
     let (accepted, is_replay) = match replaced.map_err(|error| Problem::of_store(&error))? {
         Replaced::By { id, .. } => (accepted(id), false),
         refusal => match under_key(&api, &new).await? {
@@ -163,7 +163,7 @@ async fn under_key(api: &Api, new: &NewMessage) -> Result<Option<MessageRow>, Pr
         key: Some(new.key.clone()),
         ..MessageFilter::default()
     };
-    let found = api.store.message_list(&filter, 1).await.map_err(|error| of_store(&error))?;
+    let found = api.store.messages().list(&filter, 1).await.map_err(|error| of_store(&error))?;
     Ok(found.into_iter().next())
 }
 

@@ -195,7 +195,7 @@ impl Asked {
             let room = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);
             // Where each one fits, no more are read than are wanted.
             let part = if self.field.is_some() { LIST_PART } else { LIST_PART.min(room) };
-            let rows = api.store.message_list(&self.filter, part).await;
+            let rows = api.store.messages().list(&self.filter, part).await;
             let rows = rows.map_err(|error| Problem::of_store(&error))?;
             let is_last = rows.len() < part as usize;
             let judged = self.judged(rows).await?;

@@ -148,7 +148,7 @@ pub(super) async fn cancel(
     let because: Option<Because> = perhaps_told(&head.headers, body, BECAUSE).await?;
     let id = seen(&api, &caller, &id).await?.id;
     let note = note(&caller, because.and_then(|because| because.reason));
-    let stepped = api.store.message_step(id, |_| Event::Cancelled, &note).await;
+    let stepped = api.store.messages().step(id, |_| Event::Cancelled, &note).await;
     match stepped.map_err(|error| of_store(&error))? {
         Stepped::Now(_) => shown(&api, id).await,
         Stepped::Refused(why) => match find(&api, id).await?.status {
@@ -246,7 +246,7 @@ impl Letter {
     async fn find(api: &Api, caller: &Caller, id: &str) -> Result<Self, Problem> {
         let message = seen(api, caller, id).await?;
         let now = api.store.now().await.map_err(|error| of_store(&error))?;
-        let found = api.store.letter_find(&[message.id]).await.map_err(|error| of_store(&error))?;
+        let found = api.store.dead_letters().find(&[message.id]).await.map_err(|error| of_store(&error))?;
         match found.into_iter().next() {
             Some(row) => Ok(Self { row, now }),
             None => Err(refused(
@@ -267,7 +267,7 @@ impl Letter {
         reason: Option<String>,
     ) -> Result<LetterStepped, Problem> {
         let note = note(caller, reason);
-        let stepped = api.store.letters_step(&[self.row.id], event, &note).await;
+        let stepped = api.store.dead_letters().step(&[self.row.id], event, &note).await;
         let stepped = stepped.map_err(|error| of_store(&error))?;
         Ok(stepped.into_iter().next().unwrap_or(LetterStepped::NoLetter))
     }
@@ -294,7 +294,7 @@ impl Letter {
 
 async fn shown(api: &Api, id: Uuid) -> Result<Response, Problem> {
     let row = find(api, id).await?;
-    let steps = api.store.message_transitions(id).await.map_err(|error| of_store(&error))?;
+    let steps = api.store.messages().transitions(id).await.map_err(|error| of_store(&error))?;
     Ok(json(StatusCode::OK, &Message::new(row, &steps)))
 }
 

@@ -120,7 +120,7 @@ impl Room {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let mut told = 0;
         for part in ids.chunks(PAGE_MAX as usize) {
-            let stages = store.message_stages(part).await?;
+            let stages = store.messages().stages(part).await?;
             // A parked one waits for a person, and who waits for it may be one.
             let has_ended = |stage: Stage| stage.is_final() || stage == Stage::Parked;
             let ended: BTreeSet<Uuid> =

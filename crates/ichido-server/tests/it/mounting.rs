@@ -74,7 +74,7 @@ async fn admin(store: &Store) -> String {
     let (id, secret) = (Uuid::now_v7(), "5e".repeat(token::SECRET_BYTES));
     let hash = *Digest::of_bytes(secret.as_bytes()).as_bytes();
     let new = NewToken { id, name: "ops".to_owned(), role: Role::Admin, hash, lives: None };
-    store.token_add(&new, "tests").await.unwrap();
+    store.tokens().add(&new, "tests").await.unwrap();
     token::text(id, &secret)
 }
 

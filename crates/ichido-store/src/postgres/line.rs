@@ -74,7 +74,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Opens no connection yet.
-    pub(super) fn new(options: PgConnectOptions, connections_max: u32, patience: Duration) -> Self {
+    pub(crate) fn new(options: PgConnectOptions, connections_max: u32, patience: Duration) -> Self {
         let lost = Lost::default();
         let asked = lost.clone();
         let pool = PgPoolOptions::new()
@@ -143,7 +143,7 @@ impl Lines {
         outcome
     }
 
-    pub(super) async fn all(&self, query: Asking<'_>) -> Result<Vec<PgRow>, StoreError> {
+    pub(crate) async fn all(&self, query: Asking<'_>) -> Result<Vec<PgRow>, StoreError> {
         self.talk(async |connection| Ok(query.fetch_all(connection).await?)).await
     }
 
@@ -151,7 +151,7 @@ impl Lines {
         self.talk(async |connection| Ok(query.fetch_optional(connection).await?)).await
     }
 
-    pub(super) async fn one(&self, query: Asking<'_>) -> Result<PgRow, StoreError> {
+    pub(crate) async fn one(&self, query: Asking<'_>) -> Result<PgRow, StoreError> {
         self.talk(async |connection| Ok(query.fetch_one(connection).await?)).await
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::Store;
+use super::Answers;
 use crate::answer::limits::{ANSWER_BYTES_MAX, FIND_MAX, TOPIC_BYTES_MAX};
 use crate::answer::{Answer, Asking, Question, QuestionId, question};
 use crate::check;
@@ -14,21 +14,27 @@ use crate::micros;
 use crate::node::DUTY_LEASE_MAX;
 use crate::statement::{Value, paired, shared};
 
-impl Store {
+impl Answers<'_> {
     /// What is known of these questions, in no order; of those that were never asked, nothing. At most
     /// [`FIND_MAX`](crate::answer::limits::FIND_MAX) at once.
-    pub async fn answer_find(&self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
+    pub async fn find(self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
         check::bytes("the list of questions", ids.len(), FIND_MAX)?;
         let ids: Vec<[u8; 32]> = ids.iter().map(|id| *id.as_bytes()).collect();
-        self.driver.all(paired!("answer_find"), &[Value::Hashes(&ids)]).await?.iter().map(question).collect()
+        self.0
+            .driver
+            .all(paired!("answer_find"), &[Value::Hashes(&ids)])
+            .await?
+            .iter()
+            .map(question)
+            .collect()
     }
 
     /// A call is about to be made for a question, by the run `holder`. The example is at [`crate::answer`].
     ///
-    /// Whoever gets it makes one call, and then says what came of it: [`Store::answer_keep`] or [`Store::answer_fail`]. Until then it
-    /// is [renewed](Store::answer_renew).
-    pub async fn answer_ask(
-        &self,
+    /// Whoever gets it makes one call, and then says what came of it: [`Answers::keep`] or [`Answers::fail`]. Until then it
+    /// is [renewed](Answers::renew).
+    pub async fn ask(
+        self,
         id: QuestionId,
         topic: &str,
         holder: Uuid,
@@ -40,10 +46,10 @@ impl Store {
             [hash(&id), topic.into(), holder.into(), lease, Value::Now, micros(DUTY_LEASE_MAX).into()];
         // A question that is forgotten between the two looks is asked for once more.
         for _ in 0..2 {
-            if let Some(row) = self.driver.changed(paired!("answer_ask"), &values).await? {
+            if let Some(row) = self.0.driver.changed(paired!("answer_ask"), &values).await? {
                 return Ok(Asking::Ours { lost: row.positive("lost")? });
             }
-            match self.answer_find(&[id]).await?.pop() {
+            match self.find(&[id]).await?.pop() {
                 Some(Question { answer: Some(answer), .. }) => return Ok(Asking::Answered(answer)),
                 Some(Question { held_until: Some(until), .. }) => return Ok(Asking::Theirs { until }),
                 Some(Question { answer: None, held_until: None, .. }) | None => {}
@@ -54,30 +60,30 @@ impl Store {
 
     /// Keeps the answer of a question that was asked for, and hands back the one that stands: the first. `None` is that the question
     /// was forgotten meanwhile.
-    pub async fn answer_keep(&self, id: QuestionId, answer: &[u8]) -> Result<Option<Answer>, StoreError> {
+    pub async fn keep(self, id: QuestionId, answer: &[u8]) -> Result<Option<Answer>, StoreError> {
         check::bytes("an answer", answer.len(), ANSWER_BYTES_MAX)?;
-        self.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), Value::Now]).await?;
-        Ok(self.answer_find(&[id]).await?.pop().and_then(|question| question.answer))
+        self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), Value::Now]).await?;
+        Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
     }
 
     /// No answer came of a call; `lost` says that nobody knows whether it was made all the same.
-    pub async fn answer_fail(&self, id: QuestionId, holder: Uuid, lost: bool) -> Result<(), StoreError> {
+    pub async fn fail(self, id: QuestionId, holder: Uuid, lost: bool) -> Result<(), StoreError> {
         let values = [hash(&id), holder.into(), i64::from(lost).into()];
-        self.driver.execute(shared!("answer_fail"), &values).await.map(drop)
+        self.0.driver.execute(shared!("answer_fail"), &values).await.map(drop)
     }
 
     /// The run `holder` lives: what it has is its own for this long from now.
-    pub async fn answer_renew(&self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
+    pub async fn renew(self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
         let values = [holder.into(), micros(lease.min(DUTY_LEASE_MAX)).into(), Value::Now];
-        self.driver.execute(paired!("answer_renew"), &values).await.map(drop)
+        self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
     }
 
     /// Forgets the answers of a topic, and with them which calls were lost; at most so many, and not what a run is asking now. Answers
     /// how many.
-    pub async fn answer_forget(&self, topic: &str, limit: u32) -> Result<u64, StoreError> {
+    pub async fn forget(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
         check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
         let values = [topic.into(), i64::from(limit).into(), Value::Now];
-        self.driver.execute(paired!("answer_forget"), &values).await
+        self.0.driver.execute(paired!("answer_forget"), &values).await
     }
 }
 

@@ -1,61 +1,44 @@
-//! The audit trail: sealed, judged, and pruned with what it tells of.
+//! The audit trail: sealed, verified, and pruned with what it is about.
 
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::Report;
-use ichido_core::time::Timestamp;
 
-use super::Store;
+use super::AuditTrail;
 use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX};
 use crate::driver::{on, read};
 use crate::error::StoreError;
 use crate::statement::shared;
 
-impl Store {
+impl AuditTrail<'_> {
     /// Seals at most `limit` entries, never more than [`SEAL_ENTRIES_MAX`] by much (SPEC F5). Call it again until there is nothing to seal; the
     /// example is at [`crate::audit`]. It is enough once, by whoever is the caretaker; where two try at once, one is
     /// [`StoreError::Busy`] or finds nothing, and no entry is sealed twice.
-    pub async fn audit_seal(&self, key: Option<&AuditKey>, limit: u32) -> Result<AuditSealed, StoreError> {
+    pub async fn seal(self, key: Option<&AuditKey>, limit: u32) -> Result<AuditSealed, StoreError> {
         let limit = limit.clamp(1, SEAL_ENTRIES_MAX);
-        on!(&*self.driver, driver => driver.audit_seal(key, limit).await)
+        on!(&*self.0.driver, driver => driver.audit_seal(key, limit).await)
     }
 
     /// The last seal, to be kept where nobody who can write this database can write: it shows when later ones were cut off.
-    pub async fn audit_head(&self) -> Result<Option<Head>, StoreError> {
-        let row = self.driver.optional(shared!("seal_last"), &[]).await?;
+    pub async fn head(self) -> Result<Option<Head>, StoreError> {
+        let row = self.0.driver.optional(shared!("seal_last"), &[]).await?;
         row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
     }
 
     /// Judges the whole trail as it stands at one moment. It reads in pages and keeps nothing but what it found; writes go on
     /// beside it. `head` is one that was kept.
-    pub async fn audit_verify(
-        &self,
-        key: Option<&AuditKey>,
-        head: Option<Head>,
-    ) -> Result<Report, StoreError> {
-        read(|| async { on!(&*self.driver, driver => driver.audit_verify(key, head).await) }).await
-    }
-
-    /// The same as [`Store::message_forget`] where seals are made under a key: that sealed entries are missing is then known to have
-    /// been done by who has it.
-    pub async fn message_forget_keyed(
-        &self,
-        key: &AuditKey,
-        finished_before: Timestamp,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let Some(now) = self.forget_until().await? else { return Ok(0) };
-        on!(&*self.driver, driver => driver.forget(Some(key), now.moved(finished_before), limit).await)
+    pub async fn verify(self, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, StoreError> {
+        read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
     }
 
     /// Looks at no more than `limit` seals after a number (0 for all), and gives back the room of those whose entries have all been
     /// forgotten: root and count stay, and the chain with them.
-    pub async fn audit_prune(
-        &self,
+    pub async fn prune(
+        self,
         key: Option<&AuditKey>,
         after: u64,
         limit: u32,
     ) -> Result<AuditPruned, StoreError> {
-        on!(&*self.driver, driver => driver.audit_prune(key, after, limit).await)
+        on!(&*self.0.driver, driver => driver.audit_prune(key, after, limit).await)
     }
 }

@@ -1,4 +1,4 @@
-//! Keys: claimed, settled, looked at, resolved.
+//! Keys: claimed, settled, looked up, resolved.
 
 use std::time::Duration;
 
@@ -10,117 +10,120 @@ use sqlx::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
-use super::Store;
+use super::Keys;
+use crate::action::Action;
 use crate::check;
 use crate::driver::{Driver, on, read};
 use crate::error::StoreError;
 use crate::ledger::{
     KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response, limits,
 };
+use crate::message::limits::EXCERPT_BYTES_MAX;
 use crate::postgres::wake::Topic;
-use crate::record::{Attempt, found, page_after};
+use crate::record::{Attempt, found, page_after, settled_name};
 use crate::statement::{Value, paired, shared};
+use crate::transaction::Transaction;
 
 /// How often a finding about a record looks again when the record changes under its eyes.
-pub(super) const RESOLVE_ROUNDS_MAX: usize = 3;
+const RESOLVE_ROUNDS_MAX: usize = 3;
 
-impl Store {
+impl Keys<'_> {
     /// Claims a key for a request, or says what stands in its way. The example is at [`crate::ledger`].
     ///
-    /// An expired key counts as new. It expires by the clock of retention ([`Store::key_sweep`]), not by the wall clock alone.
+    /// An expired key counts as new. It expires by the clock of retention ([`Keys::sweep`]), not by the wall clock alone.
     ///
-    /// Whoever is told to run it must settle it, and renew it ([`Store::key_renew`]) before the policy's lease is over.
-    pub async fn key_claim(&self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
+    /// Whoever is told to run it must settle it, and renew it ([`Keys::renew`]) before the policy's lease is over.
+    pub async fn claim(self, claim: KeyClaim) -> Result<KeyClaimed, StoreError> {
         claim.check()?;
         let bytes = claim.name.operation.len()
             + claim.name.identity.len()
             + claim.hops.as_ref().map_or(0, String::len)
             + 400;
-        self.noted(self.batches.claim(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await)
+        self.0.noted(self.0.batches.claim(Attempt { claim, claim_id: Uuid::now_v7() }, bytes).await)
     }
 
     /// Reports what came of a claim; the example is at [`crate::ledger`].
     ///
     /// It is heard for as long as nobody else took the key over, even after its lease, and after the outcome was marked unknown.
     /// `ichido_core::ledger::settle` decides what to report, `resolve` in the case of an unknown outcome: neither is asked here.
-    pub async fn key_settle(&self, settle: KeySettle) -> Result<KeySettled, StoreError> {
+    pub async fn settle(self, settle: KeySettle) -> Result<KeySettled, StoreError> {
         settle.check()?;
         let bytes = settle.bytes();
         let topic = Topic::key(&settle.name);
-        let settled = self.noted(self.batches.settle(settle.bounded(), bytes).await)?;
+        let settled = self.0.noted(self.0.batches.settle(settle.bounded(), bytes).await)?;
         if settled == KeySettled::Stands {
-            self.wakes.wake(topic);
+            self.0.wakes.wake(topic);
         }
         Ok(settled)
     }
 
     /// Settles a claim within the caller's open PostgreSQL transaction: its writes and the outcome commit together, or not at all.
-    /// Unless the answer is that it stands, roll back. Call [`Store::key_wake`] after the commit.
-    pub async fn key_settle_in_postgres(
-        &self,
+    /// Unless the answer is that it stands, roll back. Call [`Keys::wake`] after the commit.
+    pub async fn settle_in_postgres(
+        self,
         connection: &mut PgConnection,
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         settle.check()?;
-        self.postgres()?.settle_in(connection, &settle.clone().bounded()).await
+        self.0.postgres()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
     /// The same within the caller's open SQLite transaction, begun by [`Store::begin_immediate`].
-    pub async fn key_settle_in_sqlite(
-        &self,
+    pub async fn settle_in_sqlite(
+        self,
         connection: &mut SqliteConnection,
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         settle.check()?;
-        self.sqlite()?.settle_in(connection, &settle.clone().bounded()).await
+        self.0.sqlite()?.settle_in(connection, &settle.clone().bounded()).await
     }
 
     /// Wakes those who wait for a key: to be called after the commit of a transaction that settled it.
-    pub fn key_wake(&self, name: &RecordName, fence: Fence) {
-        if let Driver::Sqlite(sqlite) = &*self.driver {
+    pub fn wake(self, name: &RecordName, fence: Fence) {
+        if let Driver::Sqlite(sqlite) = &*self.0.driver {
             sqlite.settled(fence);
         }
-        self.wakes.wake(Topic::key(name));
+        self.0.wakes.wake(Topic::key(name));
     }
 
     /// Waits until a claimed key is settled, at most so long; answers whether something happened. A hint that makes the next look
     /// sooner: on SQLite it comes from this process only. It does not end with the lease: wait no longer than `lease_until`, and claim
     /// again whatever the answer.
-    pub async fn key_wait(&self, name: &RecordName, at_most: Duration) -> bool {
-        let settled = async || match self.key_look_up(name).await {
+    pub async fn wait(self, name: &RecordName, at_most: Duration) -> bool {
+        let settled = async || match self.get(name).await {
             Ok(Some(found)) => !matches!(found.record.phase, Phase::Claimed { .. }),
             Ok(None) => true,
             // Whoever looks again is told.
             Err(_) => false,
         };
-        self.wakes.wait(&Topic::key(name), at_most, settled).await
+        self.0.wakes.wait(&Topic::key(name), at_most, settled).await
     }
 
     /// Prolongs claims by so much from now; answers which of them still stand, in the order they were given.
-    pub async fn key_renew(&self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
+    pub async fn renew(self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
         let claims: Vec<_> = claims
             .iter()
             .map(|(name, fence, lease)| (name.clone(), *fence, (*lease).min(LEASE_MAX)))
             .collect();
-        on!(&*self.driver, driver => driver.key_renew(&claims).await)
+        on!(&*self.0.driver, driver => driver.key_renew(&claims).await)
     }
 
     /// What is stored under a key; an expired record is there until it is swept.
-    pub async fn key_look_up(&self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
-        let found = read(|| async { on!(&*self.driver, driver => driver.key_find(name).await) }).await?;
+    pub async fn get(self, name: &RecordName) -> Result<Option<KeyRecord>, StoreError> {
+        let found = read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) }).await?;
         Ok(found.map(|(record, _)| record))
     }
 
     /// Records of unknown outcome, oldest first (SPEC F2); `after` is when the last one of the page before was first claimed, and the
     /// hash of its name.
-    pub async fn key_unknown_list(
-        &self,
+    pub async fn list_unknown(
+        self,
         after: Option<(Timestamp, [u8; 32])>,
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
         let (since, name) = page_after(after);
         let values = [since.into(), (&*name).into(), i64::from(limit.min(limits::PAGE_MAX)).into()];
-        let rows = self.driver.all(shared!("key_unknown"), &values).await?;
+        let rows = self.0.driver.all(shared!("key_unknown"), &values).await?;
         // Nothing is judged here, so no moment is needed.
         rows.iter().map(|row| Ok(found(row, Timestamp::EPOCH.into())?.key)).collect()
     }
@@ -128,58 +131,105 @@ impl Store {
     /// Marks at most `limit` claims of these operations as of unknown outcome whose leases are over, so that a person sees them
     /// though nobody asks for them again (SPEC F2); answers how many. Name no operation that is transactional: what was lost there
     /// was rolled back, and the next request runs it again.
-    pub async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
-        on!(&*self.driver, driver => driver.key_lapse(operations, limit).await)
+    pub async fn lapse(self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
+        on!(&*self.0.driver, driver => driver.key_lapse(operations, limit).await)
     }
 
-    /// Settles an action of unknown outcome by what a reconcile call found out (SPEC F2); a person does it by [`Store::key_decide`], and is
-    /// recorded. The response is what its
-    /// requests get from now on; without one they are told that it was done and its response not kept.
-    pub async fn key_resolve(
-        &self,
+    /// Settles an action of unknown outcome by what a reconcile call found out (SPEC F2). A person does it by [`Keys::decide`], which
+    /// records who did. The response is what its requests get from now on; without one they are told that it was done and that its
+    /// response was not kept.
+    pub async fn resolve(
+        self,
         name: &RecordName,
         resolution: Resolution,
         response: Option<Response>,
         policy: &Policy,
     ) -> Result<KeyResolved, StoreError> {
         for _ in 0..RESOLVE_ROUNDS_MAX {
-            let looking = read(|| async { on!(&*self.driver, driver => driver.key_find(name).await) });
-            let Some((found, now)) = looking.await? else {
-                return Ok(KeyResolved::Missing);
+            let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
+                Ok(settle) => settle,
+                Err(answer) => return Ok(answer),
             };
-            let settlement = match resolve(&found.record, resolution, policy, now) {
-                Ok(settlement) => settlement,
-                Err(error) => return Ok(KeyResolved::Refused(error)),
-            };
-            let outcome = resolved_outcome(settlement, resolution, response.clone(), policy);
-            let settle = KeySettle { name: name.clone(), fence: found.record.fence, outcome };
-            // Not ours to settle: its owner reported late, or somebody took it over. The next look sees it.
-            if self.key_settle(settle).await? == KeySettled::Stands {
+            if self.settle(settle).await? == KeySettled::Stands {
                 return Ok(KeyResolved::Stands);
             }
         }
         Err(StoreError::Busy)
     }
 
+    /// The same as [`Keys::resolve`] by a person, recorded with what it changes, in one transaction.
+    pub async fn decide(
+        self,
+        name: &RecordName,
+        resolution: Resolution,
+        response: Option<Response>,
+        policy: &Policy,
+        by: &str,
+    ) -> Result<KeyResolved, StoreError> {
+        check::text("the name of who decides", by, EXCERPT_BYTES_MAX)?;
+        for _ in 0..RESOLVE_ROUNDS_MAX {
+            let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
+                Ok(settle) => settle,
+                Err(answer) => return Ok(answer),
+            };
+            settle.check()?;
+            let to = match &settle.outcome {
+                KeyOutcome::Keep { settled, .. } => settled_name(*settled),
+                KeyOutcome::Release => "released",
+                KeyOutcome::Hold => "unknown",
+            };
+            let (settle, action) = (settle.bounded(), Action::decision(name, to, by));
+            let work = async |transaction: &mut Transaction<'_>| match transaction.settle(&settle).await? {
+                KeySettled::Stands => transaction.record(&action).await.map(Some),
+                _ => Ok(None),
+            };
+            if self.0.driver.transact(work).await?.is_some() {
+                self.wake(name, settle.fence);
+                return Ok(KeyResolved::Stands);
+            }
+        }
+        Err(StoreError::Busy)
+    }
+
+    /// What to settle a record by, as it is now, or why not. The settle fails when its owner reports or somebody takes it over in the
+    /// meantime: then look again.
+    async fn resolution(
+        self,
+        name: &RecordName,
+        resolution: Resolution,
+        response: Option<Response>,
+        policy: &Policy,
+    ) -> Result<Result<KeySettle, KeyResolved>, StoreError> {
+        let looking = read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) });
+        let Some((found, now)) = looking.await? else { return Ok(Err(KeyResolved::Missing)) };
+        Ok(match resolve(&found.record, resolution, policy, now) {
+            Ok(settlement) => {
+                let outcome = resolved_outcome(settlement, resolution, response, policy);
+                Ok(KeySettle { name: name.clone(), fence: found.record.fence, outcome })
+            }
+            Err(error) => Err(KeyResolved::Refused(error)),
+        })
+    }
+
     /// Looks at `limit` expired keys at most and forgets them, less those that a living message still uses (SPEC A5); answers how
     /// many were forgotten. Fewer than `limit` may still mean that there is more. None is forgotten while the wall clock disagrees
     /// with the time that has passed here, and at most a day's worth in an hour: a clock that is set ahead must not make keys new.
-    pub async fn key_sweep(&self, limit: u32) -> Result<u64, StoreError> {
-        let Some(now) = self.forget_until().await? else { return Ok(0) };
-        on!(&*self.driver, driver => driver.key_sweep(now.until, limit).await)
+    pub async fn sweep(self, limit: u32) -> Result<u64, StoreError> {
+        let Some(now) = self.0.forget_until().await? else { return Ok(0) };
+        on!(&*self.0.driver, driver => driver.key_sweep(now.until, limit).await)
     }
 
     /// Forgets at most `limit` keys of an identity with their answers, whatever their age, those of unknown outcome too, less those that are
     /// being worked on and those that a living message still uses; answers how many. It is for whoever must leave nothing behind of somebody who has gone: a request that comes again under
     /// a forgotten key is done again.
-    pub async fn key_forget_of(&self, identity: &str, limit: u32) -> Result<u64, StoreError> {
+    pub async fn forget_of(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
         let values = [identity.into(), i64::from(limit).into(), Value::Now];
-        self.driver.execute(paired!("key_forget_of"), &values).await
+        self.0.driver.execute(paired!("key_forget_of"), &values).await
     }
 }
 
-pub(super) fn resolved_outcome(
+fn resolved_outcome(
     settlement: ledger::Settlement,
     resolution: Resolution,
     response: Option<Response>,

@@ -27,7 +27,7 @@ async fn claimed(store: &Store) -> usize {
         guarantee: Guarantee::Repeatable,
         travels_for: Duration::ZERO,
     };
-    store.work_claim(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
+    store.claims().take(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
 }
 
 /// What was committed late or given back is before the mark; whoever was told of it must not be sent away.
@@ -38,16 +38,16 @@ async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
     let node = Store::open(&database.url, 2).await.unwrap();
     let queue = message("k").queue;
 
-    store.message_enqueue(message("here")).await.unwrap();
+    store.messages().enqueue(message("here")).await.unwrap();
     store.postgres().unwrap().mark_behind(&message("here"));
     assert_eq!(claimed(&store).await, 0, "the look is spared");
-    store.queue_wake(&queue);
+    store.queues().wake(&queue);
     assert_eq!(claimed(&store).await, 1, "woken by this process");
 
     // What was said so far was of the first message.
-    while store.queue_wait(&queue, Duration::ZERO).await {}
+    while store.queues().wait(&queue, Duration::ZERO).await {}
     store.postgres().unwrap().mark_behind(&message("elsewhere"));
-    node.message_enqueue(message("elsewhere")).await.unwrap();
-    assert!(store.queue_wait(&queue, PATIENCE).await);
+    node.messages().enqueue(message("elsewhere")).await.unwrap();
+    assert!(store.queues().wait(&queue, PATIENCE).await);
     assert_eq!(claimed(&store).await, 1, "woken by another node");
 }

@@ -1,8 +1,8 @@
-//! Tokens: who may come in over HTTP.
+//! Tokens: who may use the HTTP API.
 
 use uuid::Uuid;
 
-use super::Store;
+use super::Tokens;
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -13,9 +13,9 @@ use crate::token::limits::TOKENS_MAX;
 use crate::token::{self, NewToken, Token, made, revoked};
 use crate::transaction::Transaction;
 
-impl Store {
+impl Tokens<'_> {
     /// Keeps a new token, and records who made it.
-    pub async fn token_add(&self, token: &NewToken, by: &str) -> Result<(), StoreError> {
+    pub async fn add(self, token: &NewToken, by: &str) -> Result<(), StoreError> {
         token.check()?;
         check::text("the name of who makes a token", by, EXCERPT_BYTES_MAX)?;
         let queues = token.role.queues();
@@ -33,18 +33,18 @@ impl Store {
             transaction.connection().execute(paired!("token_add"), &values).await?;
             transaction.record(&made(token, by)).await.map(Some)
         };
-        self.driver.transact(work).await.map(drop)
+        self.0.driver.transact(work).await.map(drop)
     }
 
     /// All tokens, the newest first, those included that let nobody in any more; at most
     /// [`limits::TOKENS_MAX`](crate::token::limits::TOKENS_MAX).
-    pub async fn token_list(&self) -> Result<Vec<Token>, StoreError> {
-        let rows = self.driver.all(shared!("token_list"), &[i64::from(TOKENS_MAX).into()]).await?;
+    pub async fn list(self) -> Result<Vec<Token>, StoreError> {
+        let rows = self.0.driver.all(shared!("token_list"), &[i64::from(TOKENS_MAX).into()]).await?;
         rows.iter().map(token::token).collect()
     }
 
     /// Revokes a token for good, and records who did; `false` when there is none that still lives.
-    pub async fn token_revoke(&self, id: Uuid, by: &str) -> Result<bool, StoreError> {
+    pub async fn revoke(self, id: Uuid, by: &str) -> Result<bool, StoreError> {
         check::text("the name of who revokes a token", by, EXCERPT_BYTES_MAX)?;
         let work = async |transaction: &mut Transaction<'_>| {
             let values = [id.into(), Value::Now];
@@ -52,6 +52,6 @@ impl Store {
             let Some(row) = row else { return Ok(None) };
             transaction.record(&revoked(id, row.text("name")?, by)).await.map(Some)
         };
-        Ok(self.driver.transact(work).await?.is_some())
+        Ok(self.0.driver.transact(work).await?.is_some())
     }
 }

@@ -131,7 +131,7 @@ async fn load(store: Store, prefix: String, say: impl Fn(String) + Clone + Send 
 }
 
 async fn put_in(store: &Store, key: &str, say: &impl Fn(String)) {
-    match store.message_enqueue(message(key)).await {
+    match store.messages().enqueue(message(key)).await {
         Ok(Enqueued::New { id } | Enqueued::Same { id }) => say(format!("enqueued {key} {id}")),
         Ok(other) => panic!("{key}: {other:?}"),
         Err(error) => expected(&error),
@@ -139,7 +139,7 @@ async fn put_in(store: &Store, key: &str, say: &impl Fn(String)) {
 }
 
 async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
-    let fence = match store.key_claim(claim(key)).await {
+    let fence = match store.keys().claim(claim(key)).await {
         Ok(KeyClaimed::Run { fence, .. }) => fence,
         Ok(other) => panic!("{key}: {other:?}"),
         Err(error) => return expected(&error),
@@ -151,7 +151,7 @@ async fn settle_key(store: &Store, key: &str, say: &impl Fn(String)) {
         message_id: None,
         ttl: Duration::from_hours(72),
     };
-    match store.key_settle(KeySettle { name: name(key), fence, outcome }).await {
+    match store.keys().settle(KeySettle { name: name(key), fence, outcome }).await {
         Ok(_) => say(format!("key {key}")),
         Err(error) => expected(&error),
     }
@@ -165,13 +165,13 @@ async fn send_some(store: &Store, say: &impl Fn(String)) {
         guarantee: Guarantee::Repeatable,
         travels_for: Duration::ZERO,
     };
-    let work = match store.work_claim(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
+    let work = match store.claims().take(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
         Ok(work) => work,
         Err(error) => return expected(&error),
     };
     for work in work {
         let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
-        match store.work_settle(settlement).await {
+        match store.claims().settle(settlement).await {
             Ok(Stepped::Now(State::Sent)) => say(format!("sent {}", work.id)),
             Ok(other) => panic!("{}: {other:?}", work.id),
             Err(error) => expected(&error),
@@ -232,7 +232,7 @@ async fn everything(store: &Store) -> Vec<ichido_store::message::MessageRow> {
     let mut all = Vec::new();
     let mut filter = MessageFilter::default();
     loop {
-        let page = store.message_list(&filter, limits::PAGE_MAX).await.expect("listed");
+        let page = store.messages().list(&filter, limits::PAGE_MAX).await.expect("listed");
         let Some(last) = page.last() else { return all };
         filter.after = Some(last.id);
         all.extend(page);
@@ -242,15 +242,15 @@ async fn everything(store: &Store) -> Vec<ichido_store::message::MessageRow> {
 /// What was acknowledged is there, what is there is whole, and all of it can still be sent.
 async fn check(store: &Store, acknowledged: &Acknowledged) {
     for (key, id) in &acknowledged.enqueued {
-        let row = store.message_get(*id).await.expect("read").unwrap_or_else(|| panic!("{key} is lost"));
+        let row = store.messages().get(*id).await.expect("read").unwrap_or_else(|| panic!("{key} is lost"));
         assert_eq!((row.key.as_str(), row.request.as_slice()), (key.as_str(), key.as_bytes()));
     }
     for id in &acknowledged.sent {
-        let row = store.message_get(*id).await.expect("read").expect("a message that was sent");
+        let row = store.messages().get(*id).await.expect("read").expect("a message that was sent");
         assert_eq!(row.status, Stage::Sent, "{id}");
     }
     for key in &acknowledged.keys {
-        match store.key_claim(claim(key)).await.expect("claimed") {
+        match store.keys().claim(claim(key)).await.expect("claimed") {
             KeyClaimed::Replay(found) => assert_eq!(found, response(key)),
             other => panic!("{key}: {other:?}"),
         }
@@ -262,7 +262,8 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
         *by_status.entry(row.status).or_default() += 1;
     }
     let counted: BTreeMap<Stage, i64> = store
-        .queue_counts()
+        .queues()
+        .counts()
         .await
         .expect("counted")
         .into_iter()
@@ -274,7 +275,7 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
 
 /// However the process was killed, an audit accuses nobody (SPEC F5).
 async fn is_whole(store: &Store) {
-    let report = store.audit_verify(None, None).await.expect("it can be read");
+    let report = store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, []);
 }
 
@@ -284,8 +285,8 @@ async fn finish(store: &Store) {
     let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
     let terms = RescueTerms { guarantee, wait: Duration::ZERO, travels_for: Duration::ZERO };
     loop {
-        while store.work_rescue(|_| terms).await.expect("rescued").is_some() {}
-        store.work_promote(10_000).await.expect("promoted");
+        while store.claims().rescue(|_| terms).await.expect("rescued").is_some() {}
+        store.claims().promote(10_000).await.expect("promoted");
         let terms = ClaimTerms {
             node: Uuid::now_v7(),
             lease: LEASE,
@@ -294,7 +295,8 @@ async fn finish(store: &Store) {
             travels_for: Duration::ZERO,
         };
         let work = store
-            .work_claim(&queue(), NonZeroU32::new(500).expect("not zero"), terms)
+            .claims()
+            .take(&queue(), NonZeroU32::new(500).expect("not zero"), terms)
             .await
             .expect("claimed");
         if work.is_empty() {
@@ -304,13 +306,13 @@ async fn finish(store: &Store) {
             .iter()
             .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()))
             .collect();
-        for stepped in store.works_settle(settlements).await {
+        for stepped in store.claims().settle_all(settlements).await {
             assert_eq!(stepped.expect("settled"), Stepped::Now(State::Sent));
         }
     }
     for row in everything(store).await {
         assert_eq!(row.status, Stage::Sent, "{}", row.id);
-        let sent = store.message_transitions(row.id).await.expect("read");
+        let sent = store.messages().transitions(row.id).await.expect("read");
         assert_eq!(sent.iter().filter(|step| step.to == Stage::Sent).count(), 1, "{}", row.id);
     }
     is_whole(store).await;

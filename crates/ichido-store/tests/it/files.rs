@@ -56,7 +56,7 @@ fn lost<T: std::fmt::Debug>(what: &str, path: &str, outcome: Result<T, StoreErro
 }
 
 async fn claimed(store: &Store) -> Work {
-    store.message_enqueue(message("held")).await.unwrap();
+    store.messages().enqueue(message("held")).await.unwrap();
     let terms = ClaimTerms {
         node: Uuid::nil(),
         lease: Duration::from_mins(1),
@@ -64,7 +64,7 @@ async fn claimed(store: &Store) -> Work {
         guarantee: Guarantee::Nothing,
         travels_for: Duration::ZERO,
     };
-    store.work_claim(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
+    store.claims().take(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
 }
 
 /// The paths that acknowledge something, or let a call begin.
@@ -100,42 +100,46 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
             let (file, store) = opened().await;
             let pool = SqlitePool::connect(&file.url).await.unwrap();
             let work = claimed(&store).await;
-            let run = store.key_claim(request("held", EffectMode::Opaque)).await.unwrap();
+            let run = store.keys().claim(request("held", EffectMode::Opaque)).await.unwrap();
             let KeyClaimed::Run { fence, .. } = run else { panic!("{run:?}") };
             let settle = KeySettle { name: name("held"), fence, outcome: keep(response(b"done")) };
             if path == "content again" {
-                store.message_enqueue(by_content("first")).await.unwrap();
+                store.messages().enqueue(by_content("first")).await.unwrap();
             }
             let mut open = pool.begin().await.unwrap();
             store.check_ready().await.unwrap();
 
             harm(file.folder());
             match path {
-                "put" => lost(what, path, store.message_enqueue(message("new")).await),
+                "put" => lost(what, path, store.messages().enqueue(message("new")).await),
                 "batch" => {
-                    for answer in store.messages_enqueue(vec![message("one"), message("two")]).await {
+                    for answer in store.messages().enqueue_all(vec![message("one"), message("two")]).await {
                         lost(what, path, answer);
                     }
                 }
-                "content" => lost(what, path, store.message_enqueue(by_content("new")).await),
-                "content again" => lost(what, path, store.message_enqueue(by_content("other")).await),
-                "claim" => lost(what, path, store.key_claim(request("new", EffectMode::Opaque)).await),
-                "settle" => lost(what, path, store.key_settle(settle).await),
+                "content" => lost(what, path, store.messages().enqueue(by_content("new")).await),
+                "content again" => lost(what, path, store.messages().enqueue(by_content("other")).await),
+                "claim" => lost(what, path, store.keys().claim(request("new", EffectMode::Opaque)).await),
+                "settle" => lost(what, path, store.keys().settle(settle).await),
                 "settle in a transaction" => {
-                    lost(what, path, store.key_settle_in_sqlite(&mut open, &settle).await);
+                    lost(what, path, store.keys().settle_in_sqlite(&mut open, &settle).await);
                 }
-                "mark" => lost(what, path, store.work_begin(&[(work.id, work.fence)]).await),
+                "mark" => lost(what, path, store.claims().begin(&[(work.id, work.fence)]).await),
                 "report" => {
                     let report = Settlement::of(&work, succeeded(&work), Note::default());
-                    lost(what, path, store.work_settle(report).await);
+                    lost(what, path, store.claims().settle(report).await);
                 }
                 "many in a transaction" => {
-                    lost(what, path, store.messages_enqueue_in_sqlite(&mut open, vec![message("new")]).await);
+                    lost(
+                        what,
+                        path,
+                        store.messages().enqueue_all_in_sqlite(&mut open, vec![message("new")]).await,
+                    );
                 }
-                _ => lost(what, path, store.message_enqueue_in_sqlite(&mut open, message("new")).await),
+                _ => lost(what, path, store.messages().enqueue_in_sqlite(&mut open, message("new")).await),
             }
             lost(what, path, store.check_ready().await);
-            lost(what, path, store.message_enqueue(message("later")).await);
+            lost(what, path, store.messages().enqueue(message("later")).await);
             assert!(matches!(store.files_lost().await, StoreError::FileLost { .. }));
         }
     }
@@ -148,7 +152,7 @@ async fn a_look_finds_the_loss_before_anything_is_written() {
         let (file, store) = opened().await;
         harm(file.folder());
         lost(what, "a look", store.check_ready().await);
-        lost(what, "put", store.message_enqueue(message("new")).await);
+        lost(what, "put", store.messages().enqueue(message("new")).await);
     }
 }
 
@@ -156,26 +160,26 @@ async fn a_look_finds_the_loss_before_anything_is_written() {
 #[tokio::test]
 async fn a_file_that_was_lost_stays_lost_though_it_comes_back() {
     let (file, store) = opened().await;
-    store.message_enqueue(message("before")).await.unwrap();
+    store.messages().enqueue(message("before")).await.unwrap();
     let moved = file.folder().join("moved.db");
     std::fs::rename(file.path(), &moved).unwrap();
-    lost("the file is moved", "put", store.message_enqueue(message("meanwhile")).await);
+    lost("the file is moved", "put", store.messages().enqueue(message("meanwhile")).await);
     std::fs::rename(&moved, file.path()).unwrap();
-    lost("the file is back", "put", store.message_enqueue(message("after")).await);
+    lost("the file is back", "put", store.messages().enqueue(message("after")).await);
     store.close(Duration::from_mins(1)).await;
     drop(store);
     let next = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(next.message_enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
-    assert!(matches!(next.message_enqueue(message("after")).await.unwrap(), Enqueued::New { .. }));
+    assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.messages().enqueue(message("after")).await.unwrap(), Enqueued::New { .. }));
 }
 
 /// SQLite still has the log open, and moves it into the file.
 #[tokio::test]
 async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close() {
     let (file, store) = opened().await;
-    store.message_enqueue(message("before")).await.unwrap();
+    store.messages().enqueue(message("before")).await.unwrap();
     std::fs::remove_file(file.folder().join("ichido.db-wal")).unwrap();
-    lost("the log is removed", "put", store.message_enqueue(message("after")).await);
+    lost("the log is removed", "put", store.messages().enqueue(message("after")).await);
     // Another connection makes a new, empty log. What it reads there does not matter.
     let pool = SqlitePool::connect(&file.url).await.unwrap();
     drop(sqlx::query("SELECT count(*) FROM ichido_messages").fetch_one(&pool).await);
@@ -184,7 +188,7 @@ async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close
     store.close(Duration::from_mins(1)).await;
     drop(store);
     let next = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(next.message_enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
 }
 
 /// SQLite removes its log by name when it closes, but not once its database is elsewhere: under that name is now another one's log.
@@ -192,18 +196,18 @@ async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close
 async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
     let (file, store) = opened().await;
     let (other, restored) = opened().await;
-    restored.message_enqueue(message("restored")).await.unwrap();
+    restored.messages().enqueue(message("restored")).await.unwrap();
     for name in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
         let copy = file.folder().join("copy");
         std::fs::copy(other.folder().join(name), &copy).unwrap();
         std::fs::rename(copy, file.folder().join(name)).unwrap();
     }
-    lost("all of it is replaced", "put", store.message_enqueue(message("new")).await);
+    lost("all of it is replaced", "put", store.messages().enqueue(message("new")).await);
     store.close(Duration::from_mins(1)).await;
     drop(store);
     assert!(file.folder().join("ichido.db-wal").exists());
     let next = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(next.message_enqueue(message("restored")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.messages().enqueue(message("restored")).await.unwrap(), Enqueued::Same { .. }));
 }
 
 /// The name that the next start opens is the link's.
@@ -213,11 +217,11 @@ async fn a_link_to_the_file_is_followed_and_one_that_leads_elsewhere_is_found() 
     let link = real.folder().join("link.db");
     std::os::unix::fs::symlink(real.path(), &link).unwrap();
     let store = Store::open(&format!("sqlite:{}", link.display()), 2).await.unwrap();
-    store.message_enqueue(message("before")).await.unwrap();
+    store.messages().enqueue(message("before")).await.unwrap();
     drop(Store::open(&other.url, 2).await.unwrap());
     std::fs::remove_file(&link).unwrap();
     std::os::unix::fs::symlink(other.path(), &link).unwrap();
-    lost("the link leads elsewhere", "put", store.message_enqueue(message("after")).await);
+    lost("the link leads elsewhere", "put", store.messages().enqueue(message("after")).await);
 }
 
 /// A lock on a file goes with the first of this process's descriptors of it that is closed. Without it another process takes itself for

@@ -93,7 +93,7 @@ impl Fixture {
     }
 
     pub(crate) async fn put(&self, message: NewMessage) -> Enqueued {
-        self.store.message_enqueue(message).await.expect("an answer")
+        self.store.messages().enqueue(message).await.expect("an answer")
     }
 
     pub(crate) async fn enqueue(&self, key: &str) -> Uuid {
@@ -103,12 +103,12 @@ impl Fixture {
     /// Puts `count` messages in, in the order of their ids.
     pub(crate) async fn enqueue_many(&self, count: usize) -> Vec<Uuid> {
         let messages = (0..count).map(|number| message(&format!("m{number}"))).collect();
-        let answers = self.store.messages_enqueue(messages).await;
+        let answers = self.store.messages().enqueue_all(messages).await;
         answers.into_iter().map(|answer| new_id(answer.expect("an answer"))).collect()
     }
 
     pub(crate) async fn claim(&self, count: u32) -> Vec<Work> {
-        self.store.work_claim(&queue(), many(count), terms()).await.expect("a claim")
+        self.store.claims().take(&queue(), many(count), terms()).await.expect("a claim")
     }
 
     /// Claims when there is exactly one message to be had.
@@ -119,13 +119,13 @@ impl Fixture {
     /// Claims one message of a queue that marks the beginning of its calls.
     pub(crate) async fn claim_with_marks(&self, count: u32) -> Vec<Work> {
         let terms = ClaimTerms { marks: true, ..terms() };
-        self.store.work_claim(&queue(), many(count), terms).await.expect("a claim")
+        self.store.claims().take(&queue(), many(count), terms).await.expect("a claim")
     }
 
     /// Marks that the call of a message is about to start, where its claim asks for that.
     pub(crate) async fn start(&self, work: &Work) {
         if work.begun == Begun::NotYet {
-            let marked = self.store.work_begin(&[(work.id, work.fence)]).await.expect("an answer");
+            let marked = self.store.claims().begin(&[(work.id, work.fence)]).await.expect("an answer");
             assert_eq!(marked, [true]);
         }
     }
@@ -135,7 +135,7 @@ impl Fixture {
     }
 
     pub(crate) async fn settle_noting(&self, work: &Work, event: Event, note: Note) -> Stepped {
-        self.store.work_settle(Settlement::of(work, event, note)).await.expect("an answer")
+        self.store.claims().settle(Settlement::of(work, event, note)).await.expect("an answer")
     }
 
     pub(crate) async fn send(&self, work: &Work) {
@@ -165,17 +165,24 @@ impl Fixture {
     }
 
     pub(crate) async fn promote(&self) -> u64 {
-        self.store.work_promote(10_000).await.expect("an answer").into_iter().map(|(_, count)| count).sum()
+        self.store
+            .claims()
+            .promote(10_000)
+            .await
+            .expect("an answer")
+            .into_iter()
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Takes a message by an operator's event.
     pub(crate) async fn step(&self, id: Uuid, event: Event) -> Stepped {
         let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
-        self.store.message_step(id, |_| event, &note).await.expect("an answer")
+        self.store.messages().step(id, |_| event, &note).await.expect("an answer")
     }
 
     pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
-        self.store.message_get(id).await.expect("an answer").expect("it is there")
+        self.store.messages().get(id).await.expect("an answer").expect("it is there")
     }
 
     pub(crate) async fn status(&self, id: Uuid) -> &'static str {
@@ -184,13 +191,13 @@ impl Fixture {
 
     /// A message's transitions, each as `from>to`.
     pub(crate) async fn steps(&self, id: Uuid) -> Vec<String> {
-        let transitions = self.store.message_transitions(id).await.expect("an answer");
+        let transitions = self.store.messages().transitions(id).await.expect("an answer");
         transitions.into_iter().map(|step| format!("{}>{}", step.from, step.to)).collect()
     }
 
     /// How many messages of the queue are in each state; states without any are left out.
     pub(crate) async fn counts(&self) -> BTreeMap<String, i64> {
-        let counts = self.store.queue_counts().await.expect("an answer");
+        let counts = self.store.queues().counts().await.expect("an answer");
         counts
             .into_iter()
             .filter(|count| count.queue == queue().as_str())
@@ -206,7 +213,7 @@ impl Fixture {
 }
 
 pub(crate) async fn rescue(store: &Store, guarantee: Guarantee) -> Option<usize> {
-    store.work_rescue(|_| rescue_terms(guarantee)).await.expect("an answer")
+    store.claims().rescue(|_| rescue_terms(guarantee)).await.expect("an answer")
 }
 
 pub(crate) fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
@@ -314,7 +321,7 @@ pub(crate) async fn audited<A: Future<Output = ()>>(fixture: Fixture, case: impl
     in_time(case(fixture)).await;
     if !is_touched.load(Ordering::Relaxed) {
         let store = Store::open(&url, 1).await.expect("the database opens again");
-        let report = store.audit_verify(None, None).await.expect("it can be read");
+        let report = store.audit().verify(None, None).await.expect("it can be read");
         assert_eq!(report.findings, [], "an audit accuses nobody");
     }
 }

@@ -268,7 +268,7 @@ async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConne
 async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
     let file = fresh_file();
     let counted = Counted::open(&file).await;
-    counted.store.queue_pause(&queue(), true, None).await.unwrap();
+    counted.store.queues().pause(&queue(), true, None).await.unwrap();
     counted.enqueue(Duration::ZERO).await;
     let (of_few, none) = counted.claim().await;
     assert!(none.is_empty(), "{none:?}");
@@ -278,7 +278,7 @@ async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
     let (of_many, none) = counted.claim().await;
     assert!(none.is_empty(), "{none:?}");
     assert!(of_many <= of_few, "{of_many} steps, where {of_few} were enough for a twentieth of them");
-    counted.store.queue_pause(&queue(), false, None).await.unwrap();
+    counted.store.queues().pause(&queue(), false, None).await.unwrap();
     assert_eq!(counted.claim().await.1.len(), BATCH as usize);
 }
 
@@ -343,13 +343,13 @@ impl Counted {
 
     async fn enqueue(&self, delay: Duration) -> Vec<Uuid> {
         let messages = (0..BATCH).map(|_| NewMessage { delay, ..message() }).collect();
-        let enqueued = self.store.messages_enqueue(messages).await;
+        let enqueued = self.store.messages().enqueue_all(messages).await;
         enqueued.into_iter().map(|enqueued| new_id(&enqueued.unwrap())).collect()
     }
 
     async fn cancel(&self, ids: impl IntoIterator<Item = Uuid>) {
         for id in ids {
-            self.store.message_step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+            self.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
         }
     }
 
@@ -369,7 +369,7 @@ impl Counted {
             travels_for: Duration::ZERO,
         };
         let (cost, work) =
-            self.cost(self.store.work_claim(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
+            self.cost(self.store.claims().take(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
         (cost, work.unwrap())
     }
 
@@ -387,13 +387,13 @@ impl Counted {
             hops: None,
             trace: None,
         };
-        let KeyClaimed::Run { fence, .. } = self.store.key_claim(claim).await.unwrap() else {
+        let KeyClaimed::Run { fence, .. } = self.store.keys().claim(claim).await.unwrap() else {
             panic!("not run")
         };
         let response = Response { status: 200, headers: Vec::new(), body: None };
         let settled = Settled::Applied;
         let outcome = KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: TTL };
-        self.store.key_settle(KeySettle { name, fence, outcome }).await.unwrap();
+        self.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
     }
 
     /// The cost of each operation in turn, each on as much as the last time.
@@ -402,7 +402,7 @@ impl Counted {
         let settlements = work
             .iter()
             .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()));
-        let (settle, settled) = self.cost(self.store.works_settle(settlements.collect())).await;
+        let (settle, settled) = self.cost(self.store.claims().settle_all(settlements.collect())).await;
         assert!(settled.iter().all(Result::is_ok));
         let (_, work) = self.claimed().await;
         self.store.skew_by(LEASE * 2);
@@ -411,21 +411,21 @@ impl Counted {
             wait: Duration::ZERO,
             travels_for: Duration::ZERO,
         };
-        let (rescue, rescued) = self.cost(self.store.work_rescue(|_| terms)).await;
+        let (rescue, rescued) = self.cost(self.store.claims().rescue(|_| terms)).await;
         assert_eq!(rescued.unwrap(), Some(work.len()));
         self.cancel(work.iter().map(|work| work.id)).await;
         let later = self.enqueue(LEASE).await;
         self.store.skew_by(LEASE);
-        let (promote, promoted) = self.cost(self.store.work_promote(BATCH)).await;
+        let (promote, promoted) = self.cost(self.store.claims().promote(BATCH)).await;
         assert_eq!(promoted.unwrap(), [(queue(), u64::from(BATCH))]);
         self.cancel(later).await;
         for _ in 0..BATCH {
             self.key().await;
         }
         self.store.skew_by(TTL * 2);
-        let (sweep, swept) = self.cost(self.store.key_sweep(BATCH)).await;
+        let (sweep, swept) = self.cost(self.store.keys().sweep(BATCH)).await;
         assert_eq!(swept.unwrap(), u64::from(BATCH));
-        let (retention, forgotten) = self.cost(self.store.message_forget(SINCE_THEN, BATCH)).await;
+        let (retention, forgotten) = self.cost(self.store.messages().forget(SINCE_THEN, BATCH)).await;
         assert_eq!(forgotten.unwrap(), u64::from(BATCH));
         vec![
             ("claim", claim),

@@ -42,9 +42,9 @@ async fn a_row_that_postgres_refuses_is_not_in_the_error() {
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     let refuse = "ALTER TABLE ichido.messages ADD CONSTRAINT no_orders CHECK (queue <> 'orders')";
     connection.execute(refuse).await.expect("a constraint of somebody's");
-    tells_why_and_nothing_else(store.message_enqueue(message()).await, "no_orders");
+    tells_why_and_nothing_else(store.messages().enqueue(message()).await, "no_orders");
     let mut open = connection.begin().await.expect("begun");
-    tells_why_and_nothing_else(store.message_enqueue_in_postgres(&mut open, message()).await, "no_orders");
+    tells_why_and_nothing_else(store.messages().enqueue_in_postgres(&mut open, message()).await, "no_orders");
 }
 
 #[tokio::test]
@@ -53,5 +53,5 @@ async fn a_row_that_sqlite_refuses_is_not_in_the_error() {
     let store = Store::open(&file.url, 2).await.expect("the store opens");
     let refuse = "CREATE TRIGGER no_orders BEFORE INSERT ON ichido_messages BEGIN SELECT RAISE(ABORT, 'no_orders'); END";
     store.sqlite_writer().expect("on SQLite").execute(refuse).await.expect("a trigger of somebody's");
-    tells_why_and_nothing_else(store.message_enqueue(message()).await, "no_orders");
+    tells_why_and_nothing_else(store.messages().enqueue(message()).await, "no_orders");
 }

@@ -23,16 +23,16 @@ fn can_be_spawned(_task: impl Future<Output = Result<(), StoreError>> + Send + '
 #[expect(dead_code, reason = "never called: that it compiles is the proof")]
 fn of_keys(store: Store, claim: KeyClaim, settle: KeySettle, name: RecordName, policy: Policy, fence: Fence) {
     can_be_spawned(async move {
-        store.key_claim(claim).await?;
-        store.key_settle(settle).await?;
-        store.key_wait(&name, Duration::ZERO).await;
-        store.key_renew(&[(name.clone(), fence, Duration::ZERO)]).await?;
-        store.key_look_up(&name).await?;
-        store.key_unknown_list(None, 1).await?;
-        store.key_resolve(&name, Resolution::Applied, None, &policy).await?;
-        store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
-        store.key_sweep(1).await?;
-        store.key_forget_of("alice", 1).await?;
+        store.keys().claim(claim).await?;
+        store.keys().settle(settle).await?;
+        store.keys().wait(&name, Duration::ZERO).await;
+        store.keys().renew(&[(name.clone(), fence, Duration::ZERO)]).await?;
+        store.keys().get(&name).await?;
+        store.keys().list_unknown(None, 1).await?;
+        store.keys().resolve(&name, Resolution::Applied, None, &policy).await?;
+        store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
+        store.keys().sweep(1).await?;
+        store.keys().forget_of("alice", 1).await?;
         Ok(())
     });
 }
@@ -46,17 +46,17 @@ fn of_work(
     terms: (ClaimTerms, RescueTerms),
 ) {
     can_be_spawned(async move {
-        store.message_enqueue(new.clone()).await?;
-        store.letter_replace(settlement.id, new.clone(), &Note::default()).await?;
-        drop(store.messages_enqueue(vec![new]).await);
-        store.queue_wait(&queue, Duration::ZERO).await;
-        let work = store.work_claim(&queue, NonZeroU32::MIN, terms.0).await?;
-        store.work_begin(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>()).await?;
-        store.work_settle(settlement.clone()).await?;
-        drop(store.works_settle(vec![settlement]).await);
-        store.work_renew(&work.iter().map(|work| work.fence).collect::<Vec<_>>(), Duration::ZERO).await?;
-        store.work_rescue(|_| terms.1).await?;
-        store.work_promote(1).await?;
+        store.messages().enqueue(new.clone()).await?;
+        store.dead_letters().replace(settlement.id, new.clone(), &Note::default()).await?;
+        drop(store.messages().enqueue_all(vec![new]).await);
+        store.queues().wait(&queue, Duration::ZERO).await;
+        let work = store.claims().take(&queue, NonZeroU32::MIN, terms.0).await?;
+        store.claims().begin(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>()).await?;
+        store.claims().settle(settlement.clone()).await?;
+        drop(store.claims().settle_all(vec![settlement]).await);
+        store.claims().renew(&work.iter().map(|work| work.fence).collect::<Vec<_>>(), Duration::ZERO).await?;
+        store.claims().rescue(|_| terms.1).await?;
+        store.claims().promote(1).await?;
         Ok(())
     });
 }
@@ -65,28 +65,28 @@ fn of_work(
 fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, moment: Timestamp) {
     can_be_spawned(async move {
         store.now().await?;
-        store.message_step(id, |_| Event::Cancelled, &Note::default()).await?;
-        store.message_get(id).await?;
-        store.message_list(&filter, 1).await?;
-        store.message_transitions(id).await?;
-        store.message_forget(moment, 1).await?;
-        store.message_forget_of(None, &queue, "alice", 1).await?;
-        store.queue_counts().await?;
-        store.queue_counts_fold(1).await?;
-        store.queue_pause(&queue, true, None).await?;
-        store.letter_list(LetterState::Dead, Some(&queue), None, 1).await?;
-        store.letter_page(&LetterFilter::default(), None, 1).await?;
-        store.letter_find(&[id]).await?;
-        store.letters_step(&[id], |_, _| Event::Discarded, &Note::default()).await?;
-        store.message_stages(&[id]).await?;
-        store.action_list(None, 1).await?;
-        store.actions_of(id).await?;
-        store.content_sweep(1).await?;
-        store.pace_read("d").await?;
-        store.pace_write("d", 0, b"p").await?;
-        store.node_beat(id, "n").await?;
-        store.node_list().await?;
-        store.caretaker_claim(Duty::Ledger, id, Duration::ZERO).await?;
+        store.messages().step(id, |_| Event::Cancelled, &Note::default()).await?;
+        store.messages().get(id).await?;
+        store.messages().list(&filter, 1).await?;
+        store.messages().transitions(id).await?;
+        store.messages().forget(moment, 1).await?;
+        store.messages().forget_of(None, &queue, "alice", 1).await?;
+        store.queues().counts().await?;
+        store.queues().fold_counts(1).await?;
+        store.queues().pause(&queue, true, None).await?;
+        store.dead_letters().list(LetterState::Dead, Some(&queue), None, 1).await?;
+        store.dead_letters().page(&LetterFilter::default(), None, 1).await?;
+        store.dead_letters().find(&[id]).await?;
+        store.dead_letters().step(&[id], |_, _| Event::Discarded, &Note::default()).await?;
+        store.messages().stages(&[id]).await?;
+        store.actions().list(None, 1).await?;
+        store.actions().of(id).await?;
+        store.messages().sweep_contents(1).await?;
+        store.paces().read("d").await?;
+        store.paces().write("d", 0, b"p").await?;
+        store.nodes().beat(id, "n").await?;
+        store.nodes().list().await?;
+        store.nodes().claim_duty(Duty::Ledger, id, Duration::ZERO).await?;
         Ok(())
     });
 }

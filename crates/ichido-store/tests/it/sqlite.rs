@@ -75,7 +75,7 @@ fn claim_of(key: &str) -> KeyClaim {
 }
 
 async fn claimed(store: &Store, key: &str) -> Fence {
-    match store.key_claim(claim_of(key)).await.unwrap() {
+    match store.keys().claim(claim_of(key)).await.unwrap() {
         KeyClaimed::Run { fence, .. } => fence,
         other => panic!("{key}: {other:?}"),
     }
@@ -115,17 +115,17 @@ async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate(
     // The trap: a plain BEGIN reads, somebody else writes, and the write fails at once whatever the timeout.
     let mut deferred = pool.begin().await.unwrap();
     sqlx::query("SELECT count(*) FROM orders").fetch_one(&mut *deferred).await.unwrap();
-    store.message_enqueue(message("k1")).await.unwrap();
-    let refused = store.message_enqueue_in_sqlite(&mut deferred, message("k2")).await;
+    store.messages().enqueue(message("k1")).await.unwrap();
+    let refused = store.messages().enqueue_in_sqlite(&mut deferred, message("k2")).await;
     assert!(matches!(refused, Err(StoreError::Busy)), "{refused:?}");
     deferred.rollback().await.unwrap();
     let mut immediate = Store::begin_immediate(&pool).await.unwrap();
     sqlx::query("SELECT count(*) FROM orders").fetch_one(&mut *immediate).await.unwrap();
     let other = tokio::spawn({
         let store = store.clone();
-        async move { while_busy(|| store.message_enqueue(message("k3"))).await }
+        async move { while_busy(|| store.messages().enqueue(message("k3"))).await }
     });
-    store.message_enqueue_in_sqlite(&mut immediate, message("k2")).await.unwrap();
+    store.messages().enqueue_in_sqlite(&mut immediate, message("k2")).await.unwrap();
     immediate.commit().await.unwrap();
     assert!(matches!(other.await.unwrap(), Enqueued::New { .. }));
 }
@@ -134,9 +134,9 @@ async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate(
 async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     let (file, store) = opened().await;
     let pool = callers(&file).await;
-    let KeyClaimed::Run { fence, .. } = store.key_claim(claim()).await.unwrap() else { panic!("not run") };
-    store.message_enqueue(message("k1")).await.unwrap();
-    let work = store.work_claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap();
+    let KeyClaimed::Run { fence, .. } = store.keys().claim(claim()).await.unwrap() else { panic!("not run") };
+    store.messages().enqueue(message("k1")).await.unwrap();
+    let work = store.claims().take(&queue(), NonZeroU32::MIN, terms()).await.unwrap();
     assert_eq!(work.len(), 1);
     // A clock set a day ahead sees the leases as these statements make them.
     sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();
@@ -146,19 +146,19 @@ async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
         wait: Duration::ZERO,
         travels_for: Duration::ZERO,
     };
-    assert!(matches!(store.key_claim(claim()).await.unwrap(), KeyClaimed::InFlight { .. }));
-    assert_eq!(store.work_rescue(&rescue).await.unwrap(), None);
+    assert!(matches!(store.keys().claim(claim()).await.unwrap(), KeyClaimed::InFlight { .. }));
+    assert_eq!(store.claims().rescue(&rescue).await.unwrap(), None);
     // Its own clock goes on: once the lease has passed on it, the claims are free.
     store.skew_by(LEASE);
-    assert_eq!(store.work_rescue(&rescue).await.unwrap(), Some(1));
-    let KeyClaimed::Run { fence: next, .. } = store.key_claim(claim()).await.unwrap() else {
+    assert_eq!(store.claims().rescue(&rescue).await.unwrap(), Some(1));
+    let KeyClaimed::Run { fence: next, .. } = store.keys().claim(claim()).await.unwrap() else {
         panic!("not run")
     };
     assert!(fence < next);
     // Another process knows nothing but the wall clock.
     sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();
     let other = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(other.key_claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
+    assert!(matches!(other.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,7 +170,7 @@ async fn many_may_open_a_new_file_at_once_and_write_it_together() {
             let store = Store::open(&url, 1).await.unwrap();
             for count in 0..10 {
                 let new = message(&format!("k{number}-{count}"));
-                let enqueued = while_busy(|| store.message_enqueue(new.clone())).await;
+                let enqueued = while_busy(|| store.messages().enqueue(new.clone())).await;
                 assert!(matches!(enqueued, Enqueued::New { .. }));
             }
             store
@@ -180,7 +180,7 @@ async fn many_may_open_a_new_file_at_once_and_write_it_together() {
     for store in stores.collect::<Vec<_>>() {
         last = Some(store.await.unwrap());
     }
-    let counts = last.unwrap().queue_counts().await.unwrap();
+    let counts = last.unwrap().queues().counts().await.unwrap();
     assert_eq!((counts.len(), counts[0].count), (1, 80));
 }
 
@@ -196,7 +196,7 @@ async fn a_newer_database_is_refused() {
     .await
     .unwrap();
     let refused = Store::open(&file.url, 2).await.map(drop);
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 9, known: 3 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 9, known: 4 })), "{refused:?}");
 }
 
 #[tokio::test]
@@ -224,14 +224,14 @@ async fn a_full_disk_is_told_and_the_writer_goes_on_when_there_is_room() {
     let pages = sqlx::query("PRAGMA page_count").fetch_one(writer).await.unwrap().get(0);
     limit(pages).execute(writer).await.unwrap();
     let large = NewMessage { request: vec![7; 1 << 20], ..message("large") };
-    let refused = store.message_enqueue(large.clone()).await;
+    let refused = store.messages().enqueue(large.clone()).await;
     assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
     assert!(matches!(store.check_ready().await, Err(StoreError::Full)), "readiness says so");
     limit(pages * 1_000).execute(writer).await.unwrap();
-    let enqueued = store.message_enqueue(large).await;
+    let enqueued = store.messages().enqueue(large).await;
     assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
     store.skew_by(LEASE);
-    store.node_beat(Uuid::nil(), "n").await.unwrap();
+    store.nodes().beat(Uuid::nil(), "n").await.unwrap();
     store.check_ready().await.unwrap();
 }
 
@@ -246,9 +246,9 @@ async fn a_transaction_that_sqlite_rolled_back_by_itself_does_not_stop_the_write
     .execute(&pool)
     .await
     .unwrap();
-    let refused = store.message_enqueue(message("bad")).await;
+    let refused = store.messages().enqueue(message("bad")).await;
     assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
-    let enqueued = store.message_enqueue(message("good")).await;
+    let enqueued = store.messages().enqueue(message("good")).await;
     assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
 }
 
@@ -270,7 +270,7 @@ async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
         fences.insert(key, claimed(&store, key).await);
     }
     let late = fences["late"];
-    let settled = store.key_settle(KeySettle {
+    let settled = store.keys().settle(KeySettle {
         name: claim_of("late").name,
         fence: late,
         outcome: KeyOutcome::Release,
@@ -290,7 +290,7 @@ async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
         ("held", fences["held"], KeyOutcome::Hold),
     ] {
         let (store, settle) = (store.clone(), KeySettle { name: claim_of(key).name, fence, outcome });
-        waiting.push(tokio::spawn(async move { store.key_settle(settle).await }));
+        waiting.push(tokio::spawn(async move { store.keys().settle(settle).await }));
         all_wait().await;
     }
     open.rollback().await.unwrap();
@@ -302,7 +302,7 @@ async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
     assert_eq!(answers, [stands, stands, stale, stands, again, stands, stands]);
     let mut found = Vec::new();
     for key in ["kept", "late", "twice", "released", "held"] {
-        let record = store.key_look_up(&claim_of(key).name).await.unwrap();
+        let record = store.keys().get(&claim_of(key).name).await.unwrap();
         found.push(
             record.map(|record| (record.record.phase, record.response.map(|response| response.status))),
         );
@@ -321,29 +321,29 @@ async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
     let refuse = "CREATE TRIGGER ichido_fail BEFORE INSERT ON ichido_messages WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END";
     sqlx::query(refuse).execute(&pool).await.unwrap();
     let fence = claimed(&store, "settled").await;
-    store.message_enqueue(message("sent")).await.unwrap();
-    let work = store.work_claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
+    store.messages().enqueue(message("sent")).await.unwrap();
+    let work = store.claims().take(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
     // The first waits for the caller's transaction to end, the others wait behind it and are written in one transaction.
     let open = Store::begin_immediate(&pool).await.unwrap();
     let put = |key: &'static str| {
         let store = store.clone();
-        tokio::spawn(async move { store.message_enqueue(message(key)).await })
+        tokio::spawn(async move { store.messages().enqueue(message(key)).await })
     };
     let first = put("first");
     all_wait().await;
     let (good, bad) = (put("good"), put("bad"));
     let claim = tokio::spawn({
         let store = store.clone();
-        async move { store.key_claim(claim_of("claimed")).await }
+        async move { store.keys().claim(claim_of("claimed")).await }
     });
     let settle = tokio::spawn({
         let (store, name) = (store.clone(), claim_of("settled").name);
-        async move { store.key_settle(KeySettle { name, fence, outcome: keep(200) }).await }
+        async move { store.keys().settle(KeySettle { name, fence, outcome: keep(200) }).await }
     });
     let send = tokio::spawn({
         let store = store.clone();
         let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
-        async move { store.work_settle(settlement).await }
+        async move { store.claims().settle(settlement).await }
     });
     all_wait().await;
     open.rollback().await.unwrap();

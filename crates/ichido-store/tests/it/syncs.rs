@@ -105,7 +105,7 @@ async fn child_one_after_another() {
     let store = Store::open(&url, 2).await.unwrap();
     mark();
     for _ in 0..ROUNDS {
-        assert!(matches!(store.message_enqueue(message()).await.unwrap(), Enqueued::New { .. }));
+        assert!(matches!(store.messages().enqueue(message()).await.unwrap(), Enqueued::New { .. }));
         mark();
         let terms = ClaimTerms {
             node: Uuid::from_u128(1),
@@ -114,14 +114,16 @@ async fn child_one_after_another() {
             guarantee: Guarantee::Repeatable,
             travels_for: Duration::ZERO,
         };
-        let work = store.work_claim(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
+        let work = store.claims().take(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
         mark();
         let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
-        assert_eq!(store.work_settle(settlement).await.unwrap(), Stepped::Now(State::Sent));
+        assert_eq!(store.claims().settle(settlement).await.unwrap(), Stepped::Now(State::Sent));
         mark();
         let claim = claim();
         let name = claim.name.clone();
-        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.unwrap() else { panic!("not run") };
+        let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.unwrap() else {
+            panic!("not run")
+        };
         mark();
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
@@ -130,7 +132,7 @@ async fn child_one_after_another() {
             message_id: None,
             ttl: Duration::from_hours(72),
         };
-        let settled = store.key_settle(KeySettle { name, fence, outcome }).await.unwrap();
+        let settled = store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
         assert_eq!(settled, KeySettled::Stands);
         mark();
     }
@@ -150,9 +152,9 @@ async fn child_at_once() {
             callers.spawn(async move {
                 // Work of different kinds shares a commit too: there is one writer for all of it.
                 if number % 2 == 0 {
-                    assert!(matches!(store.message_enqueue(message()).await, Ok(Enqueued::New { .. })));
+                    assert!(matches!(store.messages().enqueue(message()).await, Ok(Enqueued::New { .. })));
                 } else {
-                    assert!(matches!(store.key_claim(claim()).await, Ok(KeyClaimed::Run { .. })));
+                    assert!(matches!(store.keys().claim(claim()).await, Ok(KeyClaimed::Run { .. })));
                 }
             });
         }
@@ -252,9 +254,9 @@ async fn life(url: &str, connection: &mut PgConnection, rounds: usize) -> i64 {
     let store = Store::open(url, 1).await.unwrap();
     for _ in 0..rounds {
         // Neither of the two wakes anybody: a NOTIFY would be a commit more.
-        assert!(matches!(store.key_claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
+        assert!(matches!(store.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
         let later = NewMessage { delay: LEASE, ..message() };
-        assert!(matches!(store.message_enqueue(later).await.unwrap(), Enqueued::New { .. }));
+        assert!(matches!(store.messages().enqueue(later).await.unwrap(), Enqueued::New { .. }));
     }
     store.postgres_pool().unwrap().close().await;
     drop(store);

@@ -32,18 +32,21 @@ async fn a_key_in_an_open_transaction_does_not_hold_up_its_batch() {
     let store = Store::open(&database.url, 4).await.expect("the store opens");
     let mut theirs = PgConnection::connect(&database.url).await.expect("connected");
     let mut open = theirs.begin().await.expect("begun");
-    let first =
-        store.message_enqueue_in_postgres(&mut open, message("held")).await.expect("put in, not committed");
+    let first = store
+        .messages()
+        .enqueue_in_postgres(&mut open, message("held"))
+        .await
+        .expect("put in, not committed");
     let Enqueued::New { id } = first else { panic!("{first:?}") };
 
     let keys = (0..50).map(|n| format!("free-{n}")).chain(["held".to_owned()]);
-    let answers = store.messages_enqueue(keys.map(|key| message(&key)).collect()).await;
+    let answers = store.messages().enqueue_all(keys.map(|key| message(&key)).collect()).await;
     let (held, free) = answers.split_last().expect("51 answers");
     assert!(free.iter().all(|answer| matches!(answer, Ok(Enqueued::New { .. }))), "{free:?}");
     assert!(matches!(held, Err(StoreError::Busy)), "{held:?}");
 
     open.commit().await.expect("committed");
-    assert_eq!(store.message_enqueue(message("held")).await.expect("found"), Enqueued::Same { id });
+    assert_eq!(store.messages().enqueue(message("held")).await.expect("found"), Enqueued::Same { id });
 }
 
 /// Two batches with the same keys in opposite order must not wait for each other crosswise.
@@ -71,7 +74,7 @@ async fn two_batches_with_the_same_keys_in_opposite_order_both_succeed() {
 async fn enqueue_all(store: &Store, mut messages: Vec<NewMessage>) -> usize {
     let mut new = 0;
     while !messages.is_empty() {
-        let answers = store.messages_enqueue(messages.clone()).await;
+        let answers = store.messages().enqueue_all(messages.clone()).await;
         let mut busy = Vec::new();
         for (message, answer) in messages.into_iter().zip(answers) {
             match answer {
@@ -91,7 +94,7 @@ async fn enqueue_all(store: &Store, mut messages: Vec<NewMessage>) -> usize {
 async fn a_lease_runs_from_the_moment_of_the_claim() {
     let database = fresh_database().await;
     let store = Store::open(&database.url, 2).await.expect("the store opens");
-    store.message_enqueue(message("k")).await.expect("put in");
+    store.messages().enqueue(message("k")).await.expect("put in");
     let node = Uuid::from_u128(1);
     let terms = ClaimTerms {
         node,
@@ -101,7 +104,7 @@ async fn a_lease_runs_from_the_moment_of_the_claim() {
         travels_for: Duration::ZERO,
     };
     let queue = QueueName::parse("orders").expect("a name");
-    let work = store.work_claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
+    let work = store.claims().take(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     let row = sqlx::query("SELECT lease_until - claimed_at = interval '30 s' AS whole, claimed_at <= clock_timestamp() AS past FROM ichido.leases")
         .fetch_one(&mut connection)
@@ -166,7 +169,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
             hops: None,
             trace: None,
         };
-        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+        let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
             panic!("not run")
         };
         let outcome = KeyOutcome::Keep {
@@ -178,7 +181,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
         };
         let mut open = theirs.begin().await.expect("begun");
         let settle = KeySettle { name, fence, outcome };
-        let settled = store.key_settle_in_postgres(&mut open, &settle).await.expect("settled");
+        let settled = store.keys().settle_in_postgres(&mut open, &settle).await.expect("settled");
         assert_eq!(settled, KeySettled::Stands);
         let scans =
             "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'ichido.ledger'::regclass";

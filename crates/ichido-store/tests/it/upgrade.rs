@@ -26,7 +26,7 @@ fn message(key: &str) -> NewMessage {
 
 /// Puts a message in and lets it die, so that it is in every listing.
 async fn die(store: &Store, key: &str) -> Uuid {
-    let put = store.message_enqueue(message(key)).await.expect("put in");
+    let put = store.messages().enqueue(message(key)).await.expect("put in");
     let Enqueued::New { id } = put else { panic!("{put:?}") };
     let terms = ClaimTerms {
         node: Uuid::nil(),
@@ -36,34 +36,43 @@ async fn die(store: &Store, key: &str) -> Uuid {
         travels_for: Duration::ZERO,
     };
     let work =
-        store.work_claim(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
+        store.claims().take(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
     let (fence, failure, effect) = (work.fence, Failure::ForGood, Effect::NotDone);
     let event =
         Event::Failed { fence, failure, effect, safety: Safety::Keyed, travels_until: work.claimed_at };
-    store.work_settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
-    store.queue_pause(&message(key).queue, false, Some("olivia")).await.expect("recorded");
+    store.claims().settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
+    store.queues().pause(&message(key).queue, false, Some("olivia")).await.expect("recorded");
     id
 }
 
 /// Reads everything that can be read.
 async fn look(store: &Store, id: Uuid) {
     for _ in 0..TIMES {
-        assert!(store.message_get(id).await.expect("read").is_some());
-        assert_eq!(store.message_transitions(id).await.expect("read").len(), 2);
+        assert!(store.messages().get(id).await.expect("read").is_some());
+        assert_eq!(store.messages().transitions(id).await.expect("read").len(), 2);
         let dead = MessageFilter { status: Some(Stage::Dead), ..MessageFilter::default() };
         for filter in [MessageFilter::default(), dead] {
-            assert!(!store.message_list(&filter, 10).await.expect("read").is_empty());
+            assert!(!store.messages().list(&filter, 10).await.expect("read").is_empty());
         }
-        assert!(!store.letter_list(LetterState::Dead, None, None, 10).await.expect("read").is_empty());
+        assert!(
+            !store.dead_letters().list(LetterState::Dead, None, None, 10).await.expect("read").is_empty()
+        );
         let queue = message("k").queue;
         assert!(
-            !store.letter_list(LetterState::Dead, Some(&queue), None, 10).await.expect("read").is_empty()
+            !store
+                .dead_letters()
+                .list(LetterState::Dead, Some(&queue), None, 10)
+                .await
+                .expect("read")
+                .is_empty()
         );
-        assert!(!store.letter_page(&LetterFilter::default(), None, 10).await.expect("read").is_empty());
-        assert!(!store.letter_find(&[id]).await.expect("read").is_empty());
-        assert!(!store.message_stages(&[id]).await.expect("read").is_empty());
-        assert!(!store.action_list(None, 10).await.expect("read").is_empty());
-        assert!(!store.queue_counts().await.expect("read").is_empty());
+        assert!(
+            !store.dead_letters().page(&LetterFilter::default(), None, 10).await.expect("read").is_empty()
+        );
+        assert!(!store.dead_letters().find(&[id]).await.expect("read").is_empty());
+        assert!(!store.messages().stages(&[id]).await.expect("read").is_empty());
+        assert!(!store.actions().list(None, 10).await.expect("read").is_empty());
+        assert!(!store.queues().counts().await.expect("read").is_empty());
     }
 }
 

@@ -234,7 +234,7 @@ impl Bulk<'_> {
             let goal = canary.and_then(|canary| Some((canary, goal(widened, found.would_go)?)));
             let room = goal.map_or(u64::MAX, |(_, goal)| goal.saturating_sub(report.moved));
             let limit = u32::try_from(room).unwrap_or(u32::MAX).clamp(1, limits::BATCH_MAX);
-            let page = self.store.letter_page(&filter, after, limit).await?;
+            let page = self.store.dead_letters().page(&filter, after, limit).await?;
             let Some(last) = page.last() else { return Ok(Ended::Done) };
             after = Some((last.since, last.id));
             let moved = self.batch(&page, report).await?;
@@ -261,7 +261,7 @@ impl Bulk<'_> {
         let now = self.store.now().await?;
         let mut tries = 1;
         let stepped = loop {
-            match self.store.letters_step(&ids, |letter, now| self.event(letter, now), &note).await {
+            match self.store.dead_letters().step(&ids, |letter, now| self.event(letter, now), &note).await {
                 Err(StoreError::Busy) if tries < limits::BUSY_TRIES => tries += 1,
                 outcome => break outcome?,
             }

@@ -30,7 +30,7 @@ impl Living {
     /// Looks. What the trail says of a bulk is to be read after this: a bulk says how it ended, and only then lets go.
     pub async fn look(store: &Store) -> Result<Self, StoreError> {
         let as_of = store.now().await?;
-        Ok(Self { as_of, kept: store.letters_kept().await? })
+        Ok(Self { as_of, kept: store.nodes().letter_keepers().await? })
     }
 
     /// Whether a bulk that has not said how it ended never will: its process is gone.
@@ -62,7 +62,7 @@ impl<'a> Hold<'a> {
             match (is_taken, hold.other().await?) {
                 (true, None) => return Ok(Ok(hold)),
                 (true, Some(other)) => {
-                    store.caretaker_release(operation).await?;
+                    store.nodes().release_duties(operation).await?;
                     return Ok(Err(other));
                 }
                 (false, Some(other)) => return Ok(Err(other)),
@@ -96,7 +96,7 @@ impl<'a> Hold<'a> {
 
     /// Lets go. Should that fail, the lease lapses by itself.
     pub(super) async fn release(self) {
-        if let Err(error) = self.store.caretaker_release(self.operation).await {
+        if let Err(error) = self.store.nodes().release_duties(self.operation).await {
             tracing::warn!(%error, operation = %self.operation, "a bulk that has ended could not let go of its letters");
         }
     }
@@ -107,11 +107,11 @@ impl<'a> Hold<'a> {
     }
 
     async fn lease(&self) -> Result<bool, StoreError> {
-        self.store.caretaker_claim(Duty::Letters(self.queue), self.operation, LEASE).await
+        self.store.nodes().claim_duty(Duty::Letters(self.queue), self.operation, LEASE).await
     }
 
     async fn other(&self) -> Result<Option<Uuid>, StoreError> {
-        let kept = self.store.letters_kept().await?;
+        let kept = self.store.nodes().letter_keepers().await?;
         let other = kept.iter().find(|kept| kept.by != self.operation && kept.overlaps(self.queue));
         Ok(other.map(|kept| kept.by))
     }

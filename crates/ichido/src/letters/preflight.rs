@@ -58,7 +58,7 @@ impl Bulk<'_> {
         };
         let mut after = None;
         loop {
-            let page = self.store.letter_page(&filter, after, PAGE_MAX).await?;
+            let page = self.store.dead_letters().page(&filter, after, PAGE_MAX).await?;
             for letter in &page {
                 preflight.matched += 1;
                 let queue = letter.queue.as_str().to_owned();

@@ -28,7 +28,7 @@ pub enum StopAsked {
 /// Asks a bulk that runs elsewhere to stop. Who asks is recorded.
 pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<StopAsked, StoreError> {
     let living = Living::look(store).await?;
-    let told = store.actions_of(operation).await?;
+    let told = store.actions().of(operation).await?;
     if told.first().is_some_and(|begin| living.is_abandoned(operation, begin.at)) {
         return Ok(StopAsked::Over);
     }
@@ -43,7 +43,7 @@ pub async fn ask_to_stop(store: &Store, operation: Uuid, actor: &str) -> Result<
                 detail: None,
                 ..last.action.clone()
             };
-            store.action_add(&action).await?;
+            store.actions().add(&action).await?;
             Ok(StopAsked::Asked)
         }
         _ => Ok(StopAsked::Over),
@@ -54,7 +54,7 @@ impl Bulk<'_> {
     pub(super) async fn record_begin(&self, operation: Uuid, found: &Preflight) -> Result<(), StoreError> {
         let reason = self.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
         let told = format!("{}; {} of {}{reason}", told(&self.filter), found.would_go, found.matched);
-        self.store.action_add(&self.action(operation, ("none", BEGUN), told)).await
+        self.store.actions().add(&self.action(operation, ("none", BEGUN), told)).await
     }
 
     pub(super) async fn record_end(&self, report: &Report) -> Result<(), StoreError> {
@@ -68,12 +68,12 @@ impl Bulk<'_> {
         let Report { moved, refused, gone, .. } = report;
         let refused: u64 = refused.values().sum();
         let told = format!("moved={moved} refused={refused} gone={gone}");
-        self.store.action_add(&self.action(report.operation, (BEGUN, to), told)).await
+        self.store.actions().add(&self.action(report.operation, (BEGUN, to), told)).await
     }
 
     /// Who asked it to stop from elsewhere.
     pub(super) async fn asked_to_stop(&self, operation: Uuid) -> Result<Option<String>, StoreError> {
-        let told = self.store.actions_of(operation).await?;
+        let told = self.store.actions().of(operation).await?;
         let asked = told.into_iter().find(|row| row.action.to == STOPPING);
         Ok(asked.map(|row| row.action.actor.unwrap_or_default()))
     }

@@ -21,7 +21,7 @@ impl Bulk<'_> {
         loop {
             let is_over = until <= Instant::now();
             let mut watched = Watched::default();
-            let stages = self.store.message_stages(ids).await?;
+            let stages = self.store.messages().stages(ids).await?;
             for (_, stage, tries) in &stages {
                 watched.add(sign(*stage, *tries));
             }

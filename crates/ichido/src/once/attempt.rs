@@ -58,7 +58,7 @@ pub(crate) async fn attempt<S, B, R>(
     // Before the store is asked: the lease is not longer than we think.
     let asked_at = settings.keeper.now();
     let store = settings.store().clone();
-    let mut claiming = pin!(store.key_claim(arrival.claim(&settings)));
+    let mut claiming = pin!(store.keys().claim(arrival.claim(&settings)));
     let Ok(claimed) = timeout(settings.store_wait(), claiming.as_mut()).await else {
         tell(answer, Came::StoreSilent);
         if let Ok(KeyClaimed::Run { fence, began }) = claiming.await {

@@ -98,7 +98,7 @@ impl Keeper {
 
     /// Waits for news of a claimed key, at most so long; whatever the end, it is to be claimed again.
     pub(crate) async fn wait_for(&self, name: &RecordName, at_most: Duration) {
-        let look = self.0.store.key_wait(name, at_most.min(limits::LOOK_EVERY));
+        let look = self.0.store.keys().wait(name, at_most.min(limits::LOOK_EVERY));
         self.0.rooms.wait(name.hash(), at_most, look).await;
     }
 
@@ -191,7 +191,7 @@ impl Shared {
         let asked_at = self.now();
         let asked: Vec<_> =
             claims.iter().map(|(fence, live)| (live.name.clone(), *fence, live.lease)).collect();
-        let renewed = self.store.key_renew(&asked).await;
+        let renewed = self.store.keys().renew(&asked).await;
         let live = &mut lock(&self.claims).live;
         match renewed {
             Ok(stands) => {

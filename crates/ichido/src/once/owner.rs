@@ -68,7 +68,7 @@ impl Owner {
 
     /// Whether the store knows the claim as the current one.
     pub(crate) async fn is_current(&self) -> bool {
-        let found = self.store().key_look_up(&self.arrival.name).await;
+        let found = self.store().keys().get(&self.arrival.name).await;
         matches!(found, Ok(Some(found)) if may_settle(&found.record, self.fence) == Standing::Owner)
     }
 
@@ -111,12 +111,12 @@ impl Owner {
     }
 
     pub(crate) async fn settle(&self, outcome: KeyOutcome) -> Result<KeySettled, StoreError> {
-        self.store().key_settle(self.settle_of(outcome)).await
+        self.store().keys().settle(self.settle_of(outcome)).await
     }
 
     /// A transaction that settled the claim was committed: tells those who wait.
     pub(crate) fn committed(&self) {
-        self.store().key_wake(&self.arrival.name, self.fence);
+        self.store().keys().wake(&self.arrival.name, self.fence);
     }
 
     /// Gives a key back whose work was not begun. Whether that reaches the store is its lease's business.
@@ -190,7 +190,7 @@ impl Owner {
     async fn winner<R: http_body::Body<Data = Bytes>>(&self) -> Option<Response<Body<R>>> {
         let until = Instant::now() + self.settings.policy.in_flight_wait();
         loop {
-            let found = self.store().key_look_up(&self.arrival.name).await.ok()??;
+            let found = self.store().keys().get(&self.arrival.name).await.ok()??;
             let is_in_flight = matches!(found.record.phase, Phase::Claimed { .. });
             if found.record.fingerprint != self.arrival.fingerprint {
                 return None;
@@ -199,7 +199,7 @@ impl Owner {
             if !is_in_flight || found.record.fence == self.fence || left.is_zero() {
                 return self.answer_of(found);
             }
-            self.store().key_wait(&self.arrival.name, left.min(limits::LOOK_EVERY)).await;
+            self.store().keys().wait(&self.arrival.name, left.min(limits::LOOK_EVERY)).await;
         }
     }
 

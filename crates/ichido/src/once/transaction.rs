@@ -153,8 +153,8 @@ impl Open {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         match self {
-            Self::Postgres(open) => store.key_settle_in_postgres(open, settle).await,
-            Self::Sqlite(open) => store.key_settle_in_sqlite(open, settle).await,
+            Self::Postgres(open) => store.keys().settle_in_postgres(open, settle).await,
+            Self::Sqlite(open) => store.keys().settle_in_sqlite(open, settle).await,
         }
     }
 

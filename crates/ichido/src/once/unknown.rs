@@ -45,7 +45,7 @@ pub(crate) async fn find_out(name: &RecordName, settings: &Settings) -> bool {
         headers: fields::kept(response.headers()),
         body: Some(response.into_body()),
     });
-    match settings.store().key_resolve(name, resolution, response, &settings.policy).await {
+    match settings.store().keys().resolve(name, resolution, response, &settings.policy).await {
         Ok(KeyResolved::Stands) => {
             tracing::info!(?resolution, "an unknown outcome was found out");
             true

@@ -80,7 +80,7 @@ impl Attempt {
             let Self { node, served, held } = self;
             drop(held);
             // The next one that a worker died with may be taken up.
-            node.store.queue_wake(&served.name);
+            node.store.queues().wake(&served.name);
         }
     }
 

@@ -47,7 +47,7 @@ impl Beginner {
             waiting.drain(..count).collect()
         };
         let calls: Vec<(Uuid, Fence)> = part.iter().map(|waiting| waiting.call).collect();
-        match self.store.work_begin(&calls).await {
+        match self.store.claims().begin(&calls).await {
             Ok(marked) => {
                 for (waiting, may) in part.into_iter().zip(marked) {
                     // Nobody waits for it any more: its worker stops, and the mark alone does no harm.

@@ -62,11 +62,11 @@ impl Care {
         let node = Arc::clone(&self.node);
         let store = &node.store;
         if node.has(Duty::Ledger).await {
-            in_parts("expired keys could not be swept", || store.key_sweep(PART)).await;
-            in_parts("old contents could not be swept", || store.content_sweep(PART)).await;
+            in_parts("expired keys could not be swept", || store.keys().sweep(PART)).await;
+            in_parts("old contents could not be swept", || store.messages().sweep_contents(PART)).await;
         }
         if node.has(Duty::Outbox).await {
-            in_parts("counts could not be folded", || store.queue_counts_fold(PART)).await;
+            in_parts("counts could not be folded", || store.queues().fold_counts(PART)).await;
             self.forget_alerts().await;
             self.tell_unserved().await;
         } else {
@@ -85,14 +85,14 @@ impl Care {
     async fn forget_alerts(&self) {
         let store = &self.node.store;
         for _ in 0..PARTS_MAX {
-            if said("old counts could not be forgotten", store.tally_sweep().await)
+            if said("old counts could not be forgotten", store.tallies().sweep().await)
                 .is_none_or(|gone| gone == 0)
             {
                 break;
             }
         }
         if let Some(before) = self.node.finished_before().await {
-            in_parts("old incidents could not be forgotten", || store.alert_forget(before, PART)).await;
+            in_parts("old incidents could not be forgotten", || store.alerts().forget(before, PART)).await;
         }
     }
 
@@ -100,7 +100,7 @@ impl Care {
     /// can judge what a repetition could do. A line each time that it changes.
     async fn tell_unserved(&mut self) {
         let served: Vec<QueueName> = self.node.queues.keys().cloned().collect();
-        let found = self.node.store.work_lapsed_elsewhere(&served, UNSERVED_AFTER).await;
+        let found = self.node.store.claims().lapsed_elsewhere(&served, UNSERVED_AFTER).await;
         let Some(found) = said("queues that nobody serves could not be looked for", found) else { return };
         let before = std::mem::take(&mut self.unserved);
         for Unserved { queue, claims, messages_max, since } in found {
@@ -132,13 +132,13 @@ impl Care {
         if let Some(before) = node.finished_before().await {
             in_parts("old messages could not be forgotten", || async {
                 match &node.audit_key {
-                    Some(key) => store.message_forget_keyed(key, before, PART).await,
-                    None => store.message_forget(before, PART).await,
+                    Some(key) => store.messages().forget_keyed(key, before, PART).await,
+                    None => store.messages().forget(before, PART).await,
                 }
             })
             .await;
         }
-        let pruned = store.audit_prune(node.audit_key.as_ref(), self.pruned, PRUNE_PART).await;
+        let pruned = store.audit().prune(node.audit_key.as_ref(), self.pruned, PRUNE_PART).await;
         if let Some(pruned) = said("seals could not be pruned", pruned) {
             self.pruned = pruned.after.unwrap_or(0);
         }
@@ -146,7 +146,7 @@ impl Care {
 
     async fn seal(&mut self) {
         for _ in 0..SEALS_MAX {
-            let sealed = self.node.store.audit_seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
+            let sealed = self.node.store.audit().seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
             match said("the audit trail could not be sealed", sealed) {
                 Some(AuditSealed::Sealed { misfits: 0, .. }) => (),
                 Some(AuditSealed::Sealed { misfits, .. }) => {
@@ -171,7 +171,7 @@ impl Care {
 impl Node {
     /// Whether a duty is ours for now.
     pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
-        let has = self.store.caretaker_claim(duty, self.id, DUTY_LEASE).await;
+        let has = self.store.nodes().claim_duty(duty, self.id, DUTY_LEASE).await;
         said("a part of the upkeep could not be asked for", has) == Some(true)
     }
 }
@@ -188,7 +188,7 @@ impl Node {
     pub(super) async fn leave(&self) {
         said(
             "the duties of a worker that stops could not be left to the next",
-            self.store.caretaker_release(self.id).await,
+            self.store.nodes().release_duties(self.id).await,
         );
     }
 }

@@ -139,7 +139,7 @@ impl Claims {
     async fn renew(&self, claims: &[Arc<Claim>], lease: Duration) {
         let asked_at = self.clock.own();
         let fences: Vec<Fence> = claims.iter().map(|claim| claim.fence).collect();
-        match self.store.work_renew(&fences, lease).await {
+        match self.store.claims().renew(&fences, lease).await {
             Ok(stands) => {
                 for (claim, stands) in claims.iter().zip(stands) {
                     if stands {

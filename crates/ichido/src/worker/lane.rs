@@ -99,7 +99,7 @@ impl Lane {
                     if let Some(vain) = vain {
                         self.wait(tokio::time::sleep(vain)).await;
                     }
-                    let wait = self.node.store.queue_wait(&self.served.name, self.node.idle_sleep);
+                    let wait = self.node.store.queues().wait(&self.served.name, self.node.idle_sleep);
                     let is_woken = self.wait(wait).await == Some(true);
                     vain = is_woken.then(|| vain.map_or(VAIN_AFTER, |vain| (vain * 2).min(VAIN_AFTER_MAX)));
                 }
@@ -131,8 +131,8 @@ impl Lane {
         let alone = Arc::clone(&node.suspect).try_acquire_owned().ok();
         // Never given up half way, or a claim might stand that nobody knows of.
         let works = match alone {
-            Some(_) => node.store.work_claim(&served.name, count, terms).await?,
-            None => node.store.work_claim_unsuspected(&served.name, count, terms).await?,
+            Some(_) => node.store.claims().take(&served.name, count, terms).await?,
+            None => node.store.claims().take_unsuspected(&served.name, count, terms).await?,
         };
         meter::dequeued(served.name.as_str(), works.len());
         if let Some(work) = works.first() {

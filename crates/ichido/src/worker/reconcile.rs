@@ -93,7 +93,7 @@ impl Pass {
     }
 
     async fn run_once(&mut self, node: &Arc<Node>) {
-        let letters = node.store.letter_page(&self.filter, self.after, PAGE).await;
+        let letters = node.store.dead_letters().page(&self.filter, self.after, PAGE).await;
         let Some(letters) = said("messages of unknown effect could not be listed", letters) else { return };
         let is_last = letters.len() < PAGE as usize;
         self.after = letters.last().map(|letter| (letter.since, letter.id)).filter(|_| !is_last);
@@ -144,7 +144,7 @@ async fn ask(node: Arc<Node>, served: Arc<Served>, letter: LetterRow) {
         let found = if was_done { Found::Done } else { Found::NotDone { due: now.plus(wait) } };
         Event::Reconciled(found)
     };
-    let stepped = node.store.message_step(id, event, &told).await;
+    let stepped = node.store.messages().step(id, event, &told).await;
     let stepped = said("what a destination said of a message could not be stored", stepped);
     let Some(Stepped::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {

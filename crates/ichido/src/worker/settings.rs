@@ -105,7 +105,7 @@ impl OutboundKey {
         store: &Store,
         queue: &QueueName,
     ) -> Result<Option<String>, StoreError> {
-        let stands = store.queue_keys(queue, self.as_str()).await?;
+        let stands = store.queues().kind_of_key(queue, self.as_str()).await?;
         Ok((stands != self.as_str()).then_some(stands))
     }
 

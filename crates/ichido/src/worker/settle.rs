@@ -22,7 +22,7 @@ impl Node {
     pub(super) async fn settle(&self, served: &Served, held: &Held, settlement: Settlement) {
         let mut wait = AGAIN_AFTER;
         loop {
-            match self.store.work_settle(settlement.clone()).await {
+            match self.store.claims().settle(settlement.clone()).await {
                 Ok(stepped) => return self.tell(served, held, &settlement, stepped),
                 Err(error) if !may_pass(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.

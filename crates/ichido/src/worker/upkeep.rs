@@ -110,7 +110,7 @@ impl Due {
 
 impl Node {
     pub(super) async fn beat(&self) {
-        said("the heartbeat could not be written", self.store.node_beat(self.id, &self.name).await);
+        said("the heartbeat could not be written", self.store.nodes().beat(self.id, &self.name).await);
         let asked = self.clock.ask();
         if let Some(now) = said("the store's clock could not be read", self.store.now().await) {
             self.clock.hear(asked, now);
@@ -119,13 +119,13 @@ impl Node {
 
     /// Adds what was counted here to the counts of all nodes.
     pub(super) async fn flush(&self) {
-        said("what was counted could not be added to the counts of all", self.store.tally_flush().await);
+        said("what was counted could not be added to the counts of all", self.store.tallies().flush().await);
     }
 
     /// Makes claimable what has come due.
     async fn promote(&self) {
         for _ in 0..PARTS_MAX {
-            let promoted = said("what is due could not be promoted", self.store.work_promote(PART).await);
+            let promoted = said("what is due could not be promoted", self.store.claims().promote(PART).await);
             let count: u64 = promoted.iter().flatten().map(|(_, count)| count).sum();
             if count < u64::from(PART) {
                 return;
@@ -137,7 +137,7 @@ impl Node {
     async fn rescue(&self) {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         for _ in 0..RESCUES_MAX {
-            let rescued = self.store.work_rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
+            let rescued = self.store.claims().rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
             let Some(Some(rescued)) = said("dead workers could not be looked for", rescued) else { return };
             let queue = rescued.queue.as_str();
             meter::rescued(queue, rescued.count);
@@ -175,13 +175,13 @@ impl Node {
     async fn measure(&self) {
         for queue in self.queues.keys() {
             let oldest =
-                said("the oldest message could not be looked for", self.store.queue_oldest(queue).await);
+                said("the oldest message could not be looked for", self.store.queues().oldest(queue).await);
             if let Some(oldest) = oldest {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
                 meter::oldest_waiting(queue.as_str(), age);
             }
         }
-        if let Some(counts) = said("messages could not be counted", self.store.queue_counts().await) {
+        if let Some(counts) = said("messages could not be counted", self.store.queues().counts().await) {
             for queue in self.queues.keys() {
                 self.measure_waiting(queue, &counts).await;
             }
@@ -201,7 +201,8 @@ impl Node {
         }
         for (state, stage) in [(LetterState::Dead, Stage::Dead), (LetterState::Parked, Stage::Parked)] {
             // Where none waits nobody is asked.
-            let oldest = if of(stage) == 0 { Ok(None) } else { self.store.letter_oldest(state, queue).await };
+            let oldest =
+                if of(stage) == 0 { Ok(None) } else { self.store.dead_letters().oldest(state, queue).await };
             if let Some(oldest) = said("the oldest letter could not be looked for", oldest) {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
                 meter::oldest_letter(queue.as_str(), state, age);

@@ -65,7 +65,7 @@ impl Subscriber for Counter {
 
 async fn many_dead(fixture: &Fixture) {
     let new = |_| NewMessage::new(queue(QUEUE), "alice", key(&Uuid::now_v7().to_string()), b"{}".to_vec());
-    for put in fixture.store.messages_enqueue((0..LETTERS).map(new).collect()).await {
+    for put in fixture.store.messages().enqueue_all((0..LETTERS).map(new).collect()).await {
         put.unwrap();
     }
     let terms = ClaimTerms {
@@ -76,7 +76,7 @@ async fn many_dead(fixture: &Fixture) {
         travels_for: Duration::ZERO,
     };
     loop {
-        let works = fixture.store.work_claim(&queue(QUEUE), many(5_000), terms).await.unwrap();
+        let works = fixture.store.claims().take(&queue(QUEUE), many(5_000), terms).await.unwrap();
         if works.is_empty() {
             return;
         }
@@ -86,7 +86,7 @@ async fn many_dead(fixture: &Fixture) {
                 Event::Failed { fence: work.fence, failure, effect, safety, travels_until: work.claimed_at };
             Settlement::of(work, event, Note::default())
         });
-        for settled in fixture.store.works_settle(died.collect()).await {
+        for settled in fixture.store.claims().settle_all(died.collect()).await {
             settled.unwrap();
         }
     }

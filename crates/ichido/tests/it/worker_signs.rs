@@ -251,7 +251,7 @@ async fn everything(fixture: &Fixture, signs: &Signs) {
     rescuer.ended().await;
     assert_eq!(fixture.row(waits).await.status, Stage::Sent);
     // A queue that stands still sends nothing, and shows how long its oldest message waits.
-    fixture.store.queue_pause(&queue(QUEUE), true, None).await.unwrap();
+    fixture.store.queues().pause(&queue(QUEUE), true, None).await.unwrap();
     put(fixture, "SECRET-late").await;
     fixture.pass(Duration::from_hours(1));
     let worker = fixture.work(Far::default().done());
@@ -292,7 +292,7 @@ async fn resolutions(fixture: &Fixture, signs: &Signs) {
     signs.until_is("outbox_messages{queue=orders,state=dead}", 0.0).await;
     worker.stop();
     worker.ended().await;
-    fixture.store.queue_pause(&queue(QUEUE), false, None).await.unwrap();
+    fixture.store.queues().pause(&queue(QUEUE), false, None).await.unwrap();
 }
 
 /// A try that may have done it, and a receiver that has forgotten the key when the next one's turn has come (SPEC F2).
@@ -371,7 +371,7 @@ async fn unserved(fixture: &Fixture, signs: &Signs) {
         guarantee: Guarantee::Repeatable,
         travels_for: Duration::ZERO,
     };
-    assert_eq!(fixture.store.work_claim(&elsewhere, many(10), terms).await.unwrap().len(), 2);
+    assert_eq!(fixture.store.claims().take(&elsewhere, many(10), terms).await.unwrap().len(), 2);
     fixture.pass(AFTER_LEASE * 3);
     let worker = fixture.work(Far::default().done());
     while signs.of(GAUGE) < 2.0 {

@@ -75,7 +75,7 @@ impl Fixture {
         let app = App::open(settings).await.unwrap();
         let token = app.add_person("ann").await.unwrap().to_text();
         if is_at_rest {
-            app.store().queue_pause(&extraction(), true, Some("a case")).await.unwrap();
+            app.store().queues().pause(&extraction(), true, Some("a case")).await.unwrap();
         }
         let served = Arc::clone(&app);
         let task = tokio::spawn(async move { served.serve(listener, std::future::pending()).await.unwrap() });
@@ -110,7 +110,7 @@ impl Service {
 
     /// Lets the background go on.
     pub(crate) async fn go_on(&self) {
-        self.store().queue_pause(&extraction(), false, Some("a case")).await.unwrap();
+        self.store().queues().pause(&extraction(), false, Some("a case")).await.unwrap();
     }
 
     /// A request of ann's.

@@ -21,7 +21,7 @@ impl Service {
 
     /// How many jobs there were in all.
     async fn jobs(&self) -> usize {
-        self.store().message_list(&MessageFilter::default(), 100).await.unwrap().len()
+        self.store().messages().list(&MessageFilter::default(), 100).await.unwrap().len()
     }
 
     /// Lets the waits between tries pass until a bookmark has failed for good.
@@ -54,7 +54,7 @@ both_databases! {
         assert!(["0", "false"].contains(&text(3).as_str()), "{row:?}");
         let payload: Value = serde_json::from_str(&text(4)).unwrap();
         assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
-        let letter = service.store().letter_list(LetterState::Dead, None, None, 1).await.unwrap().remove(0);
+        let letter = service.store().dead_letters().list(LetterState::Dead, None, None, 1).await.unwrap().remove(0);
         assert_eq!(text(6), letter.message.id.to_string(), "as the engine's own tools show it");
         let failed_at = Timestamp::parse(&text(5).replace(' ', "T").replace("+00", "Z")).unwrap();
         assert!(failed_at.as_micros().abs_diff(letter.since.as_micros()) <= 1_000, "{row:?}, {letter:?}");
@@ -80,10 +80,10 @@ both_databases! {
         assert_eq!((answer.status, answer.text("/state")), (StatusCode::ACCEPTED, "processing".to_owned()));
         let done = service.until(&id, "done").await;
         assert_eq!((&done["title"], &done["errorMessage"], &done["canRetry"]), (&json!("The fox"), &Value::Null, &json!(false)));
-        let open = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
+        let open = service.store().dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap();
         assert!(open.is_empty(), "nobody needs to look at the letter any more");
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
-        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let dead = messages.iter().find(|message| message.status == Stage::Dead).unwrap();
         assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "and what took its place names it");
     }
@@ -99,9 +99,9 @@ both_databases! {
         }
         assert_eq!(service.jobs().await, 1, "the first job is open");
 
-        let message = service.store().message_list(&MessageFilter::default(), 1).await.unwrap().remove(0);
+        let message = service.store().messages().list(&MessageFilter::default(), 1).await.unwrap().remove(0);
         let cancel = |_| ichido_core::lifecycle::Event::Cancelled;
-        service.store().message_step(message.id, cancel, &ichido_store::message::Note::default()).await.unwrap();
+        service.store().messages().step(message.id, cancel, &ichido_store::message::Note::default()).await.unwrap();
         let cancelled = service.bookmark(&id).await;
         assert_eq!((&cancelled["state"], &cancelled["errorCode"], &cancelled["canRetry"]), (&json!("failed"), &json!("job_cancelled"), &json!(true)));
         let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();
@@ -144,7 +144,7 @@ both_databases! {
         let_go.send(()).unwrap();
         assert_eq!(service.until(&id, "done").await["title"], "The fox");
         assert_eq!(pages.asked("/"), 2);
-        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let reading = messages.iter().filter(|message| message.queue.as_str() == "extraction");
         let mut stages: Vec<Stage> = reading.map(|message| message.status).collect();
         stages.sort_by_key(|stage| *stage == Stage::Sent);
@@ -156,7 +156,7 @@ both_databases! {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
-        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         assert_eq!(messages.iter().map(|message| message.status).collect::<Vec<_>>(), [Stage::Cancelled]);
     }
 
@@ -166,7 +166,7 @@ both_databases! {
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.until(&id, "failed").await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
-        let open = service.store().letter_list(LetterState::Dead, None, None, 10).await.unwrap();
+        let open = service.store().dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap();
         assert!(open.is_empty());
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
     }
@@ -189,7 +189,7 @@ both_databases! {
         assert_eq!(answer.status, StatusCode::NO_CONTENT);
         deleted.send(()).unwrap();
         loop {
-            let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+            let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
             if let [only] = &messages[..] && only.status == Stage::Sent {
                 break;
             }

@@ -45,9 +45,9 @@ both_databases! {
         assert_eq!(service.bookmark(&gone).await["state"], "failed");
         assert_eq!(pages.asked("/k1"), 1, "the page was read before");
 
-        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let summarising = messages.iter().find(|message| message.queue.as_str() == "llm_processing").unwrap();
-        let steps = service.store().message_transitions(summarising.id).await.unwrap();
+        let steps = service.store().messages().transitions(summarising.id).await.unwrap();
         let kinds: Vec<&str> = steps.iter().map(|step| step.kind.as_str()).collect();
         assert_eq!(kinds, ["claimed", "failed", "requeued", "claimed", "succeeded"], "its history is kept");
         assert_eq!(steps[2].actor.as_deref(), Some("bookmarks retry-failed"));

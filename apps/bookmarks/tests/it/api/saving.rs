@@ -40,7 +40,7 @@ both_databases! {
         assert_eq!((&bookmark["state"], &bookmark["jobType"]), (&json!("processing"), &json!("extraction")));
         assert_eq!((&bookmark["canRetry"], &bookmark["maxAttempts"]), (&json!(false), &json!(3)));
         assert_eq!(answer.header("location"), Some(format!("/v1/bookmarks/{}", bookmark["id"].as_str().unwrap()).as_str()));
-        let messages = service.store().message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let first = messages.last().unwrap();
         let body: serde_json::Value = serde_json::from_slice(&first.request).unwrap();
         let expected = json!({
@@ -119,7 +119,7 @@ both_databases! {
         assert_eq!(answer.refusal(), (503, "store_unavailable".to_owned()));
         assert_eq!(service.number("SELECT count(*) FROM bookmarks").await, 0);
         assert_eq!(service.number("SELECT count(*) FROM saved_urls").await, 0);
-        assert!(service.store().message_list(&MessageFilter::default(), 10).await.unwrap().is_empty());
+        assert!(service.store().messages().list(&MessageFilter::default(), 10).await.unwrap().is_empty());
         service.tamper("ALTER TABLE bookmarks DROP CONSTRAINT poison", "DROP TRIGGER poison").await;
         service.saved("k1", "https://example.com/poison").await;
     }

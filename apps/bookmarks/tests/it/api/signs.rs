@@ -36,7 +36,7 @@ impl Service {
     /// Waits until an alert is open, and lets time pass meanwhile.
     pub(crate) async fn until_firing(&self, rule: Rule, about: &About) {
         for look in 1_u32.. {
-            let firing = self.store().alert_firing().await.unwrap();
+            let firing = self.store().alerts().firing().await.unwrap();
             if firing.iter().any(|alert| alert.rule == rule && alert.about == *about) {
                 return;
             }
@@ -112,7 +112,7 @@ both_databases! {
             service.saved(&format!("k{number}"), &format!("http://127.0.0.1/{number}")).await;
         }
         service.until_firing(Rule::DeadLetters, &About::Queue("extraction".to_owned())).await;
-        let told = service.store().alert_list(None, 10).await.unwrap();
+        let told = service.store().alerts().list(None, 10).await.unwrap();
         assert!(!told.iter().any(|alert| alert.rule == Rule::DeadLetter), "one of them is nobody's incident");
     }
 

@@ -57,7 +57,7 @@ both_databases! {
     async fn a_letter_is_shown_with_the_key_that_the_destination_knows(place: Place) {
         for (queue, kind) in [("orders", OutboundKey::Derived), ("ledger", OutboundKey::Own)] {
             let id = place.dead(queue, 1).await[0];
-            let row = place.store.message_get(id).await.expect("read").expect("there");
+            let row = place.store.messages().get(id).await.expect("read").expect("there");
             let queue = QueueName::parse(queue).expect("a name");
             let sent_as = kind.of(&queue, &row.identity, &row.key);
             let shown = place.run(&["show", &id.to_string()]);
@@ -79,7 +79,7 @@ both_databases! {
         let left = place.run(&["requeue", &id.to_string(), "--reason", "the broker is back"]);
         assert_eq!((left.code, left.out), (Some(0), format!("{id}: requeued\n")));
         assert_eq!(place.status(id).await, "queued");
-        let last = place.store.message_transitions(id).await.expect("read").pop().expect("some");
+        let last = place.store.messages().transitions(id).await.expect("read").pop().expect("some");
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("the broker is back")));
     }
 
@@ -120,7 +120,7 @@ both_databases! {
         assert_eq!(left.code, Some(0), "{left:?}");
         assert!(left.out.contains("warning: this is a new action under a new key"), "{left:?}");
         let new: Uuid = left.out.split(' ').next().and_then(|id| id.parse().ok()).expect("an id");
-        let row = place.store.message_get(new).await.expect("read").expect("there");
+        let row = place.store.messages().get(new).await.expect("read").expect("there");
         assert_eq!((row.made_from, row.request.as_slice()), (Some(old), &b"{\"qty\":2}"[..]));
         assert_eq!((row.queue.as_str(), row.identity.as_str()), ("orders", "alice"));
         assert!(place.run(&["show", &old.to_string()]).out.contains(&format!("replaced by  {new}")));
@@ -194,7 +194,7 @@ both_databases! {
             let left = place.run(&[arguments, &[&id, &id]].concat());
             assert_eq!((left.code, left.out.lines().count()), (Some(0), 1), "{left:?}");
         }
-        let steps = place.store.message_transitions(requeued).await.expect("read");
+        let steps = place.store.messages().transitions(requeued).await.expect("read");
         assert_eq!(steps.iter().filter(|step| step.kind == "requeued").count(), 1, "{steps:?}");
     }
 
@@ -238,7 +238,7 @@ both_databases! {
         let requeued = place.run(&["requeue", &ids[1]]);
         assert!(requeued.code == Some(1) && requeued.out.contains("decide it"), "{requeued:?}");
         assert_eq!(place.json(&["list", "--parked"]).len(), 2);
-        let last = place.store.message_transitions(parked[0]).await.expect("read").pop().expect("some");
+        let last = place.store.messages().transitions(parked[0]).await.expect("read").pop().expect("some");
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("decided", Some("olivia")));
     }
 

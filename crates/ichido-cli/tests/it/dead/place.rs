@@ -136,7 +136,7 @@ impl Place {
                 ..NewMessage::new(queue.clone(), "alice", key, b"{\"qty\":1}".to_vec())
             }
         };
-        for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
+        for put in self.store.messages().enqueue_all((0..count).map(new).collect()).await {
             put.expect("put in");
         }
         let terms = ClaimTerms {
@@ -147,7 +147,7 @@ impl Place {
             travels_for: Duration::ZERO,
         };
         let many = NonZeroU32::new(count).expect("some");
-        let works = self.store.work_claim(&queue, many, terms).await.expect("claimed");
+        let works = self.store.claims().take(&queue, many, terms).await.expect("claimed");
         let note = Note {
             code: Some(ErrorCode::BadRequest),
             excerpt: Some("no such symbol".to_owned()),
@@ -159,7 +159,7 @@ impl Place {
                 Event::Failed { fence: work.fence, failure, effect, safety: Safety::Neither, travels_until };
             Settlement::of(work, event, note.clone())
         });
-        for settled in self.store.works_settle(settlements.collect()).await {
+        for settled in self.store.claims().settle_all(settlements.collect()).await {
             settled.expect("settled");
         }
         works.into_iter().map(|work| work.id).collect()
@@ -170,7 +170,7 @@ impl Place {
     }
 
     pub(crate) async fn status(&self, id: Uuid) -> &'static str {
-        self.store.message_get(id).await.expect("read").expect("there").status.as_str()
+        self.store.messages().get(id).await.expect("read").expect("there").status.as_str()
     }
 }
 

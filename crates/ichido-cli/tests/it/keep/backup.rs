@@ -108,7 +108,7 @@ async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_sta
     let server = place.serve(&[]);
     let store = Store::open(&place.url, 2).await.unwrap();
     for id in acknowledged {
-        assert!(store.message_get(id).await.unwrap().is_some(), "{id} is lost");
+        assert!(store.messages().get(id).await.unwrap().is_some(), "{id} is lost");
     }
     let answer = server.send(&Request::put("after", r#"{"symbol":"ACME","intent":"buy","qty":"1"}"#)).await;
     assert_eq!(answer.status(), 201);

@@ -23,7 +23,7 @@ impl Database {
     /// The id of the node that was last started under a name.
     pub(crate) async fn id_of(&self, name: &str) -> Uuid {
         loop {
-            let nodes = self.store.node_list().await.expect("an answer");
+            let nodes = self.store.nodes().list().await.expect("an answer");
             let named = nodes.into_iter().filter(|node| node.name == name);
             if let Some(node) = named.max_by_key(|node| node.started_at) {
                 return node.id;
@@ -86,14 +86,14 @@ impl Database {
 
     /// How many entries of the trail are sealed.
     pub(crate) async fn sealed(&self) -> u64 {
-        self.store.audit_head().await.expect("an answer").map_or(0, |head| head.total)
+        self.store.audit().head().await.expect("an answer").map_or(0, |head| head.total)
     }
 
     /// Waits until nothing is on its way any more.
     pub(crate) async fn until_all_ended(&self) {
         let open = [Stage::Queued, Stage::Failed, Stage::Sending];
         let is_open = |count: &ichido_store::message::Count| open.contains(&count.state) && count.count != 0;
-        while self.store.queue_counts().await.expect("an answer").iter().any(is_open) {
+        while self.store.queues().counts().await.expect("an answer").iter().any(is_open) {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -103,12 +103,12 @@ impl Database {
         let effects = paper.effects().await;
         let effects = effects["keys"].as_object().expect("the keys");
         for Acknowledged { key, id } in acknowledged {
-            let row = self.store.message_get(*id).await.expect("an answer");
+            let row = self.store.messages().get(*id).await.expect("an answer");
             let row = row.unwrap_or_else(|| panic!("{key} was acknowledged and is lost"));
             let is_once =
                 row.key.as_str() == key && row.status == Stage::Sent && effects[key]["effects"] == 1;
             if !is_once {
-                let steps = self.store.message_transitions(*id).await.expect("an answer");
+                let steps = self.store.messages().transitions(*id).await.expect("an answer");
                 panic!("not sent once: {row:?}, with {}, after {steps:?}", effects[key]);
             }
         }

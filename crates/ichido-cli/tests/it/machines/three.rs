@@ -47,7 +47,7 @@ async fn nodes_fall_out(rounds: usize) {
     assert!(0 < database.rescued().await, "no node fell out holding messages");
     database.holds_each_once(&acknowledged, &paper).await;
     // Nodes that were killed, parted from the database or stopped for a while did nothing against the rules (SPEC F5).
-    let report = database.store.audit_verify(None, None).await.expect("it can be read");
+    let report = database.store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, [], "an audit accuses nobody");
 }
 

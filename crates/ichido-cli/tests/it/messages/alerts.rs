@@ -103,7 +103,7 @@ fn rules(requests: &[Message], kind: &str) -> Vec<String> {
 async fn until(place: &Place, queue: &str, stage: Stage) {
     let filter =
         MessageFilter { queue: QueueName::parse(queue), status: Some(stage), ..MessageFilter::default() };
-    while place.store.message_list(&filter, 1).await.unwrap().is_empty() {
+    while place.store.messages().list(&filter, 1).await.unwrap().is_empty() {
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -137,8 +137,14 @@ async fn a_new_message_is_made_from_a_dead_one_at_the_server() {
     assert_eq!(left.code, Some(0), "{left:?}");
     let made = objects(&left.out).remove(0);
     assert_eq!((&made["made_from"], &made["key"]), (&old.to_string().into(), &"k-new".into()));
-    let new =
-        ways.place.store.message_get(made["id"].as_str().unwrap().parse().unwrap()).await.unwrap().unwrap();
+    let new = ways
+        .place
+        .store
+        .messages()
+        .get(made["id"].as_str().unwrap().parse().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (new.request.as_slice(), new.content_type.as_str()),
         (b"{\"qty\":2}".as_slice(), "application/json")

@@ -24,8 +24,8 @@ async fn held(store: &Store, key: &str) {
         hops: None,
         trace: None,
     };
-    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.unwrap() else { panic!("it is new") };
-    store.key_settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.unwrap();
+    let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.unwrap() else { panic!("it is new") };
+    store.keys().settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.unwrap();
 }
 
 fn decide<'a>(finding: &'a str, key: &'a str) -> Vec<&'a str> {

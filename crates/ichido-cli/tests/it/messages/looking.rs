@@ -55,7 +55,7 @@ both_databases! {
             let key = IdempotencyKey::parse(&format!("k-{nth}")).unwrap();
             NewMessage::new(queue.clone(), "alice", key, b"{}".to_vec())
         };
-        for put in ways.place.store.messages_enqueue((0..ALL).map(new).collect()).await {
+        for put in ways.place.store.messages().enqueue_all((0..ALL).map(new).collect()).await {
             put.unwrap();
         }
         let all = ways.json(&["messages", "list", "--limit", "1000"]);

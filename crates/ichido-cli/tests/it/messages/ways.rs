@@ -58,7 +58,7 @@ impl Ways {
         let queue = QueueName::parse(queue).unwrap();
         let key = IdempotencyKey::parse(key).unwrap();
         let message = NewMessage::new(queue, "alice", key, request.as_bytes().to_vec());
-        match self.place.store.message_enqueue(message).await.unwrap() {
+        match self.place.store.messages().enqueue(message).await.unwrap() {
             Enqueued::New { id } => id,
             other => panic!("it is not new: {other:?}"),
         }

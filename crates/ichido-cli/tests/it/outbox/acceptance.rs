@@ -18,7 +18,7 @@ use crate::paper::broker::{Paper, order};
 
 /// What happened to a message, and why.
 async fn steps(database: &Database, row: &MessageRow) -> Vec<(String, Stage, Option<String>, Option<u16>)> {
-    let steps = database.store.message_transitions(row.id).await.expect("an answer");
+    let steps = database.store.messages().transitions(row.id).await.expect("an answer");
     steps.into_iter().map(|Transition { kind, to, code, status, .. }| (kind, to, code, status)).collect()
 }
 

@@ -72,14 +72,14 @@ impl Database {
     /// The same in another queue.
     pub(crate) async fn put_in(&self, queue: &str, key: &str) -> Uuid {
         let order = NewMessage { queue: QueueName::parse(queue).expect("a name"), ..order(key) };
-        match self.store.message_enqueue(order).await.expect("it is put in") {
+        match self.store.messages().enqueue(order).await.expect("it is put in") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
     }
 
     pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
-        self.store.message_get(id).await.expect("an answer").expect("it is there")
+        self.store.messages().get(id).await.expect("an answer").expect("it is there")
     }
 
     /// Waits until a message is as it should be.
@@ -99,14 +99,14 @@ impl Database {
 
     /// How many messages are in one of these states.
     pub(crate) async fn count(&self, stages: &[Stage]) -> i64 {
-        let counts = self.store.queue_counts().await.expect("an answer");
+        let counts = self.store.queues().counts().await.expect("an answer");
         counts.into_iter().filter(|count| stages.contains(&count.state)).map(|count| count.count).sum()
     }
 
     /// The message under a key.
     pub(crate) async fn by_key(&self, text: &str) -> MessageRow {
         let filter = MessageFilter { key: Some(key(text)), ..MessageFilter::default() };
-        let mut rows = self.store.message_list(&filter, 2).await.expect("an answer");
+        let mut rows = self.store.messages().list(&filter, 2).await.expect("an answer");
         assert_eq!(rows.len(), 1, "one message stands under {text}");
         rows.remove(0)
     }

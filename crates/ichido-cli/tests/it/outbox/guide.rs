@@ -74,7 +74,8 @@ async fn the_guide_to_running_a_worker_is_true() {
         .await
         .expect("it opens");
     while !store
-        .queue_counts()
+        .queues()
+        .counts()
         .await
         .expect("an answer")
         .iter()

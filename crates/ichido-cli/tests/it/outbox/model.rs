@@ -57,7 +57,7 @@ both_databases! {
         let answer = IdempotencyKey::derived("llm-answer", &[asked.as_str().as_bytes()]);
         let outbound = OutboundKey::Derived.of(&queue("summaries"), "ann", &answer);
         assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
-        let rows = database.store.message_list(&MessageFilter::default(), 9).await.unwrap();
+        let rows = database.store.messages().list(&MessageFilter::default(), 9).await.unwrap();
         let summary = rows.iter().find(|row| row.queue == "summaries").expect("an answer");
         assert_eq!((summary.tries_allowed, summary.identity.as_str()), (4, "ann"), "as its queue says");
         let body: serde_json::Value = serde_json::from_slice(&summary.request).unwrap();

@@ -43,7 +43,7 @@ both_databases! {
             let outbound = OutboundKey::Derived.of(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
             assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
         }
-        let rows = database.store.message_list(&ichido_store::message::MessageFilter::default(), 9).await.unwrap();
+        let rows = database.store.messages().list(&ichido_store::message::MessageFilter::default(), 9).await.unwrap();
         assert!(rows.iter().all(|row| row.tries_allowed == 4), "as the queue says");
         worker.signal("TERM");
         let (code, log) = worker.wait().await;

@@ -19,7 +19,7 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Whether the database can be written: on SQLite, a process that was stopped inside a transaction holds up every other.
 async fn can_be_written(database: &Database) -> bool {
-    let probe = database.store.node_beat(Uuid::now_v7(), "probe");
+    let probe = database.store.nodes().beat(Uuid::now_v7(), "probe");
     matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(())))
 }
 
@@ -50,7 +50,7 @@ async fn until(database: &Database, id: Uuid, workers: [&Worker; 2], is: impl As
         }
     };
     if tokio::time::timeout(WAIT_MAX, waiting).await.is_err() {
-        let steps = database.store.message_transitions(id).await.unwrap();
+        let steps = database.store.messages().transitions(id).await.unwrap();
         let [stuck, next] = workers;
         stuck.signal("CONT");
         let pages = [stuck.metrics().await, next.metrics().await].join("\n");
@@ -77,7 +77,7 @@ both_databases! {
         stuck.signal("CONT");
         let is_fenced = async || stuck.metric("ichido_worker_fenced_total", &[]).await == Some(1.0);
         until(&database, id, [&stuck, &next], is_fenced).await;
-        let steps = database.store.message_transitions(id).await.unwrap();
+        let steps = database.store.messages().transitions(id).await.unwrap();
         let sent: Vec<_> = steps.iter().filter(|step| step.to == Stage::Sent).collect();
         assert_eq!(sent.len(), 1, "{steps:?}");
         assert_eq!(sent[0].node, Some(next.id()), "{steps:?}");

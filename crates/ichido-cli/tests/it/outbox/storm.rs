@@ -89,7 +89,7 @@ async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
     folder.write("ichido.toml", &config(database, &paper, honours_key));
     let orders: Vec<_> = (0..count).map(|number| order(&format!("k{number}"))).collect();
     for part in orders.chunks(500) {
-        for put in database.store.messages_enqueue(part.to_vec()).await {
+        for put in database.store.messages().enqueue_all(part.to_vec()).await {
             put.expect("it is put in");
         }
     }
@@ -122,7 +122,7 @@ async fn storm(database: &Database, honours_key: bool) -> Vec<Ended> {
         ask_after_what_is_parked(database, &paper).await;
     }
     // Whatever the storm did follows by the rules (SPEC F5).
-    let report = database.store.audit_verify(None, None).await.expect("it can be read");
+    let report = database.store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, [], "an audit accuses nobody");
     let effects = paper.effects().await;
     if EVERY_FAULT_FROM <= count {
@@ -171,11 +171,11 @@ async fn ended(database: &Database, effects: &Value) -> Vec<Ended> {
     let mut after = None;
     loop {
         let filter = MessageFilter { after, ..MessageFilter::default() };
-        let rows = database.store.message_list(&filter, 1_000).await.unwrap();
+        let rows = database.store.messages().list(&filter, 1_000).await.unwrap();
         let Some(last) = rows.last() else { break };
         after = Some(last.id);
         for row in rows {
-            let steps = database.store.message_transitions(row.id).await.unwrap();
+            let steps = database.store.messages().transitions(row.id).await.unwrap();
             let effects = effects["keys"][row.key.as_str()]["effects"].as_u64().unwrap_or(0);
             all.push(Ended { row, steps, effects });
         }

@@ -12,7 +12,7 @@ use crate::paper::broker::Paper;
 /// Waits while a worker that is gone holds a message: this one rescues it first.
 async fn until_not_left_behind(database: &Database, id: Uuid, worker: Uuid) {
     loop {
-        let steps = database.store.message_transitions(id).await.unwrap();
+        let steps = database.store.messages().transitions(id).await.unwrap();
         match steps.last() {
             Some(last) if last.to == Stage::Sending && last.node != Some(worker) => (),
             _ => return,

@@ -351,7 +351,7 @@ async fn the_ledger_keeps_the_route_the_hops_and_the_trace() {
     assert_eq!(send(gateway.address, &request).await.status(), 201);
     let store = Store::open(&file.url, 2).await.expect("the store");
     let record =
-        store.key_look_up(&name("POST /orders/{id}", "k")).await.expect("readable").expect("a record");
+        store.keys().get(&name("POST /orders/{id}", "k")).await.expect("readable").expect("a record");
     let hops = Hops::read(record.hops.as_deref());
     let told: Vec<_> = hops.iter().map(|hop| (hop.name.as_str(), hop.request_id.as_str())).collect();
     assert_eq!(told, [("gateway", "r-1"), ("adapter", "r-1")]);
@@ -374,7 +374,7 @@ async fn expired_keys_are_forgotten_in_the_background() {
             hops: None,
             trace: None,
         };
-        let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+        let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
             panic!("it is new")
         };
         let response = Response { status: 201, headers: Vec::new(), body: Some(Vec::new()) };
@@ -385,13 +385,13 @@ async fn expired_keys_are_forgotten_in_the_background() {
             message_id: None,
             ttl: Duration::from_micros(1),
         };
-        store.key_settle(KeySettle { name: name.clone(), fence, outcome }).await.expect("settled");
-        let found = store.key_look_up(&name).await.expect("readable").expect("it is still there");
+        store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.expect("settled");
+        let found = store.keys().get(&name).await.expect("readable").expect("it is still there");
         assert!(matches!(found.record.phase, Phase::Settled { .. }));
         let service = numbering().await;
         let _proxy = adapter(&service, url, &[]);
         let forgotten = async {
-            while store.key_look_up(&name).await.expect("readable").is_some() {
+            while store.keys().get(&name).await.expect("readable").is_some() {
                 tokio::task::yield_now().await;
             }
         };
@@ -460,7 +460,7 @@ async fn an_adapter_can_be_told_everything_by_its_files() {
     let record = Store::open(&store.url, 2).await.expect("the store");
     let key = IdempotencyKey::parse("k").expect("a key");
     let name = RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key };
-    assert!(record.key_look_up(&name).await.expect("readable").is_some(), "under the file's name");
+    assert!(record.keys().get(&name).await.expect("readable").is_some(), "under the file's name");
 }
 
 #[tokio::test]
@@ -476,7 +476,7 @@ async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
     client.write(cut).await;
     assert_eq!(client.answer().await.code(), "body_incomplete");
     let store = Store::open(&file.url, 2).await.expect("the store");
-    assert!(store.key_look_up(&name("POST /orders", "k")).await.expect("readable").is_none());
+    assert!(store.keys().get(&name("POST /orders", "k")).await.expect("readable").is_none());
     assert_eq!(service.seen().len(), 0);
 }
 
@@ -540,7 +540,7 @@ async fn a_body_that_stops_is_answered_408_and_claims_nothing() {
         assert_eq!(answer.json()["effect"], "not_done");
     }
     let store = Store::open(&file.url, 2).await.expect("the store");
-    assert!(store.key_look_up(&name("POST /orders", "k")).await.expect("readable").is_none());
+    assert!(store.keys().get(&name("POST /orders", "k")).await.expect("readable").is_none());
     assert_eq!(service.seen().len(), 0);
 }
 

@@ -28,10 +28,10 @@ async fn held(store: &Store, operation: &str, identity: &str, key: &str) {
         hops: None,
         trace: None,
     };
-    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+    let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("it is new")
     };
-    store.key_settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.expect("held");
+    store.keys().settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.expect("held");
 }
 
 #[tokio::test]
@@ -112,7 +112,7 @@ fn adapter(service: &Service, store: &str) -> Proxy {
 /// Waits until the lease of the only claim is over.
 async fn until_lapsed(store: &Store, name: &RecordName) {
     loop {
-        let record = store.key_look_up(name).await.expect("an answer").expect("a claim").record;
+        let record = store.keys().get(name).await.expect("an answer").expect("a claim").record;
         let Phase::Claimed { lease_until } = record.phase else { panic!("{record:?}") };
         if lease_until <= store.now().await.expect("the time") {
             return;
@@ -137,10 +137,13 @@ async fn what_a_crash_left_behind_is_listed_though_nobody_asks_for_it_again() {
         let key = IdempotencyKey::parse("k-1").expect("a key");
         let name = RecordName { operation: "POST /orders".to_owned(), identity: "shop".to_owned(), key };
         until_lapsed(&store, &name).await;
-        assert!(store.key_unknown_list(None, 1).await.expect("a page").is_empty(), "nobody has looked yet");
+        assert!(
+            store.keys().list_unknown(None, 1).await.expect("a page").is_empty(),
+            "nobody has looked yet"
+        );
         let _next = adapter(&service, url);
         let listed = async {
-            while store.key_unknown_list(None, 1).await.expect("a page").is_empty() {
+            while store.keys().list_unknown(None, 1).await.expect("a page").is_empty() {
                 tokio::task::yield_now().await;
             }
         };

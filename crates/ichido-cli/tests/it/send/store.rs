@@ -9,7 +9,7 @@ use crate::folder;
 
 async fn rows(url: &str) -> Vec<MessageRow> {
     let store = Store::open(url, 2).await.unwrap();
-    let mut rows = store.message_list(&MessageFilter::default(), 100).await.unwrap();
+    let mut rows = store.messages().list(&MessageFilter::default(), 100).await.unwrap();
     rows.sort_by(|one, other| one.key.as_str().cmp(other.key.as_str()));
     rows
 }

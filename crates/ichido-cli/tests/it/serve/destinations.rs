@@ -30,8 +30,8 @@ pub(crate) async fn paused(place: &Place) {
         "circuit": { "closed": { "failures": 0 } },
         "last_slot": 0, "wanted_until": 0, "paused_until": until, "asking": true, "rate_max": null,
     });
-    let version = place.store.pace_read("broker").await.unwrap().map_or(0, |row| row.version);
-    assert!(place.store.pace_write("broker", version, row.to_string().as_bytes()).await.unwrap());
+    let version = place.store.paces().read("broker").await.unwrap().map_or(0, |row| row.version);
+    assert!(place.store.paces().write("broker", version, row.to_string().as_bytes()).await.unwrap());
 }
 
 both_databases! {
@@ -55,7 +55,7 @@ both_databases! {
         let after = destination(&server, "broker").await;
         assert_eq!((&after["rate"], &after["rate_set"]), (&json!(2.5), &json!(2.5)));
         assert_eq!(set(&server, "broker", &json!({"rate": null})).await.json()["rate_set"], Value::Null);
-        let actions = place.store.action_list(None, 10).await.unwrap();
+        let actions = place.store.actions().list(None, 10).await.unwrap();
         let told: Vec<_> = actions
             .iter()
             .filter(|row| row.action.about == "destination broker")
@@ -74,7 +74,7 @@ both_databases! {
             assert_eq!(problem(&set(&server, "broker", &told).await), (422, "body_unexpected".to_owned()), "{told}");
         }
         assert_eq!(problem(&set(&server, "nowhere", &json!({"rate": 1})).await), (404, "destination_unknown".to_owned()));
-        let actions = place.store.action_list(None, 10).await.unwrap();
+        let actions = place.store.actions().list(None, 10).await.unwrap();
         assert!(actions.iter().all(|row| !row.action.about.starts_with("destination")), "{actions:?}");
     }
 }
@@ -115,7 +115,7 @@ both_databases! {
         assert!(pace.asking && pace.paused_until < place.store.now().await.unwrap(), "one call asks: {pace:?}");
         let nowhere = Request::new("POST", "/v1/destinations/nowhere/resume");
         assert_eq!(problem(&server.send(&nowhere).await), (404, "destination_unknown".to_owned()));
-        let mut actions = place.store.action_list(None, 10).await.unwrap();
+        let mut actions = place.store.actions().list(None, 10).await.unwrap();
         actions.retain(|row| row.action.about == "destination broker");
         let told: Vec<_> = actions.iter().map(|row| (row.action.kind.as_str(), row.action.to.as_str())).collect();
         assert_eq!(told, [("pause_lifted", "not paused")]);

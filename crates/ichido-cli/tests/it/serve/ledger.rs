@@ -34,10 +34,10 @@ async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
         inputs: None,
     });
     let claim = KeyClaim { name: name.clone(), fingerprint, request_digest, policy, hops: None, trace: None };
-    let KeyClaimed::Run { fence, .. } = store.key_claim(claim).await.expect("claimed") else {
+    let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("nobody was here before");
     };
-    store.key_settle(KeySettle { name, fence, outcome }).await.expect("settled");
+    store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
 fn applied() -> KeyOutcome {
@@ -133,7 +133,7 @@ on_both! {
         let answer = server.send(&Request::post("/v1/ledger/decide").body(told.to_string())).await;
         assert_eq!(problem(&answer), (422, "body_unexpected".to_owned()));
         assert_eq!(keys(&server.get("/v1/ledger/unknown").await.json()), ["k2", "k3"]);
-        let actions = kept.action_list(None, 10).await.unwrap();
+        let actions = kept.actions().list(None, 10).await.unwrap();
         assert_eq!((actions[0].action.kind.as_str(), actions[0].action.actor.as_deref()), ("decided", Some("local")));
     }
 }

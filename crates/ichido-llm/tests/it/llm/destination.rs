@@ -80,7 +80,7 @@ impl Fixture {
         let key = IdempotencyKey::parse("k-1").expect("a key");
         let body = article().to_string().into_bytes();
         let message = NewMessage::new(queue(ARTICLES), "alice", key, body);
-        match self.store.message_enqueue(message).await.expect("it is put in") {
+        match self.store.messages().enqueue(message).await.expect("it is put in") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
@@ -88,7 +88,7 @@ impl Fixture {
 
     async fn until(&self, id: Uuid, stage: Stage) -> MessageRow {
         loop {
-            let row = self.store.message_get(id).await.expect("an answer").expect("it is there");
+            let row = self.store.messages().get(id).await.expect("an answer").expect("it is there");
             if row.status == stage {
                 return row;
             }
@@ -99,7 +99,7 @@ impl Fixture {
     /// The messages in the queue that answers go into.
     async fn answers(&self) -> Vec<MessageRow> {
         let filter = MessageFilter { queue: Some(queue(SUMMARIES)), ..MessageFilter::default() };
-        self.store.message_list(&filter, 10).await.expect("an answer")
+        self.store.messages().list(&filter, 10).await.expect("an answer")
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -176,7 +176,7 @@ async fn an_answer_is_handed_on(fixture: Fixture) {
     assert_eq!((&answer["answer"], &answer["model"]), (&json!("All in a line."), &json!("a-model")));
     assert_eq!(answer["message_id"], json!(id.to_string()));
     assert!(answer["key"].is_string() && answer["usage"]["input"].is_u64(), "{answer}");
-    let steps = fixture.store.message_transitions(id).await.expect("an answer");
+    let steps = fixture.store.messages().transitions(id).await.expect("an answer");
     let sent = steps.last().expect("it was sent");
     assert!(sent.receipt.is_some() && sent.result_digest.is_some(), "{sent:?}");
     let shown = format!("{steps:?}");
@@ -231,7 +231,7 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     worker.ended().await;
     assert!(answer["answer"]["label"].is_string(), "{answer}");
     assert_eq!((row.tries, fixture.requests()), (2, 2), "the first was not of the form");
-    let steps = fixture.store.message_transitions(id).await.expect("an answer");
+    let steps = fixture.store.messages().transitions(id).await.expect("an answer");
     assert!(steps.iter().any(|step| step.code.as_deref() == Some("ANSWER_UNUSABLE")), "{steps:?}");
 }
 

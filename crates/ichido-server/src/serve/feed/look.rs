@@ -93,7 +93,7 @@ impl Looking {
         let nodes = queues::nodes_standing(api).await?;
         let destinations = destinations::standing(api).await?;
         let alerts = alerts::firing(api).await?.into_iter().take(ALERTS_MAX as usize).collect::<Vec<_>>();
-        let actions = api.store.action_list(None, FEED_ACTIONS_MAX).await?;
+        let actions = api.store.actions().list(None, FEED_ACTIONS_MAX).await?;
         self.look_at_messages(api, watched).await?;
         let destinations = told("destinations", &BTreeMap::from([("destinations", destinations)]));
         let alerts = told("alerts", &BTreeMap::from([("alerts", alerts)]));
@@ -149,12 +149,12 @@ impl Looking {
             .collect();
         self.round = self.round.wrapping_add(FEED_ROUND);
         for part in ids.chunks(PAGE_MAX as usize) {
-            for (id, stage, tries) in api.store.message_stages(part).await? {
+            for (id, stage, tries) in api.store.messages().stages(part).await? {
                 let is_same = |known: &Watched| known.stage == stage && known.tries == tries;
                 if self.messages.get(&id).is_some_and(is_same) && !in_turn.contains(&id) {
                     continue;
                 }
-                let steps = api.store.message_transitions(id).await?;
+                let steps = api.store.messages().transitions(id).await?;
                 let events =
                     steps.into_iter().map(|step| MessageEvent { message: id, event: Event::new(step) });
                 let told = events.map(|event| told("message", &event)).collect();

@@ -30,15 +30,15 @@ fn told(row: &ActionRow) -> (&str, &str, &str, &str, Option<&str>) {
 
 impl Fixture {
     async fn actions(&self) -> Vec<ActionRow> {
-        self.store.action_list(None, 100).await.unwrap()
+        self.store.actions().list(None, 100).await.unwrap()
     }
 }
 
 both_databases! {
     #[test]
     async fn a_pause_and_its_end_are_in_the_trail_with_who_did_them(fixture: Fixture) {
-        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
-        fixture.store.queue_pause(&queue(), false, Some("pete")).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
+        fixture.store.queues().pause(&queue(), false, Some("pete")).await.unwrap();
         let actions = fixture.actions().await;
         let told: Vec<_> = actions.iter().map(told).collect();
         assert_eq!(
@@ -55,7 +55,7 @@ both_databases! {
     async fn a_decision_about_a_key_is_in_the_trail_with_who_decided(fixture: Fixture) {
         fixture.unknown("k1").await;
         let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
-        let decided = fixture.store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();
+        let decided = fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();
         assert_eq!(decided, KeyResolved::Stands);
         let actions = fixture.actions().await;
         assert_eq!(actions.len(), 1, "{actions:?}");
@@ -70,7 +70,7 @@ both_databases! {
         fixture.unknown("k1").await;
         let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
         let decide = async || {
-            fixture.store.key_decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap()
+            fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap()
         };
         assert_eq!(decide().await, KeyResolved::Stands);
         assert!(matches!(decide().await, KeyResolved::Refused(_)));
@@ -80,14 +80,14 @@ both_databases! {
     #[test]
     async fn actions_are_listed_page_by_page_and_by_their_subject(fixture: Fixture) {
         for to in ["begun", "stopping", "stopped"] {
-            fixture.store.action_add(&operation(to)).await.unwrap();
+            fixture.store.actions().add(&operation(to)).await.unwrap();
         }
-        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
-        let first = fixture.store.action_list(None, 2).await.unwrap();
-        let rest = fixture.store.action_list(Some(first[1].number), 10).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, None).await.unwrap();
+        let first = fixture.store.actions().list(None, 2).await.unwrap();
+        let rest = fixture.store.actions().list(Some(first[1].number), 10).await.unwrap();
         let states = |rows: &[ActionRow]| rows.iter().map(|row| row.action.to.clone()).collect::<Vec<_>>();
         assert_eq!((states(&first), states(&rest)), (vec!["paused".into(), "stopped".into()], vec!["stopping".into(), "begun".into()]));
-        let of_one = fixture.store.actions_of(Uuid::from_u128(7)).await.unwrap();
+        let of_one = fixture.store.actions().of(Uuid::from_u128(7)).await.unwrap();
         assert_eq!(states(&of_one), ["begun", "stopping", "stopped"]);
         assert_eq!(of_one[0].action, operation("begun"));
     }
@@ -95,16 +95,16 @@ both_databases! {
     #[test]
     async fn actions_are_sealed_and_one_that_was_changed_or_removed_is_named(fixture: Fixture) {
         for to in ["begun", "ended"] {
-            fixture.store.action_add(&operation(to)).await.unwrap();
+            fixture.store.actions().add(&operation(to)).await.unwrap();
         }
-        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         seal(&fixture.store, 100).await;
-        let whole = fixture.store.audit_verify(Some(&key()), None).await.unwrap();
+        let whole = fixture.store.audit().verify(Some(&key()), None).await.unwrap();
         assert!(whole.is_whole() && whole.sealed == 3, "{whole:?}");
         write(&fixture, "UPDATE {t}events SET actor = 'nobody' WHERE kind = 'paused'").await;
         write(&fixture, "UPDATE {t}events SET about = 'nothing' WHERE to_state = 'begun'").await;
         write(&fixture, "DELETE FROM {t}events WHERE to_state = 'ended'").await;
-        let report = fixture.store.audit_verify(Some(&key()), None).await.unwrap();
+        let report = fixture.store.audit().verify(Some(&key()), None).await.unwrap();
         let mut kinds: Vec<Kind> = report.findings.iter().map(|finding| finding.kind).collect();
         kinds.sort_unstable_by_key(|kind| kind.as_str());
         assert_eq!(kinds, [Kind::Changed, Kind::Changed, Kind::Removed], "{report:?}");

@@ -38,7 +38,7 @@ fn told(alert: &NewAlert, what: &str) -> Vec<NewMessage> {
 /// How many messages wait for the alerts' queue.
 async fn waiting(fixture: &Fixture) -> usize {
     let filter = MessageFilter { queue: Some(queue_named("ichido-alerts.ops")), ..MessageFilter::default() };
-    let all = fixture.store.message_list(&filter, 100).await.unwrap();
+    let all = fixture.store.messages().list(&filter, 100).await.unwrap();
     assert!(all.iter().all(|row| row.status == Stage::Queued), "{all:?}");
     all.len()
 }
@@ -78,19 +78,19 @@ both_databases! {
         for (rule, about) in all {
             let reading = Reading { value: 0.625, samples: 200 };
             let new = NewAlert { rule, about, reading, terms: rule.terms(), ..alert(&fixture).await };
-            assert!(fixture.store.alert_open(&new, Vec::new()).await.unwrap());
-            let kept = fixture.store.alert_list(None, 1).await.unwrap().remove(0);
+            assert!(fixture.store.alerts().open(&new, Vec::new()).await.unwrap());
+            let kept = fixture.store.alerts().list(None, 1).await.unwrap().remove(0);
             assert_eq!((kept.id, kept.rule, &kept.about), (new.id, new.rule, &new.about));
             assert_eq!((kept.opened_at, kept.reading), (new.at, new.reading));
             assert_eq!((kept.terms.window, kept.terms.above), (new.terms.window, new.terms.above));
             assert_eq!((kept.clear_since, kept.resolved_at), (None, None));
             fixture.pass(Duration::from_secs(1));
         }
-        let listed = fixture.store.alert_list(None, 100).await.unwrap();
+        let listed = fixture.store.alerts().list(None, 100).await.unwrap();
         assert!(listed.is_sorted_by(|a, b| b.opened_at <= a.opened_at), "{listed:?}");
         let after = (listed[1].opened_at, listed[1].id);
-        assert_eq!(fixture.store.alert_list(Some(after), 100).await.unwrap(), listed[2..]);
-        assert_eq!(fixture.store.alert_firing().await.unwrap().len(), 4);
+        assert_eq!(fixture.store.alerts().list(Some(after), 100).await.unwrap(), listed[2..]);
+        assert_eq!(fixture.store.alerts().firing().await.unwrap().len(), 4);
     }
 
     /// Two caretakers for a moment: one opens it, and one message is put in.
@@ -99,34 +99,34 @@ both_databases! {
         let node = fixture.another_node().await;
         let (first, second) = (alert(&fixture).await, alert(&fixture).await);
         let (opened, opened_too) = tokio::join!(
-            while_busy(|| fixture.store.alert_open(&first, told(&first, "opened"))),
-            while_busy(|| node.alert_open(&second, told(&second, "opened"))),
+            while_busy(|| fixture.store.alerts().open(&first, told(&first, "opened"))),
+            while_busy(|| node.alerts().open(&second, told(&second, "opened"))),
         );
         assert_ne!(opened, opened_too, "one of the two");
         assert_eq!(waiting(&fixture).await, 1);
-        let open = fixture.store.alert_firing().await.unwrap().remove(0);
+        let open = fixture.store.alerts().firing().await.unwrap().remove(0);
         let at = open.opened_at;
-        fixture.store.alert_clear(open.id, Some(at)).await.unwrap();
+        fixture.store.alerts().clear(open.id, Some(at)).await.unwrap();
         let over = || told(&first, "resolved");
         let (over, over_too) = tokio::join!(
-            while_busy(|| fixture.store.alert_resolve(open.id, at, at.plus(HOUR), over())),
-            while_busy(|| node.alert_resolve(open.id, at, at.plus(HOUR), over())),
+            while_busy(|| fixture.store.alerts().resolve(open.id, at, at.plus(HOUR), over())),
+            while_busy(|| node.alerts().resolve(open.id, at, at.plus(HOUR), over())),
         );
         assert_ne!(over, over_too, "one of the two");
         assert_eq!(waiting(&fixture).await, 2);
-        assert!(fixture.store.alert_firing().await.unwrap().is_empty());
-        assert!(fixture.store.alert_open(&alert(&fixture).await, Vec::new()).await.unwrap(), "the next one is another");
+        assert!(fixture.store.alerts().firing().await.unwrap().is_empty());
+        assert!(fixture.store.alerts().open(&alert(&fixture).await, Vec::new()).await.unwrap(), "the next one is another");
     }
 
     #[test]
     async fn an_incident_that_came_back_is_not_ended_by_who_had_not_seen_it(fixture: Fixture) {
         let new = alert(&fixture).await;
-        fixture.store.alert_open(&new, Vec::new()).await.unwrap();
-        fixture.store.alert_clear(new.id, Some(new.at)).await.unwrap();
-        fixture.store.alert_clear(new.id, None).await.unwrap();
-        assert!(!fixture.store.alert_resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
+        fixture.store.alerts().clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alerts().clear(new.id, None).await.unwrap();
+        assert!(!fixture.store.alerts().resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 0);
-        assert_eq!(fixture.store.alert_firing().await.unwrap()[0].resolved_at, None);
+        assert_eq!(fixture.store.alerts().firing().await.unwrap()[0].resolved_at, None);
     }
 
     /// Record and message are one transaction: where one cannot be written, neither is there.
@@ -134,17 +134,17 @@ both_databases! {
     async fn an_incident_is_not_there_without_what_tells_of_it(fixture: Fixture) {
         let new = alert(&fixture).await;
         refuse_messages(&fixture, true).await;
-        fixture.store.alert_open(&new, told(&new, "opened")).await.unwrap_err();
-        assert!(fixture.store.alert_firing().await.unwrap().is_empty());
+        fixture.store.alerts().open(&new, told(&new, "opened")).await.unwrap_err();
+        assert!(fixture.store.alerts().firing().await.unwrap().is_empty());
         refuse_messages(&fixture, false).await;
-        assert!(fixture.store.alert_open(&new, told(&new, "opened")).await.unwrap());
+        assert!(fixture.store.alerts().open(&new, told(&new, "opened")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 1);
-        fixture.store.alert_clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alerts().clear(new.id, Some(new.at)).await.unwrap();
         refuse_messages(&fixture, true).await;
-        fixture.store.alert_resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap_err();
-        assert_eq!(fixture.store.alert_firing().await.unwrap().len(), 1);
+        fixture.store.alerts().resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap_err();
+        assert_eq!(fixture.store.alerts().firing().await.unwrap().len(), 1);
         refuse_messages(&fixture, false).await;
-        assert!(fixture.store.alert_resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
+        assert!(fixture.store.alerts().resolve(new.id, new.at, new.at.plus(HOUR), told(&new, "resolved")).await.unwrap());
         assert_eq!(waiting(&fixture).await, 2);
     }
 
@@ -153,13 +153,13 @@ both_databases! {
         let new = alert(&fixture).await;
         let open = NewAlert { id: Uuid::now_v7(), rule: Rule::Parked, ..new.clone() };
         for new in [&new, &open] {
-            fixture.store.alert_open(new, Vec::new()).await.unwrap();
+            fixture.store.alerts().open(new, Vec::new()).await.unwrap();
         }
-        fixture.store.alert_clear(new.id, Some(new.at)).await.unwrap();
-        fixture.store.alert_resolve(new.id, new.at, new.at, Vec::new()).await.unwrap();
-        assert_eq!(fixture.store.alert_forget(new.at, 100).await.unwrap(), 0);
-        assert_eq!(fixture.store.alert_forget(new.at.plus(HOUR), 100).await.unwrap(), 1);
-        let left = fixture.store.alert_list(None, 100).await.unwrap();
+        fixture.store.alerts().clear(new.id, Some(new.at)).await.unwrap();
+        fixture.store.alerts().resolve(new.id, new.at, new.at, Vec::new()).await.unwrap();
+        assert_eq!(fixture.store.alerts().forget(new.at, 100).await.unwrap(), 0);
+        assert_eq!(fixture.store.alerts().forget(new.at.plus(HOUR), 100).await.unwrap(), 1);
+        let left = fixture.store.alerts().list(None, 100).await.unwrap();
         assert_eq!(left.iter().map(|alert| alert.id).collect::<Vec<_>>(), [open.id]);
     }
 
@@ -167,9 +167,9 @@ both_databases! {
     #[test]
     async fn what_a_later_release_watches_for_is_passed_over(fixture: Fixture) {
         let new = alert(&fixture).await;
-        fixture.store.alert_open(&new, Vec::new()).await.unwrap();
+        fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
         fixture.enqueue("k1").await;
-        fixture.store.tally_flush().await.unwrap();
+        fixture.store.tallies().flush().await.unwrap();
         for (postgres, sqlite) in [
             (
                 "INSERT INTO ichido.alerts (id, rule, about, opened_at, value, samples, above) SELECT gen_random_uuid(), 'new_rule', about, opened_at, 1, 1, 0 FROM ichido.alerts",
@@ -186,17 +186,17 @@ both_databases! {
         ] {
             execute(&fixture, postgres, sqlite).await;
         }
-        for listed in [fixture.store.alert_firing().await.unwrap(), fixture.store.alert_list(None, 10).await.unwrap()] {
+        for listed in [fixture.store.alerts().firing().await.unwrap(), fixture.store.alerts().list(None, 10).await.unwrap()] {
             assert_eq!(listed.iter().map(|alert| alert.id).collect::<Vec<_>>(), [new.id]);
         }
-        let sums = fixture.store.tally_sums(QUARTER).await.unwrap();
+        let sums = fixture.store.tallies().sums(QUARTER).await.unwrap();
         assert_eq!((sums.len(), sums[&About::Queue("orders".to_owned())].arrived), (1, 1));
     }
 
     #[test]
     async fn what_an_alert_is_about_has_a_bound(fixture: Fixture) {
         let about = About::Operation("x".repeat(600));
-        let refused = fixture.store.alert_open(&NewAlert { about, ..alert(&fixture).await }, Vec::new()).await;
+        let refused = fixture.store.alerts().open(&NewAlert { about, ..alert(&fixture).await }, Vec::new()).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
     }
 
@@ -205,17 +205,17 @@ both_databases! {
     async fn arrivals_and_repetitions_are_counted_over_all_nodes(fixture: Fixture) {
         let node = fixture.another_node().await;
         for store in [&fixture.store, &node] {
-            store.message_enqueue(message("k1")).await.unwrap();
+            store.messages().enqueue(message("k1")).await.unwrap();
         }
-        fixture.store.messages_enqueue(vec![message("k1"), message("k2"), message("k2")]).await;
+        fixture.store.messages().enqueue_all(vec![message("k1"), message("k2"), message("k2")]).await;
         node.tally().request_arrived("orders.create", true);
         node.tally().retried("orders", true);
         node.tally().retried("orders", false);
         for (store, took) in [(&fixture.store, 1), (&node, 3)] {
             store.tally().left("orders", Duration::from_secs(took));
-            store.tally_flush().await.unwrap();
+            store.tallies().flush().await.unwrap();
         }
-        let sums = fixture.store.tally_sums(QUARTER).await.unwrap();
+        let sums = fixture.store.tallies().sums(QUARTER).await.unwrap();
         let orders = &sums[&About::Queue("orders".to_owned())];
         assert_eq!((orders.arrived, orders.repeated), (5, 3));
         assert_eq!((orders.retried, orders.retry_failed), (2, 1));
@@ -223,39 +223,39 @@ both_databases! {
         let create = &sums[&About::Operation("orders.create".to_owned())];
         assert_eq!((create.arrived, create.repeated), (1, 1));
         // What was added is not added again.
-        fixture.store.tally_flush().await.unwrap();
-        assert_eq!(fixture.store.tally_sums(QUARTER).await.unwrap(), sums);
+        fixture.store.tallies().flush().await.unwrap();
+        assert_eq!(fixture.store.tallies().sums(QUARTER).await.unwrap(), sums);
     }
 
     #[test]
     async fn a_window_sees_what_was_counted_within_it(fixture: Fixture) {
         let arrived = async |window| {
-            let sums = fixture.store.tally_sums(window).await.unwrap();
+            let sums = fixture.store.tallies().sums(window).await.unwrap();
             sums.values().map(|counted| counted.arrived).sum::<u64>()
         };
         fixture.enqueue("k1").await;
-        fixture.store.tally_flush().await.unwrap();
+        fixture.store.tallies().flush().await.unwrap();
         fixture.pass(Duration::from_mins(10));
         fixture.enqueue("k2").await;
-        fixture.store.tally_flush().await.unwrap();
+        fixture.store.tallies().flush().await.unwrap();
         assert_eq!((arrived(Duration::from_mins(5)).await, arrived(QUARTER).await), (1, 2));
         fixture.pass(HOUR);
         assert_eq!(arrived(QUARTER).await, 0);
-        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 0, "a longer window still sees it");
+        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 0, "a longer window still sees it");
         fixture.pass(WINDOW_MAX);
-        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 1);
-        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 1);
-        assert_eq!(fixture.store.tally_sweep().await.unwrap(), 0);
+        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 1);
+        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 1);
+        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 0);
     }
 
     #[test]
     async fn what_could_not_be_added_is_added_later(fixture: Fixture) {
         fixture.enqueue("k1").await;
         rename_tallies(&fixture, false).await;
-        fixture.store.tally_flush().await.unwrap_err();
+        fixture.store.tallies().flush().await.unwrap_err();
         rename_tallies(&fixture, true).await;
-        fixture.store.tally_flush().await.unwrap();
-        let sums = fixture.store.tally_sums(QUARTER).await.unwrap();
+        fixture.store.tallies().flush().await.unwrap();
+        let sums = fixture.store.tallies().sums(QUARTER).await.unwrap();
         assert_eq!(sums.values().map(|counted| counted.arrived).sum::<u64>(), 1);
     }
 
@@ -271,7 +271,7 @@ both_databases! {
         fixture.pass(Duration::from_secs(1));
         let until = fixture.store.now().await.unwrap();
         let counts = async |since, until| {
-            let counts = fixture.store.letter_counts(&queues, since, until).await.unwrap();
+            let counts = fixture.store.dead_letters().counts(&queues, since, until).await.unwrap();
             (counts["orders"], counts["mail"])
         };
         assert_eq!(counts(since, until).await, (3, 0));
@@ -284,11 +284,11 @@ both_databases! {
 
     #[test]
     async fn the_paces_of_all_destinations_are_listed(fixture: Fixture) {
-        assert!(fixture.store.pace_list().await.unwrap().is_empty());
+        assert!(fixture.store.paces().list().await.unwrap().is_empty());
         for name in ["mail", "broker"] {
-            assert!(fixture.store.pace_write(name, 0, name.as_bytes()).await.unwrap());
+            assert!(fixture.store.paces().write(name, 0, name.as_bytes()).await.unwrap());
         }
-        let listed = fixture.store.pace_list().await.unwrap();
+        let listed = fixture.store.paces().list().await.unwrap();
         let listed: Vec<_> = listed.iter().map(|(name, pace)| (name.as_str(), pace.bytes.as_slice())).collect();
         assert_eq!(listed, [("broker", b"broker".as_slice()), ("mail", b"mail")]);
     }

@@ -18,22 +18,22 @@ fn question(number: u8) -> QuestionId {
 }
 
 async fn ask(store: &Store, number: u8, holder: Uuid) -> Asking {
-    store.answer_ask(question(number), "articles", holder, LEASE).await.unwrap()
+    store.answers().ask(question(number), "articles", holder, LEASE).await.unwrap()
 }
 
 both_databases! {
     #[test]
     async fn an_answer_is_kept_and_comes_back_to_whoever_asks(fixture: Fixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
-        assert_eq!(store.answer_find(&[question(1)]).await.unwrap(), []);
+        assert_eq!(store.answers().find(&[question(1)]).await.unwrap(), []);
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
-        let kept = store.answer_keep(question(1), b"a \0 cat").await.unwrap();
+        let kept = store.answers().keep(question(1), b"a \0 cat").await.unwrap();
         store.skew_by(Duration::from_hours(24 * 366));
         let Asking::Answered(answer) = ask(store, 1, bob).await else { panic!("it is answered") };
         assert_eq!((answer.bytes.as_slice(), answer.lost), (&b"a \0 cat"[..], 0));
         assert_eq!(kept, Some(answer.clone()));
-        assert_eq!(store.answer_keep(question(3), b"nobody asked").await.unwrap(), None);
-        let found = store.answer_find(&[question(2), question(1)]).await.unwrap();
+        assert_eq!(store.answers().keep(question(3), b"nobody asked").await.unwrap(), None);
+        let found = store.answers().find(&[question(2), question(1)]).await.unwrap();
         assert_eq!(found.len(), 1, "of what was never asked nothing is known");
         assert_eq!(found[0].answer, Some(answer));
     }
@@ -44,9 +44,9 @@ both_databases! {
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
         assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }));
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 }, "it is hers already");
-        store.answer_fail(question(1), bob, true).await.unwrap();
+        store.answers().fail(question(1), bob, true).await.unwrap();
         assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }), "he cannot give up what is hers");
-        store.answer_fail(question(1), ann, false).await.unwrap();
+        store.answers().fail(question(1), ann, false).await.unwrap();
         assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 0 }, "nothing was lost");
     }
 
@@ -56,7 +56,7 @@ both_databases! {
             .map(|_| {
                 let (store, run) = (fixture.store.clone(), Uuid::now_v7());
                 tokio::spawn(async move {
-                    while_busy(|| store.answer_ask(question(1), "articles", run, LEASE)).await
+                    while_busy(|| store.answers().ask(question(1), "articles", run, LEASE)).await
                 })
             })
             .collect();
@@ -72,16 +72,16 @@ both_databases! {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         ask(store, 1, ann).await;
         store.skew_by(LEASE / 2);
-        store.answer_renew(ann, LEASE).await.unwrap();
+        store.answers().renew(ann, LEASE).await.unwrap();
         store.skew_by(LEASE / 2 + Duration::from_secs(1));
         assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }), "she was heard of");
         store.skew_by(LEASE);
         assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 1 });
         // A call whose outcome its own run does not know is one more.
-        store.answer_fail(question(1), bob, true).await.unwrap();
+        store.answers().fail(question(1), bob, true).await.unwrap();
         assert_eq!(ask(store, 1, bob).await, Asking::Ours { lost: 2 });
-        store.answer_keep(question(1), b"yes").await.unwrap();
-        assert_eq!(store.answer_find(&[question(1)]).await.unwrap()[0].answer.as_ref().unwrap().lost, 2);
+        store.answers().keep(question(1), b"yes").await.unwrap();
+        assert_eq!(store.answers().find(&[question(1)]).await.unwrap()[0].answer.as_ref().unwrap().lost, 2);
     }
 
     #[test]
@@ -91,11 +91,11 @@ both_databases! {
         store.skew_by(LEASE);
         ask(store, 1, bob).await;
         // She was only slow, and is heard of after all.
-        assert_eq!(store.answer_keep(question(1), b"hers").await.unwrap().unwrap().bytes, b"hers");
-        let stands = store.answer_keep(question(1), b"his").await.unwrap().unwrap();
+        assert_eq!(store.answers().keep(question(1), b"hers").await.unwrap().unwrap().bytes, b"hers");
+        let stands = store.answers().keep(question(1), b"his").await.unwrap().unwrap();
         assert_eq!(stands.bytes, b"hers");
-        store.answer_fail(question(1), bob, true).await.unwrap();
-        assert_eq!(store.answer_find(&[question(1)]).await.unwrap()[0].lost, 1, "an answer loses nothing");
+        store.answers().fail(question(1), bob, true).await.unwrap();
+        assert_eq!(store.answers().find(&[question(1)]).await.unwrap()[0].lost, 1, "an answer loses nothing");
     }
 
     #[test]
@@ -104,16 +104,16 @@ both_databases! {
         for number in 1..=3 {
             ask(store, number, ann).await;
         }
-        store.answer_keep(question(1), b"yes").await.unwrap();
-        store.answer_ask(question(9), "mails", ann, LEASE).await.unwrap();
-        store.answer_keep(question(9), b"yes").await.unwrap();
-        store.answer_fail(question(2), ann, true).await.unwrap();
-        assert_eq!(store.answer_forget("articles", 1).await.unwrap(), 1, "a bounded step");
-        assert_eq!(store.answer_forget("articles", 10).await.unwrap(), 1, "but for the third");
-        assert!(store.answer_find(&[question(9)]).await.unwrap()[0].answer.is_some());
+        store.answers().keep(question(1), b"yes").await.unwrap();
+        store.answers().ask(question(9), "mails", ann, LEASE).await.unwrap();
+        store.answers().keep(question(9), b"yes").await.unwrap();
+        store.answers().fail(question(2), ann, true).await.unwrap();
+        assert_eq!(store.answers().forget("articles", 1).await.unwrap(), 1, "a bounded step");
+        assert_eq!(store.answers().forget("articles", 10).await.unwrap(), 1, "but for the third");
+        assert!(store.answers().find(&[question(9)]).await.unwrap()[0].answer.is_some());
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 }, "as if it had never been asked");
         store.skew_by(LEASE);
-        assert_eq!(store.answer_forget("articles", 10).await.unwrap(), 2);
+        assert_eq!(store.answers().forget("articles", 10).await.unwrap(), 2);
     }
 
     #[test]
@@ -121,11 +121,11 @@ both_databases! {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
         ask(store, 1, ann).await;
         let long = vec![b'x'; limits::ANSWER_BYTES_MAX + 1];
-        let refused = store.answer_keep(question(1), &long).await;
+        let refused = store.answers().keep(question(1), &long).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
-        let nameless = store.answer_ask(question(2), "", ann, LEASE).await;
+        let nameless = store.answers().ask(question(2), "", ann, LEASE).await;
         assert!(matches!(nameless, Err(StoreError::Empty { .. })), "{nameless:?}");
         let many = vec![question(1); limits::FIND_MAX + 1];
-        assert!(store.answer_find(&many).await.is_err());
+        assert!(store.answers().find(&many).await.is_err());
     }
 }

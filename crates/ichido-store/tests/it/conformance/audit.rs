@@ -33,7 +33,7 @@ fn wrong_key() -> AuditKey {
 async fn seal_now(store: &Store, limit: u32) -> u64 {
     let (key, mut sealed) = (key(), 0);
     loop {
-        match while_busy(|| store.audit_seal(Some(&key), limit)).await {
+        match while_busy(|| store.audit().seal(Some(&key), limit)).await {
             AuditSealed::Sealed { entries, .. } => sealed += u64::from(entries),
             AuditSealed::Nothing => return sealed,
             AuditSealed::KeyNeeded => panic!("the trail is under another key"),
@@ -45,7 +45,7 @@ async fn seal_now(store: &Store, limit: u32) -> u64 {
 pub(crate) async fn seal(store: &Store, limit: u32) -> u64 {
     until_sealable(store).await;
     let mut sealed = seal_now(store, limit).await;
-    while 0 < store.audit_verify(Some(&key()), None).await.unwrap().unsealed {
+    while 0 < store.audit().verify(Some(&key()), None).await.unwrap().unsealed {
         tokio::task::yield_now().await;
         sealed += seal_now(store, limit).await;
     }
@@ -64,7 +64,7 @@ async fn until_sealable(store: &Store) {
 }
 
 pub(crate) async fn verify(fixture: &Fixture) -> Report {
-    fixture.store.audit_verify(Some(&key()), None).await.unwrap()
+    fixture.store.audit().verify(Some(&key()), None).await.unwrap()
 }
 
 pub(crate) async fn assert_whole(fixture: &Fixture) -> Report {
@@ -133,7 +133,7 @@ pub(crate) async fn sent(fixture: &Fixture, count: usize) -> Vec<Uuid> {
 both_databases! {
     #[test]
     async fn everything_that_happens_to_messages_is_sealed(fixture: Fixture) {
-        assert_eq!(fixture.store.audit_head().await.unwrap(), None);
+        assert_eq!(fixture.store.audit().head().await.unwrap(), None);
         assert_eq!(seal(&fixture.store, 10).await, 0, "nothing happened yet");
         let retried = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
@@ -155,7 +155,7 @@ both_databases! {
         assert_eq!(seal(&fixture.store, 10).await, events);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.unsealed, report.seals_keyed), (events, 0, report.seals));
-        assert_eq!(fixture.store.audit_head().await.unwrap(), report.head);
+        assert_eq!(fixture.store.audit().head().await.unwrap(), report.head);
         assert_eq!(seal(&fixture.store, 10).await, 0, "each is sealed once");
         assert_ne!(retried, dead);
     }
@@ -246,8 +246,8 @@ both_databases! {
         seal(&fixture.store, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.message_forget_keyed(&key(), moment, 10).await.unwrap(), 5);
-        fixture.store.audit_prune(Some(&key()), 0, 10).await.unwrap();
+        assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 10).await.unwrap(), 5);
+        fixture.store.audit().prune(Some(&key()), 0, 10).await.unwrap();
         assert_eq!(assert_whole(&fixture).await.forgotten, 5);
         let id = literal(&fixture, kept);
         write(&fixture, &format!("UPDATE {{t}}messages SET content_type = 'text/html' WHERE id = {id}")).await;
@@ -335,10 +335,10 @@ both_databases! {
             if fixture.store.is_sqlite() {
                 write(&fixture, "INSERT OR IGNORE INTO ichido_unsealed SELECT message_id, fence, step FROM ichido_events").await;
             }
-            while fixture.store.audit_verify(forged.as_ref(), None).await.unwrap().sealed < 6 {
-                fixture.store.audit_seal(forged.as_ref(), 10).await.unwrap();
+            while fixture.store.audit().verify(forged.as_ref(), None).await.unwrap().sealed < 6 {
+                fixture.store.audit().seal(forged.as_ref(), 10).await.unwrap();
             }
-            assert!(fixture.store.audit_verify(forged.as_ref(), None).await.unwrap().is_whole(), "by its own measure");
+            assert!(fixture.store.audit().verify(forged.as_ref(), None).await.unwrap().is_whole(), "by its own measure");
             let report = verify(&fixture).await;
             let kind = if forged.is_some() { Kind::SealChanged } else { Kind::SealUnkeyed };
             assert!(kinds(&report).contains(&kind), "{report:?}");
@@ -348,19 +348,19 @@ both_databases! {
     #[test]
     async fn a_chain_under_a_key_is_not_continued_without_it(fixture: Fixture) {
         sent(&fixture, 1).await;
-        while fixture.store.audit_seal(None, 10).await.unwrap() == AuditSealed::Nothing {}
-        let report = fixture.store.audit_verify(None, None).await.unwrap();
+        while fixture.store.audit().seal(None, 10).await.unwrap() == AuditSealed::Nothing {}
+        let report = fixture.store.audit().verify(None, None).await.unwrap();
         assert!(report.is_whole() && report.seals_keyed == 0 && !report.key_given);
         fixture.enqueue("more").await;
         let work = fixture.claim_one().await;
         fixture.send(&work).await;
         assert_eq!(seal(&fixture.store, 10).await, 1);
-        assert_eq!(fixture.store.audit_seal(None, 10).await.unwrap(), AuditSealed::KeyNeeded);
-        assert_eq!(fixture.store.audit_seal(Some(&wrong_key()), 10).await.unwrap(), AuditSealed::KeyNeeded);
+        assert_eq!(fixture.store.audit().seal(None, 10).await.unwrap(), AuditSealed::KeyNeeded);
+        assert_eq!(fixture.store.audit().seal(Some(&wrong_key()), 10).await.unwrap(), AuditSealed::KeyNeeded);
         assert_whole(&fixture).await;
-        let report = fixture.store.audit_verify(None, None).await.unwrap();
+        let report = fixture.store.audit().verify(None, None).await.unwrap();
         assert!(report.is_whole(), "less is shown, and nothing wrong found: {report:?}");
-        let report = fixture.store.audit_verify(Some(&wrong_key()), None).await.unwrap();
+        let report = fixture.store.audit().verify(Some(&wrong_key()), None).await.unwrap();
         assert_eq!(kinds(&report), [Kind::SealChanged], "it is not the key");
     }
 
@@ -368,10 +368,10 @@ both_databases! {
     async fn seals_that_were_cut_off_are_missed_by_who_kept_the_head(fixture: Fixture) {
         sent(&fixture, 9).await;
         seal(&fixture.store, 3).await;
-        let head = fixture.store.audit_head().await.unwrap().unwrap();
+        let head = fixture.store.audit().head().await.unwrap().unwrap();
         assert_eq!(Head::parse(&head.to_string()), Some(head));
         write(&fixture, &format!("DELETE FROM {{t}}seals WHERE number = {}", head.number)).await;
-        let report = fixture.store.audit_verify(Some(&key()), Some(head)).await.unwrap();
+        let report = fixture.store.audit().verify(Some(&key()), Some(head)).await.unwrap();
         assert!(kinds(&report).contains(&Kind::SealRemoved), "{report:?}");
         write(&fixture, "DELETE FROM {t}seals WHERE number = 1").await;
         assert_eq!(verify(&fixture).await.findings[0].kind, Kind::SealRemoved);
@@ -385,16 +385,16 @@ both_databases! {
         seal(&fixture.store, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.message_forget_keyed(&key(), moment, 3).await.unwrap(), 3);
+        assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 3).await.unwrap(), 3);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.forgotten), (6, 3));
         // Without the key it is not believed.
-        assert_eq!(fixture.store.message_forget(moment, 10).await.unwrap(), 2);
+        assert_eq!(fixture.store.messages().forget(moment, 10).await.unwrap(), 2);
         let report = verify(&fixture).await;
         let mut found = named(&report);
         found.sort_by_key(|(_, id)| *id);
         assert_eq!(found, [(Kind::Removed, old[3]), (Kind::Removed, old[4])]);
-        assert!(fixture.store.audit_verify(None, None).await.unwrap().is_whole(), "who has no key cannot tell");
+        assert!(fixture.store.audit().verify(None, None).await.unwrap().is_whole(), "who has no key cannot tell");
         assert_eq!(fixture.status(kept).await, "dead");
     }
 
@@ -404,14 +404,14 @@ both_databases! {
         seal(&fixture.store, 10).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
         seal(&fixture.store, 10).await;
-        let nothing = fixture.store.audit_prune(Some(&key()), 0, 10).await.unwrap();
+        let nothing = fixture.store.audit().prune(Some(&key()), 0, 10).await.unwrap();
         assert_eq!((nothing.seals, nothing.after), (0, Some(2)));
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.message_forget_keyed(&key(), moment, 10).await.unwrap(), 4);
-        assert_eq!(fixture.store.audit_prune(Some(&wrong_key()), 0, 10).await.unwrap().seals, 0);
-        assert_eq!(fixture.store.audit_prune(Some(&key()), 0, 10).await.unwrap().seals, 1);
-        assert_eq!(fixture.store.audit_prune(Some(&key()), 2, 10).await.unwrap().after, None);
+        assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 10).await.unwrap(), 4);
+        assert_eq!(fixture.store.audit().prune(Some(&wrong_key()), 0, 10).await.unwrap().seals, 0);
+        assert_eq!(fixture.store.audit().prune(Some(&key()), 0, 10).await.unwrap().seals, 1);
+        assert_eq!(fixture.store.audit().prune(Some(&key()), 2, 10).await.unwrap().after, None);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.forgotten, report.seals), (5, 4, 2));
         assert_eq!(lists(&fixture).await.len(), 1, "the one with the dead letter");
@@ -424,7 +424,7 @@ both_databases! {
         sent(&fixture, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.message_forget(moment, 10).await.unwrap(), 3);
+        assert_eq!(fixture.store.messages().forget(moment, 10).await.unwrap(), 3);
         assert_eq!(seal(&fixture.store, 10).await, 0);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.unsealed), (0, 0));
@@ -438,9 +438,9 @@ both_databases! {
         for round in 0..4 {
             fixture.enqueue(&format!("k{round}")).await;
             let store = if round % 2 == 0 { &ahead } else { &fixture.store };
-            let work = store.work_claim(&queue(), many(1), terms()).await.unwrap().remove(0);
+            let work = store.claims().take(&queue(), many(1), terms()).await.unwrap().remove(0);
             let settlement = Settlement::of(&work, succeeded(&work), Note::default());
-            store.work_settle(settlement).await.unwrap();
+            store.claims().settle(settlement).await.unwrap();
             assert_eq!(seal(store, 10).await, 1);
         }
         let report = assert_whole(&fixture).await;
@@ -489,7 +489,7 @@ both_databases! {
         tasks.spawn(async move {
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
                 let moment = forgetful.now().await.unwrap();
-                match forgetful.message_forget_keyed(&key(), moment, 5).await {
+                match forgetful.messages().forget_keyed(&key(), moment, 5).await {
                     Ok(_) | Err(StoreError::Busy) => (),
                     Err(error) => panic!("{error:?}"),
                 }
@@ -498,11 +498,11 @@ both_databases! {
         });
         let (queue, mut settled) = (queue(), 0);
         while settled < COUNT {
-            let work = while_busy(|| fixture.store.work_claim(&queue, many(20), terms())).await;
+            let work = while_busy(|| fixture.store.claims().take(&queue, many(20), terms())).await;
             settled += work.len();
             for work in &work {
                 let settlement = Settlement::of(work, succeeded(work), Note::default());
-                let sent = while_busy(|| fixture.store.work_settle(settlement.clone())).await;
+                let sent = while_busy(|| fixture.store.claims().settle(settlement.clone())).await;
                 assert_eq!(sent, Stepped::Now(State::Sent));
             }
         }
@@ -513,7 +513,7 @@ both_databases! {
         seal(&fixture.store, SEAL_ENTRIES_MAX).await;
         let report = assert_whole(&fixture).await;
         assert!(report.sealed <= COUNT as u64 && report.unsealed == 0, "{report:?}");
-        let row = fixture.store.queue_counts().await.unwrap();
+        let row = fixture.store.queues().counts().await.unwrap();
         let left: i64 = row.iter().map(|count| count.count).sum();
         assert_eq!(report.sealed - report.forgotten, left.unsigned_abs(), "what is there is sealed");
     }

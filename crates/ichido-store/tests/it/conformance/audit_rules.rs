@@ -149,7 +149,7 @@ both_databases! {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         seal(&fixture.store, 10).await;
         let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
-        behind.message_step(dead, |_| REQUEUE, &note).await.unwrap();
+        behind.messages().step(dead, |_| REQUEUE, &note).await.unwrap();
         seal(&behind, 10).await;
         let report = assert_whole(&fixture).await;
         let set_back = report.set_back.unwrap();

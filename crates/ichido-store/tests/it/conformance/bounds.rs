@@ -38,7 +38,7 @@ both_databases! {
         let answer = |headers, body| Response { status: 200, headers, body: Some(body) };
         let settle = async |response| {
             let settle = KeySettle { name: name("k1"), fence, outcome: keep(response) };
-            fixture.store.key_settle(settle).await
+            fixture.store.keys().settle(settle).await
         };
         let over = settle(answer(headers(ledger::HEADERS_BYTES_MAX + 1), Vec::new())).await;
         assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::HEADERS_BYTES_MAX, .. })), "{over:?}");
@@ -57,7 +57,7 @@ both_databases! {
             ..message(&format!("t{count}"))
         };
         for over in [limits::TRIES_MAX + 1, u32::MAX] {
-            let refused = fixture.store.message_enqueue(tries(over)).await;
+            let refused = fixture.store.messages().enqueue(tries(over)).await;
             assert!(matches!(refused, Err(StoreError::OutOfRange { most: limits::TRIES_MAX, .. })), "{refused:?}");
         }
         let id = new_id(fixture.put(tries(limits::TRIES_MAX)).await);
@@ -77,9 +77,9 @@ both_databases! {
         let back = Event::GivenBack { fence: work.fence, due: work.claimed_at };
         assert!(matches!(fixture.settle(&work, back).await, Stepped::Now(State::Queued { .. })));
         assert_eq!(fixture.claim(10).await.len(), 1);
-        assert_eq!(fixture.store.message_list(&MessageFilter::default(), 10).await.unwrap().len(), 1);
+        assert_eq!(fixture.store.messages().list(&MessageFilter::default(), 10).await.unwrap().len(), 1);
         assert_eq!(fixture.status(id).await, "sending");
-        assert!(!fixture.store.message_transitions(id).await.unwrap().is_empty());
+        assert!(!fixture.store.messages().transitions(id).await.unwrap().is_empty());
     }
 
     #[test]
@@ -90,11 +90,11 @@ both_databases! {
             KeySettle { name: name("k1"), fence, outcome }
         };
         for status in [0, *ledger::STATUS.start() - 1, *ledger::STATUS.end() + 1, 40_000, u16::MAX] {
-            let refused = fixture.store.key_settle(with(status)).await;
+            let refused = fixture.store.keys().settle(with(status)).await;
             assert!(matches!(refused, Err(StoreError::OutOfRange { what: "the status", .. })), "{refused:?}");
         }
-        assert_eq!(fixture.store.key_settle(with(999)).await.unwrap(), KeySettled::Stands);
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        assert_eq!(fixture.store.keys().settle(with(999)).await.unwrap(), KeySettled::Stands);
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.response.unwrap().status, 999);
     }
 
@@ -104,11 +104,11 @@ both_databases! {
         for status in [Some(14), Some(40_000)] {
             let work = fixture.claim_one().await;
             let note = Note { status, ..Note::default() };
-            fixture.store.work_settle(Settlement::of(&work, again(&work), note)).await.unwrap();
+            fixture.store.claims().settle(Settlement::of(&work, again(&work), note)).await.unwrap();
             fixture.pass(BACKOFF);
             fixture.promote().await;
         }
-        let told = fixture.store.message_transitions(id).await.unwrap();
+        let told = fixture.store.messages().transitions(id).await.unwrap();
         let told: Vec<_> = told.iter().filter(|step| step.kind == "failed").map(|step| step.status).collect();
         assert_eq!(told, [Some(14), None]);
     }
@@ -123,10 +123,10 @@ both_databases! {
         let content = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
         let first = new_id(fixture.put(content("content")).await);
         let endless = ClaimTerms { lease: Duration::MAX, ..terms() };
-        let work = store.work_claim(&queue(), many(10), endless).await.unwrap();
-        assert_eq!(store.work_renew(&[work[0].fence], Duration::MAX).await.unwrap(), [true]);
+        let work = store.claims().take(&queue(), many(10), endless).await.unwrap();
+        assert_eq!(store.claims().renew(&[work[0].fence], Duration::MAX).await.unwrap(), [true]);
         let fence = fixture.run("kept", EffectMode::Transactional).await;
-        let renewed = store.key_renew(&[(name("kept"), fence, Duration::MAX)]).await.unwrap();
+        let renewed = store.keys().renew(&[(name("kept"), fence, Duration::MAX)]).await.unwrap();
         assert_eq!(renewed, [true]);
         let mut outcome = keep(Response { status: 200, headers: Vec::new(), body: None });
         if let ichido_store::ledger::KeyOutcome::Keep { ttl, .. } = &mut outcome {
@@ -134,14 +134,14 @@ both_databases! {
         }
         assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Stands);
         // Leases do not last for ever: a duty's an hour.
-        assert!(store.caretaker_claim(Duty::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
-        assert!(!store.caretaker_claim(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
+        assert!(store.nodes().claim_duty(Duty::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
+        assert!(!store.nodes().claim_duty(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
         fixture.pass(HUNDRED_YEARS.saturating_sub(DAY));
         assert_eq!(fixture.put(content("again")).await, Enqueued::SameContent { id: first });
-        assert_eq!(store.key_sweep(10).await.unwrap(), 0);
+        assert_eq!(store.keys().sweep(10).await.unwrap(), 0);
         fixture.pass(DAY * 2);
-        assert_eq!(store.key_sweep(10).await.unwrap(), 1);
-        assert!(store.caretaker_claim(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
+        assert_eq!(store.keys().sweep(10).await.unwrap(), 1);
+        assert!(store.nodes().claim_duty(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
         assert_eq!(fixture.promote().await, 1);
     }
 
@@ -154,10 +154,10 @@ both_databases! {
             [(Some(first), Some(last), 1), (Some(last), None, 0), (None, Some(Timestamp::from_micros(i64::MIN + 1)), 0)]
         {
             let filter = MessageFilter { created_from, created_before, ..MessageFilter::default() };
-            assert_eq!(fixture.store.message_list(&filter, 10).await.unwrap().len(), found);
+            assert_eq!(fixture.store.messages().list(&filter, 10).await.unwrap().len(), found);
         }
-        assert_eq!(fixture.store.message_forget(first, 10).await.unwrap(), 0);
-        assert_eq!(fixture.store.message_forget(last, 10).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().forget(first, 10).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().forget(last, 10).await.unwrap(), 1);
     }
 
     #[test]
@@ -171,7 +171,7 @@ both_databases! {
             let claim = async |text: String| {
                 let mut claim = request("k1", EffectMode::Opaque);
                 change(&mut claim.name, text);
-                fixture.store.key_claim(claim).await
+                fixture.store.keys().claim(claim).await
             };
             let long = claim("x".repeat(most + 1)).await;
             assert!(matches!(long, Err(StoreError::TooLarge { .. })), "{long:?}");
@@ -185,23 +185,23 @@ both_databases! {
     #[test]
     async fn a_nul_is_refused_wherever_a_text_goes_in(fixture: Fixture) {
         let (store, text) = (&fixture.store, "a\0b");
-        has_nul(&store.node_beat(Uuid::nil(), text).await);
-        has_nul(&store.queue_pause(&queue(), true, Some(text)).await);
-        has_nul(&store.pace_read(text).await);
-        has_nul(&store.pace_write(text, 0, b"9/s").await);
+        has_nul(&store.nodes().beat(Uuid::nil(), text).await);
+        has_nul(&store.queues().pause(&queue(), true, Some(text)).await);
+        has_nul(&store.paces().read(text).await);
+        has_nul(&store.paces().write(text, 0, b"9/s").await);
         let filter = MessageFilter { identity: Some(text.to_owned()), ..MessageFilter::default() };
-        has_nul(&store.message_list(&filter, 10).await);
+        has_nul(&store.messages().list(&filter, 10).await);
         let filter = LetterFilter { text: Some(text.to_owned()), ..LetterFilter::default() };
-        has_nul(&store.letter_page(&filter, None, 10).await);
+        has_nul(&store.dead_letters().page(&filter, None, 10).await);
         let filter = LetterFilter { identity: Some(text.to_owned()), ..LetterFilter::default() };
-        has_nul(&store.letter_page(&filter, None, 10).await);
-        assert!(store.node_list().await.unwrap().is_empty());
+        has_nul(&store.dead_letters().page(&filter, None, 10).await);
+        assert!(store.nodes().list().await.unwrap().is_empty());
     }
 
     #[test]
     async fn a_store_with_no_connections_has_one(fixture: Fixture) {
         let store = Store::open(fixture.url(), 0).await.unwrap();
-        assert!(matches!(store.message_enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
-        assert_eq!(store.work_claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
+        assert!(matches!(store.messages().enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
+        assert_eq!(store.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);
     }
 }

@@ -40,9 +40,9 @@ async fn ahead_by(fixture: &Fixture, time: Duration) -> Store {
 async fn retain(store: &Store) -> u64 {
     let now = store.now().await.unwrap();
     let before = Timestamp::from_micros(now.as_micros() - micros(KEPT));
-    let keys = store.key_sweep(100).await.unwrap();
-    let contents = store.content_sweep(100).await.unwrap();
-    keys + contents + store.message_forget(before, 100).await.unwrap()
+    let keys = store.keys().sweep(100).await.unwrap();
+    let contents = store.messages().sweep_contents(100).await.unwrap();
+    keys + contents + store.messages().forget(before, 100).await.unwrap()
 }
 
 /// A key that is settled, and a message that is sent.
@@ -58,9 +58,9 @@ async fn assert_done(fixture: &Fixture) {
 }
 
 async fn assert_done_on(store: &Store) {
-    let claimed = store.key_claim(request("k1", EffectMode::Opaque)).await.unwrap();
+    let claimed = store.keys().claim(request("k1", EffectMode::Opaque)).await.unwrap();
     assert!(matches!(claimed, KeyClaimed::Replay(_)), "{claimed:?}");
-    let enqueued = store.message_enqueue(message("sent")).await.unwrap();
+    let enqueued = store.messages().enqueue(message("sent")).await.unwrap();
     assert!(matches!(enqueued, Enqueued::Same { .. }), "{enqueued:?}");
 }
 
@@ -79,10 +79,10 @@ both_databases! {
     async fn a_lease_taken_while_the_clock_was_ahead_is_rescued_once_it_is_set_back(fixture: Fixture) {
         let id = fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
-        let work = ahead.work_claim(&queue(), many(1), terms()).await.unwrap();
+        let work = ahead.claims().take(&queue(), many(1), terms()).await.unwrap();
         assert_eq!(work.len(), 1);
         drop(ahead);
-        let elsewhere = fixture.store.work_lapsed_elsewhere(&[], Duration::ZERO).await.unwrap();
+        let elsewhere = fixture.store.claims().lapsed_elsewhere(&[], Duration::ZERO).await.unwrap();
         assert_eq!(elsewhere.len(), 1, "a node that does not serve it tells");
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None);
@@ -96,7 +96,7 @@ both_databases! {
         fixture.enqueue("k1").await;
         let terms = ichido_store::message::ClaimTerms { lease: MONTH, ..terms() };
         let other = fixture.another_node().await;
-        assert_eq!(other.work_claim(&queue(), many(1), terms).await.unwrap().len(), 1);
+        assert_eq!(other.claims().take(&queue(), many(1), terms).await.unwrap().len(), 1);
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None, "it was cut to the longest");
         fixture.pass(DAY + Duration::from_secs(1));
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
@@ -107,7 +107,7 @@ both_databases! {
     async fn a_call_of_a_clock_that_was_ahead_is_not_repeated_on_the_strength_of_its_key(fixture: Fixture) {
         fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
-        assert_eq!(ahead.work_claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
+        assert_eq!(ahead.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);
         drop(ahead);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
         fixture.pass(DAY);
@@ -122,7 +122,7 @@ both_databases! {
         for (key, mode) in
             [("rolled-back", EffectMode::Transactional), ("asked", EffectMode::Opaque), ("listed", EffectMode::Opaque)]
         {
-            let claimed = ahead.key_claim(request(key, mode)).await.unwrap();
+            let claimed = ahead.keys().claim(request(key, mode)).await.unwrap();
             assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
         }
         drop(ahead);
@@ -130,8 +130,8 @@ both_databases! {
         assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
         let claimed = fixture.arrive(request("asked", EffectMode::Opaque)).await;
         assert!(matches!(claimed, KeyClaimed::Unknown { .. }), "{claimed:?}");
-        assert_eq!(fixture.store.key_lapse(&["orders.create".to_owned()], 100).await.unwrap(), 1);
-        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 2);
+        assert_eq!(fixture.store.keys().lapse(&["orders.create".to_owned()], 100).await.unwrap(), 1);
+        assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 2);
     }
 
     #[test]
@@ -139,20 +139,20 @@ both_databases! {
         let (lease, all) = (Duration::from_secs(30), Duty::Letters(None));
         let ahead = ahead_by(&fixture, MONTH).await;
         for duty in [Duty::Ledger, all] {
-            assert!(ahead.caretaker_claim(duty, Uuid::from_u128(1), lease).await.unwrap());
+            assert!(ahead.nodes().claim_duty(duty, Uuid::from_u128(1), lease).await.unwrap());
         }
         drop(ahead);
-        assert!(fixture.store.letters_kept().await.unwrap().is_empty());
+        assert!(fixture.store.nodes().letter_keepers().await.unwrap().is_empty());
         for duty in [Duty::Ledger, all] {
-            assert!(fixture.store.caretaker_claim(duty, Uuid::from_u128(2), lease).await.unwrap());
-            assert!(!fixture.store.caretaker_claim(duty, Uuid::from_u128(3), lease).await.unwrap());
+            assert!(fixture.store.nodes().claim_duty(duty, Uuid::from_u128(2), lease).await.unwrap());
+            assert!(!fixture.store.nodes().claim_duty(duty, Uuid::from_u128(3), lease).await.unwrap());
         }
     }
 
     #[test]
     async fn a_question_asked_while_the_clock_was_ahead_is_anybodys(fixture: Fixture) {
         let (question, lease) = (QuestionId::from_bytes([1; 32]), Duration::from_secs(30));
-        let ask = async |store: &Store, run| store.answer_ask(question, "articles", Uuid::from_u128(run), lease).await.unwrap();
+        let ask = async |store: &Store, run| store.answers().ask(question, "articles", Uuid::from_u128(run), lease).await.unwrap();
         let ahead = ahead_by(&fixture, MONTH).await;
         assert_eq!(ask(&ahead, 1).await, Asking::Ours { lost: 0 });
         drop(ahead);
@@ -163,9 +163,9 @@ both_databases! {
     #[test]
     async fn a_node_that_beat_while_the_clock_was_ahead_is_not_alive(fixture: Fixture) {
         let ahead = ahead_by(&fixture, MONTH).await;
-        ahead.node_beat(Uuid::from_u128(1), "ahead").await.unwrap();
-        fixture.store.node_beat(Uuid::from_u128(2), "here").await.unwrap();
-        let nodes = fixture.store.node_list().await.unwrap();
+        ahead.nodes().beat(Uuid::from_u128(1), "ahead").await.unwrap();
+        fixture.store.nodes().beat(Uuid::from_u128(2), "here").await.unwrap();
+        let nodes = fixture.store.nodes().list().await.unwrap();
         let now = fixture.store.now().await.unwrap();
         let alive = |name: &str| {
             let node = nodes.iter().find(|node| node.name == name).unwrap();
@@ -266,6 +266,6 @@ both_databases! {
         fixture.pass(KEPT);
         assert_eq!(retain(&fixture.store).await, 1, "the message");
         let queue = QueueName::parse("orders").unwrap();
-        assert_eq!(fixture.store.queue_oldest(&queue).await.unwrap(), None);
+        assert_eq!(fixture.store.queues().oldest(&queue).await.unwrap(), None);
     }
 }

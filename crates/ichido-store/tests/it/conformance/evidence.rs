@@ -91,7 +91,7 @@ both_databases! {
     #[test]
     async fn a_call_does_not_begin_once_its_work_is_proven_to_be_done(fixture: Fixture) {
         let (_, second) = answered_during_the_resend(&fixture).await;
-        assert_eq!(fixture.store.work_begin(&[(second.id, second.fence)]).await.unwrap(), [false]);
+        assert_eq!(fixture.store.claims().begin(&[(second.id, second.fence)]).await.unwrap(), [false]);
     }
 
     #[test]
@@ -99,7 +99,7 @@ both_databases! {
         let (zombie, second) = answered_during_the_resend(&fixture).await;
         fixture.settle(&zombie, succeeded(&zombie)).await;
         fixture.settle(&second, again(&second)).await;
-        let told = fixture.store.message_transitions(second.id).await.unwrap();
+        let told = fixture.store.messages().transitions(second.id).await.unwrap();
         let steps: Vec<_> = told.iter().map(|step| (step.kind.as_str(), step.tries)).collect();
         let expected = [
             ("claimed", 1), ("worker_died", 1), ("late_success", 1), ("came_due", 1), ("claimed", 2), ("failed", 2),
@@ -124,9 +124,9 @@ both_databases! {
             let store = fixture.store.clone();
             // The two meet at one row, and a batch does not wait long for a row.
             let late = tokio::spawn(async move {
-                while_busy(|| async { store.works_settle(vec![proof.clone()]).await.remove(0) }).await
+                while_busy(|| async { store.claims().settle_all(vec![proof.clone()]).await.remove(0) }).await
             });
-            while_busy(|| fixture.store.work_settle(end.clone())).await;
+            while_busy(|| fixture.store.claims().settle(end.clone())).await;
             late.await.unwrap();
             assert_eq!(fixture.status(second.id).await, "sent", "round {round}");
         }

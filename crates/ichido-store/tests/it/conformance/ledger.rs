@@ -71,7 +71,7 @@ fn keep_with(body: &[u8], message_id: Uuid) -> KeyOutcome {
 
 impl Fixture {
     pub(crate) async fn arrive(&self, claim: KeyClaim) -> KeyClaimed {
-        self.store.key_claim(claim).await.expect("an answer")
+        self.store.keys().claim(claim).await.expect("an answer")
     }
 
     /// Claims a key that is free.
@@ -83,7 +83,7 @@ impl Fixture {
     }
 
     pub(crate) async fn report(&self, text: &str, fence: Fence, outcome: KeyOutcome) -> KeySettled {
-        self.store.key_settle(KeySettle { name: name(text), fence, outcome }).await.expect("an answer")
+        self.store.keys().settle(KeySettle { name: name(text), fence, outcome }).await.expect("an answer")
     }
 
     pub(crate) async fn settled(&self, text: &str, mode: EffectMode, body: &[u8]) -> Fence {
@@ -93,11 +93,11 @@ impl Fixture {
     }
 
     pub(crate) async fn phase(&self, text: &str) -> Option<Phase> {
-        self.store.key_look_up(&name(text)).await.expect("an answer").map(|found| found.record.phase)
+        self.store.keys().get(&name(text)).await.expect("an answer").map(|found| found.record.phase)
     }
 
     async fn sweep(&self) -> u64 {
-        self.store.key_sweep(100).await.expect("an answer")
+        self.store.keys().sweep(100).await.expect("an answer")
     }
 }
 
@@ -113,7 +113,7 @@ both_databases! {
         fixture.run("k1", EffectMode::Opaque).await;
         let second = fixture.arrive(request("k1", EffectMode::Opaque)).await;
         let KeyClaimed::InFlight { lease_until } = second else { panic!("{second:?}") };
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.record.phase, Phase::Claimed { lease_until });
         assert_eq!(lease_until.since(found.record.claimed_at), LEASE);
     }
@@ -287,7 +287,7 @@ both_databases! {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         for _ in 0..3 {
             fixture.pass(Duration::from_secs(20));
-            let stands = fixture.store.key_renew(&[(name("k1"), fence, LEASE)]).await.unwrap();
+            let stands = fixture.store.keys().renew(&[(name("k1"), fence, LEASE)]).await.unwrap();
             assert_eq!(stands, [true]);
         }
         let second = fixture.arrive(request("k1", EffectMode::Keyed)).await;
@@ -306,7 +306,7 @@ both_databases! {
             (name("k2"), done, LEASE),
             (name("nobody"), owner, LEASE),
         ];
-        assert_eq!(fixture.store.key_renew(&claims).await.unwrap(), [false, true, false, false]);
+        assert_eq!(fixture.store.keys().renew(&claims).await.unwrap(), [false, true, false, false]);
     }
 
     #[test]
@@ -372,7 +372,7 @@ both_databases! {
         let KeyClaimed::Run { fence: next, .. } = fixture.arrive(other).await else { panic!("not run") };
         assert!(fence < next);
         assert_eq!(fixture.report("k1", fence, keep(response(b"old"))).await, KeySettled::Stale);
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!((found.record.fence, found.record.fingerprint), (next, print("99 EUR")));
         assert_eq!(found.request_digest, Digest::of_bytes(b"99 EUR"));
         assert_eq!((found.response, found.completed_at), (None, None));
@@ -413,7 +413,7 @@ both_databases! {
         fixture.pass(TTL);
         let mut swept = Vec::new();
         for _ in 0..4 {
-            swept.push(fixture.store.key_sweep(2).await.unwrap());
+            swept.push(fixture.store.keys().sweep(2).await.unwrap());
         }
         assert_eq!(swept, [2, 2, 1, 0]);
     }
@@ -503,7 +503,7 @@ both_databases! {
         };
         fixture.report("k1", fence, outcome).await;
         fixture.send(&fixture.claim_one().await).await;
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.name, name("k1"));
         assert_eq!((found.record.fence, found.record.fingerprint), (fence, print("10 EUR")));
         assert_eq!(found.request_digest, Digest::of_bytes(b"10 EUR"));
@@ -520,10 +520,10 @@ both_databases! {
     async fn a_key_is_claimed_settled_and_replayed_by_different_nodes(fixture: Fixture) {
         let (second, third) = (fixture.another_node().await, fixture.another_node().await);
         let fence = fixture.run("k1", EffectMode::Opaque).await;
-        assert_eq!(second.key_renew(&[(name("k1"), fence, LEASE)]).await.unwrap(), [true]);
+        assert_eq!(second.keys().renew(&[(name("k1"), fence, LEASE)]).await.unwrap(), [true]);
         let settle = KeySettle { name: name("k1"), fence, outcome: keep(response(b"ok")) };
-        assert_eq!(second.key_settle(settle).await.unwrap(), KeySettled::Stands);
-        let replay = third.key_claim(request("k1", EffectMode::Opaque)).await.unwrap();
+        assert_eq!(second.keys().settle(settle).await.unwrap(), KeySettled::Stands);
+        let replay = third.keys().claim(request("k1", EffectMode::Opaque)).await.unwrap();
         assert_eq!(replay, KeyClaimed::Replay(response(b"ok")));
     }
 
@@ -534,7 +534,7 @@ both_databases! {
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
         fixture.send(&fixture.claim_one().await).await;
         let moment = fixture.row(id).await.updated_at.plus(DAY);
-        assert_eq!(fixture.store.message_forget(moment, 10).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().forget(moment, 10).await.unwrap(), 1);
         let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
         assert_eq!(replay, KeyClaimed::Replay(response(b"queued")));
         fixture.pass(TTL);
@@ -549,21 +549,21 @@ both_databases! {
             fixture.report(key, fence, outcome).await;
         }
         fixture.run("running", EffectMode::Opaque).await;
-        assert_eq!(fixture.store.key_forget_of("mallory", 10).await.unwrap(), 0);
-        assert_eq!(fixture.store.key_forget_of(name("plain").identity.as_str(), 10).await.unwrap(), 1);
-        assert!(fixture.store.key_look_up(&name("plain")).await.unwrap().is_none());
+        assert_eq!(fixture.store.keys().forget_of("mallory", 10).await.unwrap(), 0);
+        assert_eq!(fixture.store.keys().forget_of(name("plain").identity.as_str(), 10).await.unwrap(), 1);
+        assert!(fixture.store.keys().get(&name("plain")).await.unwrap().is_none());
         for kept in ["used", "running"] {
-            assert!(fixture.store.key_look_up(&name(kept)).await.unwrap().is_some(), "{kept}");
+            assert!(fixture.store.keys().get(&name(kept)).await.unwrap().is_some(), "{kept}");
         }
         fixture.send(&fixture.claim_one().await).await;
-        assert_eq!(fixture.store.key_forget_of(name("used").identity.as_str(), 10).await.unwrap(), 1);
+        assert_eq!(fixture.store.keys().forget_of(name("used").identity.as_str(), 10).await.unwrap(), 1);
         fixture.pass(AFTER_LEASE);
-        assert_eq!(fixture.store.key_forget_of(name("running").identity.as_str(), 10).await.unwrap(), 1, "its owner is gone");
+        assert_eq!(fixture.store.keys().forget_of(name("running").identity.as_str(), 10).await.unwrap(), 1, "its owner is gone");
     }
 
     #[test]
     async fn a_key_that_nobody_used_is_not_there(fixture: Fixture) {
-        assert!(fixture.store.key_look_up(&name("k1")).await.unwrap().is_none());
+        assert!(fixture.store.keys().get(&name("k1")).await.unwrap().is_none());
     }
 
     #[test]
@@ -572,7 +572,7 @@ both_databases! {
         let mut last = None;
         for number in 0..20 {
             let store = if number % 2 == 0 { &fixture.store } else { &other };
-            let claimed = store.key_claim(request(&format!("k{number}"), EffectMode::Opaque)).await.unwrap();
+            let claimed = store.keys().claim(request(&format!("k{number}"), EffectMode::Opaque)).await.unwrap();
             let KeyClaimed::Run { fence, .. } = claimed else { panic!("{claimed:?}") };
             assert!(last < Some(fence), "{last:?} then {fence:?}");
             last = Some(fence);
@@ -586,7 +586,7 @@ both_databases! {
             .map(|number| {
                 let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
                 tokio::spawn(async move {
-                    while_busy(|| store.key_claim(request("k1", EffectMode::Keyed))).await
+                    while_busy(|| store.keys().claim(request("k1", EffectMode::Keyed))).await
                 })
             })
             .collect();
@@ -610,7 +610,7 @@ both_databases! {
             .map(|_| {
                 let store = fixture.store.clone();
                 tokio::spawn(async move {
-                    while_busy(|| store.key_claim(request("k1", EffectMode::Keyed))).await
+                    while_busy(|| store.keys().claim(request("k1", EffectMode::Keyed))).await
                 })
             })
             .collect();
@@ -628,7 +628,7 @@ both_databases! {
             .map(|number| {
                 let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
                 let claim = request(&format!("k{number}"), EffectMode::Opaque);
-                tokio::spawn(async move { while_busy(|| store.key_claim(claim.clone())).await })
+                tokio::spawn(async move { while_busy(|| store.keys().claim(claim.clone())).await })
             })
             .collect();
         let mut fences = BTreeSet::new();
@@ -654,7 +654,7 @@ both_databases! {
                     let fence = if number % 2 == 0 { stale } else { owner };
                     let outcome = keep(response(format!("{number}").as_bytes()));
                     let settle = KeySettle { name: name(&text), fence, outcome };
-                    tokio::spawn(async move { (number, while_busy(|| store.key_settle(settle.clone())).await) })
+                    tokio::spawn(async move { (number, while_busy(|| store.keys().settle(settle.clone())).await) })
                 })
                 .collect();
             let mut stands = Vec::new();

@@ -38,17 +38,17 @@ fn of_identity(identity: &str) -> LetterFilter {
 /// Requeues letters. Whoever waits too long for the other one is told that the store is busy, and asks again.
 async fn take_all(store: &Store, ids: &[Uuid]) -> Vec<LetterStepped> {
     let note = by_olivia();
-    while_busy(|| store.letters_step(ids, |_, _| REQUEUE, &note)).await
+    while_busy(|| store.dead_letters().step(ids, |_, _| REQUEUE, &note)).await
 }
 
 impl Fixture {
     async fn page(&self, filter: &LetterFilter) -> Vec<Uuid> {
-        let page = self.store.letter_page(filter, None, 100).await.unwrap();
+        let page = self.store.dead_letters().page(filter, None, 100).await.unwrap();
         page.into_iter().map(|letter| letter.id).collect()
     }
 
     async fn take(&self, ids: &[Uuid], event: Event) -> Vec<LetterStepped> {
-        self.store.letters_step(ids, |_, _| event, &by_olivia()).await.unwrap()
+        self.store.dead_letters().step(ids, |_, _| event, &by_olivia()).await.unwrap()
     }
 
     /// Lets a message of its own queue and identity die of an error.
@@ -56,10 +56,10 @@ impl Fixture {
         let key = key(&Uuid::now_v7().to_string());
         let new = NewMessage::new(queue.clone(), identity, key, b"request".to_vec());
         let id = new_id(self.put(new).await);
-        let work = only(self.store.work_claim(queue, many(10), terms()).await.unwrap());
+        let work = only(self.store.claims().take(queue, many(10), terms()).await.unwrap());
         let note = Note { code: Some(code), excerpt: Some(text.to_owned()), ..Note::default() };
         let settlement = Settlement::of(&work, for_good(&work, Effect::NotDone), note);
-        self.store.work_settle(settlement).await.unwrap();
+        self.store.claims().settle(settlement).await.unwrap();
         id
     }
 
@@ -72,7 +72,7 @@ impl Fixture {
             left -= works.len();
             let settlements =
                 works.iter().map(|work| Settlement::of(work, for_good(work, Effect::NotDone), bad_request()));
-            for settled in self.store.works_settle(settlements.collect()).await {
+            for settled in self.store.claims().settle_all(settlements.collect()).await {
                 settled.unwrap();
             }
         }
@@ -83,12 +83,12 @@ impl Fixture {
 both_databases! {
     #[test]
     async fn the_letter_that_waits_longest_is_found_until_a_person_is_done_with_it(fixture: Fixture) {
-        let oldest = async |state, queue: &QueueName| fixture.store.letter_oldest(state, queue).await.unwrap();
+        let oldest = async |state, queue: &QueueName| fixture.store.dead_letters().oldest(state, queue).await.unwrap();
         assert_eq!(oldest(LetterState::Dead, &queue()).await, None);
         let mut dead = Vec::new();
         for text in ["first", "second"] {
             let id = fixture.dead_of(&queue(), "ann", ErrorCode::BadRequest, text).await;
-            dead.push(fixture.store.letter_find(&[id]).await.unwrap().remove(0));
+            dead.push(fixture.store.dead_letters().find(&[id]).await.unwrap().remove(0));
             fixture.pass(TRAVELS_FOR);
         }
         assert!(dead[0].since < dead[1].since);
@@ -133,7 +133,7 @@ both_databases! {
         let mut found: Vec<Uuid> = Vec::new();
         let mut after = None;
         loop {
-            let page = fixture.store.letter_page(&LetterFilter::default(), after, 4).await.unwrap();
+            let page = fixture.store.dead_letters().page(&LetterFilter::default(), after, 4).await.unwrap();
             let Some(last) = page.last() else { break };
             after = Some((last.since, last.id));
             found.extend(page.iter().map(|letter| letter.id));
@@ -146,7 +146,7 @@ both_databases! {
     #[test]
     async fn a_letter_says_all_that_a_person_asks_of_it(fixture: Fixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
-        let letter = only(fixture.store.letter_find(&[id, Uuid::nil()]).await.unwrap());
+        let letter = only(fixture.store.dead_letters().find(&[id, Uuid::nil()]).await.unwrap());
         assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
         assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("BAD_REQUEST"), Some("no such symbol")));
         assert_eq!((letter.history.tries, letter.history.tries_allowed.get()), (1, 3));
@@ -165,7 +165,7 @@ both_databases! {
             assert_eq!(work.history.tries, 1, "the count is back at 0, and this is the first try");
             fixture.send(&work).await;
         }
-        let steps = fixture.store.message_transitions(ids[7]).await.unwrap();
+        let steps = fixture.store.messages().transitions(ids[7]).await.unwrap();
         let kinds: Vec<&str> = steps.iter().map(|step| step.kind.as_str()).collect();
         assert_eq!(kinds, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
         assert_eq!(steps[2].actor.as_deref(), Some("olivia"));
@@ -194,7 +194,7 @@ both_databases! {
         assert_eq!(stepped[0], stepped[2], "both are told the same");
         fixture.assert_counts(&[("queued", 2)]).await;
         let requeues = |step: &Transition| step.kind == "requeued";
-        let told = fixture.store.message_transitions(ids[0]).await.unwrap();
+        let told = fixture.store.messages().transitions(ids[0]).await.unwrap();
         assert_eq!(told.iter().filter(|step| requeues(step)).count(), 1, "{told:?}");
     }
 
@@ -214,18 +214,18 @@ both_databases! {
     #[test]
     async fn a_discarded_letter_stays_dead_and_leaves_the_list_and_the_counts(fixture: Fixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
-        let before = only(fixture.store.letter_find(&[id]).await.unwrap());
+        let before = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.take(&[id], Event::Discarded).await[0]), "dead");
         assert!(fixture.page(&LetterFilter::default()).await.is_empty());
-        assert!(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap().is_empty());
+        assert!(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap().is_empty());
         fixture.assert_counts(&[]).await;
         assert_eq!(fixture.status(id).await, "dead");
         let discarded = LetterFilter { standing: Standing::Discarded, ..LetterFilter::default() };
         assert_eq!(fixture.page(&discarded).await, [id]);
-        let after = only(fixture.store.letter_find(&[id]).await.unwrap());
+        let after = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         assert_eq!(after, LetterRow { standing: Standing::Discarded, ..before });
-        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.from, last.to), ("discarded", Stage::Dead, Stage::Dead));
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("known")));
         assert_eq!(fixture.row(id).await.last_error_text.as_deref(), Some("no such symbol"));
@@ -264,7 +264,7 @@ both_databases! {
         fixture.pass(TRAVELS_FOR);
         let learnt = fixture.step(id, Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH })).await;
         assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })));
-        let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+        let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         assert_eq!((letter.standing, letter.effect), (Standing::Discarded, Effect::NotDone));
         fixture.assert_counts(&[]).await;
     }
@@ -288,17 +288,17 @@ both_databases! {
         fixture.settle_noting(&work, in_doubt(&work), note).await;
         fixture.pass(TRAVELS_FOR);
         fixture.take(&[work.id], Event::Decided(Decision::GiveUp)).await;
-        let letter = only(fixture.store.letter_find(&[work.id]).await.unwrap());
+        let letter = only(fixture.store.dead_letters().find(&[work.id]).await.unwrap());
         assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("NETWORK_TIMEOUT"), Some("reset")));
     }
 
     #[test]
     async fn a_message_made_from_a_dead_one_and_the_dead_one_point_to_each_other(fixture: Fixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
-        let replaced = fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
+        let replaced = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         let Replaced::By { id, effect: Effect::NotDone } = replaced else { panic!("{replaced:?}") };
         assert_eq!(fixture.row(id).await.made_from, Some(old));
-        let last = fixture.store.message_transitions(old).await.unwrap().pop().unwrap();
+        let last = fixture.store.messages().transitions(old).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("replaced", Some("olivia")));
         assert_eq!(last.receipt, Some(id.to_string()));
         fixture.assert_counts(&[("queued", 1)]).await;
@@ -309,14 +309,14 @@ both_databases! {
     #[test]
     async fn a_replaced_letter_is_neither_requeued_nor_replaced_again(fixture: Fixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
-        fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
+        fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(fixture.take(&[old], REQUEUE).await, [LetterStepped::Refused(Why::HasSuccessor)]);
         assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
         // Nor discarded, from where it could be requeued beside the new one.
         assert_eq!(fixture.take(&[old], Event::Discarded).await, [LetterStepped::Refused(Why::HasSuccessor)]);
         assert_eq!(fixture.step(old, Event::Discarded).await, Stepped::Refused(Why::HasSuccessor));
         assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
-        let again = fixture.store.letter_replace(old, message("k3"), &by_olivia()).await.unwrap();
+        let again = fixture.store.dead_letters().replace(old, message("k3"), &by_olivia()).await.unwrap();
         assert_eq!(again, Replaced::Refused(Why::HasSuccessor));
         fixture.assert_counts(&[("queued", 1)]).await;
     }
@@ -324,10 +324,10 @@ both_databases! {
     #[test]
     async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: Fixture) {
         let old = fixture.dead("k1", Effect::Unknown).await;
-        let refused = fixture.store.letter_replace(old, message("k2"), &by_olivia()).await.unwrap();
+        let refused = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(refused, Replaced::Refused(Why::CouldDoItTwice));
         let (parked, _) = fixture.parked("k3").await;
-        let refused = fixture.store.letter_replace(parked, message("k4"), &by_olivia()).await.unwrap();
+        let refused = fixture.store.dead_letters().replace(parked, message("k4"), &by_olivia()).await.unwrap();
         assert_eq!(refused, Replaced::Refused(Why::NotFromHere));
         fixture.assert_counts(&[("dead", 1), ("parked", 1)]).await;
         assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
@@ -336,12 +336,12 @@ both_databases! {
     #[test]
     async fn a_letter_is_not_replaced_under_a_key_that_was_used(fixture: Fixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
-        let refused = fixture.store.letter_replace(old, message("k1"), &by_olivia()).await.unwrap();
+        let refused = fixture.store.dead_letters().replace(old, message("k1"), &by_olivia()).await.unwrap();
         assert_eq!(refused, Replaced::KeyUsed { id: old });
-        let letter = only(fixture.store.letter_find(&[old]).await.unwrap());
+        let letter = only(fixture.store.dead_letters().find(&[old]).await.unwrap());
         assert_eq!(letter.standing, Standing::Open);
         assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
-        let missing = fixture.store.letter_replace(Uuid::nil(), message("k9"), &by_olivia()).await.unwrap();
+        let missing = fixture.store.dead_letters().replace(Uuid::nil(), message("k9"), &by_olivia()).await.unwrap();
         assert_eq!(missing, Replaced::NoLetter);
     }
 
@@ -349,7 +349,7 @@ both_databases! {
     async fn stages_of_many_messages_are_read_at_once(fixture: Fixture) {
         let dead = fixture.dead("k1", Effect::NotDone).await;
         let queued = fixture.enqueue("k2").await;
-        let mut stages = fixture.store.message_stages(&[dead, queued, Uuid::nil()]).await.unwrap();
+        let mut stages = fixture.store.messages().stages(&[dead, queued, Uuid::nil()]).await.unwrap();
         stages.sort_unstable_by_key(|(id, ..)| *id);
         assert_eq!(stages, [(dead, Stage::Dead, 1), (queued, Stage::Queued, 0)]);
     }

@@ -13,7 +13,7 @@ both_databases! {
     async fn the_mark_decides_whatever_the_holder_remembers(fixture: Fixture) {
         let id = fixture.enqueue("k1").await;
         let mut work = only(fixture.claim_with_marks(1).await);
-        assert_eq!(fixture.store.work_begin(&[(work.id, work.fence)]).await.unwrap(), [true]);
+        assert_eq!(fixture.store.claims().begin(&[(work.id, work.fence)]).await.unwrap(), [true]);
         for remembered in [Begun::NotYet, Begun::NotTracked, Begun::Yes] {
             work.begun = remembered;
             assert_eq!(fixture.settle(&work, given_back(&work)).await, Stepped::Refused(Why::MayHaveBegun));
@@ -30,9 +30,9 @@ both_databases! {
     async fn of_a_batch_that_is_given_back_what_has_begun_stays(fixture: Fixture) {
         let all = fixture.enqueue_many(3).await;
         let work = fixture.claim_with_marks(3).await;
-        fixture.store.work_begin(&[(work[1].id, work[1].fence)]).await.unwrap();
+        fixture.store.claims().begin(&[(work[1].id, work[1].fence)]).await.unwrap();
         let back = work.iter().map(|work| Settlement::of(work, given_back(work), Note::default())).collect();
-        let answers = fixture.store.works_settle(back).await;
+        let answers = fixture.store.claims().settle_all(back).await;
         for (index, answer) in answers.into_iter().enumerate() {
             match answer.unwrap() {
                 Stepped::Now(State::Queued { .. }) => assert_ne!(index, 1),
@@ -50,7 +50,7 @@ both_databases! {
         let work = fixture.claim_with_marks(2).await;
         let back = fixture.settle(&work[0], given_back(&work[0])).await;
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
-        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, true]);
+        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
         assert_eq!(fixture.settle(&work[0], given_back(&work[0])).await, back, "reported again, it stands");
     }
 
@@ -61,9 +61,9 @@ both_databases! {
             fixture.enqueue(&format!("n{round}")).await;
             let work = fixture.claim_with_marks(2).await;
             let (store, calls) = (fixture.store.clone(), [(work[0].id, work[0].fence)]);
-            let begun = tokio::spawn(async move { while_busy(|| store.work_begin(&calls)).await });
+            let begun = tokio::spawn(async move { while_busy(|| store.claims().begin(&calls)).await });
             let settlement = Settlement::of(&work[0], given_back(&work[0]), Note::default());
-            let back = while_busy(|| fixture.store.work_settle(settlement.clone())).await;
+            let back = while_busy(|| fixture.store.claims().settle(settlement.clone())).await;
             let begun = begun.await.unwrap() == [true];
             assert_eq!(begun, back == Stepped::Refused(Why::MayHaveBegun), "round {round}: {back:?}");
             for left in if begun { work } else { [work, fixture.claim(10).await].concat().split_off(1) } {

@@ -19,7 +19,7 @@ fn about(other: Uuid, work: &Work) -> Vec<Settlement> {
 async fn is_refused(fixture: &Fixture, reports: Vec<Settlement>) {
     for report in reports {
         let event = report.event;
-        let answer = fixture.store.work_settle(report).await.unwrap();
+        let answer = fixture.store.claims().settle(report).await.unwrap();
         assert_eq!(answer, Stepped::Refused(Why::StaleFence), "{event:?}");
     }
 }
@@ -47,7 +47,7 @@ both_databases! {
         let work = fixture.claim_one().await;
         let other = fixture.enqueue("other").await;
         let reports = about(other, &work).into_iter().chain(about(Uuid::now_v7(), &work)).collect();
-        for answer in fixture.store.works_settle(reports).await {
+        for answer in fixture.store.claims().settle_all(reports).await {
             let answer = answer.unwrap();
             assert!(matches!(answer, Stepped::Refused(Why::StaleFence) | Stepped::NoSuchMessage), "{answer:?}");
         }
@@ -78,7 +78,7 @@ both_databases! {
         let work = fixture.claim(3).await;
         let reports = [succeeded(&work[0]), again(&work[1]), given_back(&work[2])];
         for (work, event) in work.iter().zip(reports) {
-            let answer = other.work_settle(Settlement::of(work, event, Note::default())).await.unwrap();
+            let answer = other.claims().settle(Settlement::of(work, event, Note::default())).await.unwrap();
             assert!(matches!(answer, Stepped::Now(_)), "{answer:?}");
         }
         assert_eq!(fixture.status(all[0]).await, "sent");
@@ -92,9 +92,9 @@ both_databases! {
         let work = only(fixture.claim_with_marks(1).await);
         let other = new_id(fixture.put(message("other")).await);
         let calls = [(other, work.fence), (work.id, work.fence)];
-        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, true]);
+        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
         let node = fixture.another_node().await;
-        assert_eq!(node.work_begin(&calls).await.unwrap(), [false, true], "whoever asks");
+        assert_eq!(node.claims().begin(&calls).await.unwrap(), [false, true], "whoever asks");
         let settled = fixture.settle(&work, succeeded(&work)).await;
         assert_eq!(settled, Stepped::Now(State::Sent));
     }

@@ -52,7 +52,7 @@ both_databases! {
     async fn a_requeue_is_in_the_audit_with_its_actor(fixture: Fixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         fixture.step(id, REQUEUE).await;
-        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("requeued", Some("olivia")));
         assert_eq!((last.from.as_str(), last.to.as_str(), last.tries), ("dead", "queued", 0));
     }
@@ -263,7 +263,7 @@ both_databases! {
         fixture.pass(TRAVELS_FOR);
         let wait = Duration::from_mins(1);
         let event = |now: Timestamp| Event::Reconciled(Found::NotDone { due: now.plus(wait) });
-        let stepped = fixture.store.message_step(id, event, &Note::default()).await.unwrap();
+        let stepped = fixture.store.messages().step(id, event, &Note::default()).await.unwrap();
         let Stepped::Now(State::Queued { due, .. }) = stepped else { panic!("{stepped:?}") };
         assert!(work.claimed_at.plus(TRAVELS_FOR).plus(wait) <= due);
         assert!(fixture.claim(1).await.is_empty());
@@ -292,11 +292,11 @@ both_databases! {
         let other = fixture.another_node().await;
         let old = fixture.dead("old", Effect::NotDone).await;
         fixture.enqueue_many(5_000).await;
-        other.work_claim(&queue(), many(1), terms()).await.unwrap();
+        other.claims().take(&queue(), many(1), terms()).await.unwrap();
         fixture.step(old, REQUEUE).await;
         // The other node looks from the beginning again now and then, long before it has come to the end.
         for _ in 0..4_000 {
-            let work = other.work_claim(&queue(), many(1), terms()).await.unwrap();
+            let work = other.claims().take(&queue(), many(1), terms()).await.unwrap();
             if ids(&work) == [old] {
                 return;
             }

@@ -70,7 +70,7 @@ both_databases! {
         let puts: Vec<_> = (0..10)
             .map(|number| {
                 let store = if number % 2 == 0 { fixture.store.clone() } else { other.clone() };
-                tokio::spawn(async move { while_busy(|| store.message_enqueue(message("k1"))).await })
+                tokio::spawn(async move { while_busy(|| store.messages().enqueue(message("k1"))).await })
             })
             .collect();
         let mut new = Vec::new();
@@ -93,7 +93,7 @@ both_databases! {
         let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k2") };
         let batch = vec![message("k1"), message("k2"), message("k2"), other, message("k3")];
         let answers: Vec<Enqueued> =
-            fixture.store.messages_enqueue(batch).await.into_iter().map(Result::unwrap).collect();
+            fixture.store.messages().enqueue_all(batch).await.into_iter().map(Result::unwrap).collect();
         let second = new_id(answers[1]);
         let third = new_id(answers[4]);
         let expected = [
@@ -111,31 +111,31 @@ both_databases! {
     async fn a_duplicate_in_a_large_batch_is_found_and_the_others_are_put_in(fixture: Fixture) {
         let first = fixture.enqueue("m7").await;
         let messages: Vec<_> = (0..300).map(|n| message(&format!("m{n}"))).collect();
-        let answers = fixture.store.messages_enqueue(messages).await;
+        let answers = fixture.store.messages().enqueue_all(messages).await;
         for (n, answer) in answers.into_iter().enumerate() {
             match answer.unwrap() {
                 Enqueued::Same { id } => assert_eq!((n, id), (7, first)),
                 Enqueued::New { id } => {
-                    let row = fixture.store.message_get(id).await.unwrap().unwrap();
+                    let row = fixture.store.messages().get(id).await.unwrap().unwrap();
                     assert_eq!((row.status.as_str(), row.request), ("queued", format!("m{n}").into_bytes()));
                 }
                 other => panic!("{n}: {other:?}"),
             }
         }
         let all_new = (0..300).map(|n| message(&format!("n{n}"))).collect();
-        assert!(fixture.store.messages_enqueue(all_new).await.iter().all(|new| matches!(new, Ok(Enqueued::New { .. }))));
+        assert!(fixture.store.messages().enqueue_all(all_new).await.iter().all(|new| matches!(new, Ok(Enqueued::New { .. }))));
         assert_eq!(fixture.claim(1_000).await.len(), 600);
     }
 
     #[test]
     async fn none_put_in_is_none_answered(fixture: Fixture) {
-        assert!(fixture.store.messages_enqueue(Vec::new()).await.is_empty());
+        assert!(fixture.store.messages().enqueue_all(Vec::new()).await.is_empty());
     }
 
     #[test]
     async fn in_bulk_one_that_is_too_large_is_refused_alone(fixture: Fixture) {
         let large = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("large") };
-        let answers = fixture.store.messages_enqueue(vec![message("k1"), large, message("k2")]).await;
+        let answers = fixture.store.messages().enqueue_all(vec![message("k1"), large, message("k2")]).await;
         assert!(matches!(answers[0], Ok(Enqueued::New { .. })), "{answers:?}");
         assert!(matches!(answers[1], Err(StoreError::TooLarge { .. })), "{answers:?}");
         assert!(matches!(answers[2], Ok(Enqueued::New { .. })), "{answers:?}");
@@ -143,7 +143,7 @@ both_databases! {
 
     #[test]
     async fn in_bulk_equal_content_is_one_action_too(fixture: Fixture) {
-        let answers = fixture.store.messages_enqueue(vec![press("k1"), message("k2"), press("k3")]).await;
+        let answers = fixture.store.messages().enqueue_all(vec![press("k1"), message("k2"), press("k3")]).await;
         let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
         let first = new_id(answers[0]);
         assert_eq!(answers[2], Enqueued::SameContent { id: first });
@@ -159,7 +159,7 @@ both_databases! {
             NewMessage { delay: BACKOFF, tries_allowed: many(9), ..message("k3") },
             message("k4"),
         ];
-        let answers = fixture.store.messages_enqueue(batch.clone()).await;
+        let answers = fixture.store.messages().enqueue_all(batch.clone()).await;
         for (new, answer) in batch.iter().zip(answers) {
             let row = fixture.row(new_id(answer.unwrap())).await;
             assert_eq!((&row.key, &row.request, row.request_digest), (&new.key, &new.request, new.digest));
@@ -204,7 +204,7 @@ both_databases! {
         let hops = NewMessage { hops: Some("x".repeat(limits::HOPS_BYTES_MAX + 1)), ..message("hops") };
         let trace = NewMessage { trace: Some("x".repeat(limits::TRACE_BYTES_MAX + 1)), ..message("trace") };
         for over in [request, identity, content_type, hops, trace] {
-            let answer = fixture.store.message_enqueue(over).await;
+            let answer = fixture.store.messages().enqueue(over).await;
             assert!(matches!(answer, Err(StoreError::TooLarge { .. })), "{answer:?}");
         }
         fixture.assert_counts(&[("queued", 1)]).await;
@@ -218,7 +218,7 @@ both_databases! {
         let row = fixture.row(id).await;
         assert_eq!((row.status.as_str(), row.next_attempt), ("queued", Some(row.created_at.plus(BACKOFF))));
         fixture.pass(BACKOFF);
-        assert_eq!(fixture.store.work_promote(10).await.unwrap(), [(queue(), 1)]);
+        assert_eq!(fixture.store.claims().promote(10).await.unwrap(), [(queue(), 1)]);
         fixture.assert_counts(&[("queued", 1)]).await;
         let work = fixture.claim_one().await;
         assert_eq!((work.id, work.history.tries), (id, 1));
@@ -233,7 +233,7 @@ both_databases! {
         let mut promoted = Vec::new();
         for _ in 0..4 {
             promoted.push(
-                fixture.store.work_promote(2).await.unwrap().iter().map(|(_, count)| *count).sum::<u64>(),
+                fixture.store.claims().promote(2).await.unwrap().iter().map(|(_, count)| *count).sum::<u64>(),
             );
         }
         assert_eq!(promoted, [2, 2, 1, 0]);
@@ -283,8 +283,8 @@ both_databases! {
     async fn a_content_is_swept_when_its_window_is_over_and_equal_content_is_new_then(fixture: Fixture) {
         let first = new_id(fixture.put(press("k1")).await);
         fixture.pass(WINDOW);
-        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 1);
-        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 0, "it is gone");
+        assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0, "it is gone");
         let second = new_id(fixture.put(press("k2")).await);
         assert_ne!(first, second);
         assert_eq!(fixture.put(press("k3")).await, Enqueued::SameContent { id: second });
@@ -295,13 +295,13 @@ both_databases! {
     async fn a_content_is_kept_until_its_window_is_over(fixture: Fixture) {
         let first = new_id(fixture.put(press("k1")).await);
         fixture.pass(WINDOW / 2);
-        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
         assert_eq!(fixture.put(press("k2")).await, Enqueued::SameContent { id: first });
         // Taken over by a later one, it lives as long as that.
         fixture.pass(WINDOW / 2);
         let second = new_id(fixture.put(press("k3")).await);
         fixture.pass(WINDOW / 2);
-        assert_eq!(fixture.store.content_sweep(10).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
         assert_eq!(fixture.put(press("k4")).await, Enqueued::SameContent { id: second });
     }
 
@@ -311,9 +311,9 @@ both_databases! {
             new_id(fixture.put(NewMessage { identity: identity.to_owned(), ..press("k1") }).await);
         }
         fixture.pass(WINDOW);
-        assert_eq!(fixture.store.content_sweep(2).await.unwrap(), 2);
-        assert_eq!(fixture.store.content_sweep(2).await.unwrap(), 1);
-        assert_eq!(fixture.store.content_sweep(2).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().sweep_contents(2).await.unwrap(), 2);
+        assert_eq!(fixture.store.messages().sweep_contents(2).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().sweep_contents(2).await.unwrap(), 0);
     }
 
     #[test]
@@ -329,7 +329,7 @@ both_databases! {
             .map(|number| {
                 let store = fixture.store.clone();
                 let new = press(&format!("k{number}"));
-                tokio::spawn(async move { while_busy(|| store.message_enqueue(new.clone())).await })
+                tokio::spawn(async move { while_busy(|| store.messages().enqueue(new.clone())).await })
             })
             .collect();
         let mut new = Vec::new();
@@ -370,9 +370,9 @@ both_databases! {
         fixture.pass(BACKOFF);
         fixture.promote().await;
         fixture.assert_counts(&[("sent", 1), ("queued", 1), ("parked", 1), ("cancelled", 1)]).await;
-        fixture.store.queue_counts_fold(3).await.unwrap();
+        fixture.store.queues().fold_counts(3).await.unwrap();
         fixture.assert_counts(&[("sent", 1), ("queued", 1), ("parked", 1), ("cancelled", 1)]).await;
-        while 0 < fixture.store.queue_counts_fold(100).await.unwrap() {}
+        while 0 < fixture.store.queues().fold_counts(100).await.unwrap() {}
         fixture.assert_counts(&[("sent", 1), ("queued", 1), ("parked", 1), ("cancelled", 1)]).await;
     }
 
@@ -380,9 +380,9 @@ both_databases! {
     async fn counts_are_kept_per_queue(fixture: Fixture) {
         fixture.enqueue("k1").await;
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
-        let work = only(fixture.store.work_claim(&queue_named("mail"), many(5), terms()).await.unwrap());
+        let work = only(fixture.store.claims().take(&queue_named("mail"), many(5), terms()).await.unwrap());
         assert_eq!(work.queue, queue_named("mail"));
-        let counts = fixture.store.queue_counts().await.unwrap();
+        let counts = fixture.store.queues().counts().await.unwrap();
         let counts: Vec<_> =
             counts.iter().map(|count| (count.queue.as_str(), count.state.as_str(), count.count)).collect();
         assert_eq!(counts, [("mail", "sending", 1), ("orders", "queued", 1)]);

@@ -29,28 +29,28 @@ const ROUNDS: usize = 25;
 /// Takes a message by an operator's event.
 async fn step(store: &Store, id: Uuid, event: Event) -> Stepped {
     let note = Note::default();
-    while_busy(|| store.message_step(id, |_| event, &note)).await
+    while_busy(|| store.messages().step(id, |_| event, &note)).await
 }
 
 async fn settle(store: Store, work: Work, event: Event) -> Stepped {
-    while_busy(|| store.work_settle(Settlement::of(&work, event, Note::default()))).await
+    while_busy(|| store.claims().settle(Settlement::of(&work, event, Note::default()))).await
 }
 
 async fn claim(store: &Store, count: u32) -> Vec<Work> {
     let queue = queue();
-    while_busy(|| store.work_claim(&queue, many(count), terms())).await
+    while_busy(|| store.claims().take(&queue, many(count), terms())).await
 }
 
 async fn rescue(store: &Store) -> Option<usize> {
-    while_busy(|| store.work_rescue(|_| rescue_terms(KEYED))).await
+    while_busy(|| store.claims().rescue(|_| rescue_terms(KEYED))).await
 }
 
 /// Claims until nothing is left, and sends it all; answers what was sent.
 async fn drain(store: &Store) -> Vec<Uuid> {
     let mut sent = Vec::new();
     loop {
-        store.work_promote(10_000).await.expect("an answer");
-        let work = store.work_claim(&queue(), many(100), terms()).await.expect("a claim");
+        store.claims().promote(10_000).await.expect("an answer");
+        let work = store.claims().take(&queue(), many(100), terms()).await.expect("a claim");
         if work.is_empty() {
             return sent;
         }
@@ -65,7 +65,7 @@ async fn drain(store: &Store) -> Vec<Uuid> {
 /// Makes a new message from a letter.
 async fn edit(store: &Store, old: Uuid, key: &str) -> Replaced {
     let note = Note::default();
-    while_busy(|| store.letter_replace(old, message(key), &note)).await
+    while_busy(|| store.dead_letters().replace(old, message(key), &note)).await
 }
 
 both_databases! {
@@ -101,7 +101,7 @@ both_databases! {
             let new = format!("new{round}");
             let (learnt, edited) = tokio::join!(step(&fixture.store, old, learnt), edit(&other, old, &new));
             assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
-            let letter = only(fixture.store.letter_find(&[old]).await.unwrap());
+            let letter = only(fixture.store.dead_letters().find(&[old]).await.unwrap());
             match edited {
                 Replaced::By { effect: Effect::NotDone, .. } => assert_eq!(letter.standing, Standing::Replaced),
                 Replaced::Refused(Why::CouldDoItTwice) => assert_eq!(letter.standing, Standing::Open),
@@ -256,7 +256,7 @@ both_databases! {
             fixture.pass(Duration::from_mins(5));
             let (answer, _) = tokio::join!(
                 step(&other, id, Event::Cancelled),
-                while_busy(|| fixture.store.work_promote(10_000)),
+                while_busy(|| fixture.store.claims().promote(10_000)),
             );
             assert!(matches!(answer, Stepped::Now(State::Cancelled { .. })), "{answer:?}");
             assert!(drain(&fixture.store).await.is_empty());
@@ -274,8 +274,8 @@ both_databases! {
         fixture.pass(Duration::from_mins(5));
         other.skew_by(Duration::from_mins(5));
         let (mine, theirs) = tokio::join!(
-            while_busy(|| fixture.store.work_promote(1_000)),
-            while_busy(|| other.work_promote(1_000)),
+            while_busy(|| fixture.store.claims().promote(1_000)),
+            while_busy(|| other.claims().promote(1_000)),
         );
         let total = |promoted: Vec<(_, u64)>| promoted.iter().map(|(_, count)| *count).sum::<u64>();
         assert_eq!(total(mine) + total(theirs) + fixture.promote().await, 200);
@@ -321,7 +321,7 @@ both_databases! {
                 hops: None,
                 trace: None,
             };
-            let KeyClaimed::Run { fence, .. } = fixture.store.key_claim(claim()).await.unwrap() else {
+            let KeyClaimed::Run { fence, .. } = fixture.store.keys().claim(claim()).await.unwrap() else {
                 panic!("not run")
             };
             let response = Response { status: 200, headers: Vec::new(), body: Some(b"ok".to_vec()) };
@@ -332,13 +332,13 @@ both_databases! {
                 message_id: None,
                 ttl,
             };
-            fixture.store.key_settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
+            fixture.store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
             fixture.pass(ttl);
             // The other node's clock is behind: to it the key has not expired, and only a sweep takes it away.
             let (_, behind, ahead) = tokio::join!(
-                while_busy(|| fixture.store.key_sweep(10)),
-                while_busy(|| other.key_claim(claim())),
-                while_busy(|| fixture.store.key_claim(claim())),
+                while_busy(|| fixture.store.keys().sweep(10)),
+                while_busy(|| other.keys().claim(claim())),
+                while_busy(|| fixture.store.keys().claim(claim())),
             );
             let runs =
                 [&behind, &ahead].iter().filter(|answer| matches!(answer, KeyClaimed::Run { .. })).count();
@@ -352,7 +352,7 @@ both_databases! {
         let puts: Vec<_> = (0..200)
             .map(|number| {
                 let store = fixture.store.clone();
-                tokio::spawn(async move { store.message_enqueue(message(&format!("k{number}"))).await })
+                tokio::spawn(async move { store.messages().enqueue(message(&format!("k{number}"))).await })
             })
             .collect();
         for put in puts.iter().step_by(2) {

@@ -18,7 +18,8 @@ use crate::fixture::{
 impl Fixture {
     async fn list(&self, filter: MessageFilter) -> Vec<Uuid> {
         self.store
-            .message_list(&filter, 100)
+            .messages()
+            .list(&filter, 100)
             .await
             .expect("an answer")
             .into_iter()
@@ -27,7 +28,7 @@ impl Fixture {
     }
 
     async fn letters(&self, state: LetterState) -> Vec<Uuid> {
-        let letters = self.store.letter_list(state, None, None, 100).await.expect("an answer");
+        let letters = self.store.dead_letters().list(state, None, None, 100).await.expect("an answer");
         letters.into_iter().map(|letter| letter.message.id).collect()
     }
 }
@@ -49,8 +50,8 @@ both_databases! {
 
     #[test]
     async fn a_message_that_is_not_there_is_none(fixture: Fixture) {
-        assert!(fixture.store.message_get(Uuid::from_u128(7)).await.unwrap().is_none());
-        assert!(fixture.store.message_transitions(Uuid::from_u128(7)).await.unwrap().is_empty());
+        assert!(fixture.store.messages().get(Uuid::from_u128(7)).await.unwrap().is_none());
+        assert!(fixture.store.messages().transitions(Uuid::from_u128(7)).await.unwrap().is_empty());
     }
 
     #[test]
@@ -83,7 +84,7 @@ both_databases! {
         let mut after = None;
         loop {
             let filter = MessageFilter { after, ..MessageFilter::default() };
-            let page = fixture.store.message_list(&filter, 7).await.unwrap();
+            let page = fixture.store.messages().list(&filter, 7).await.unwrap();
             let Some(last) = page.last() else { break };
             assert!(page.len() <= 7);
             after = Some(last.id);
@@ -98,7 +99,7 @@ both_databases! {
     #[test]
     async fn a_page_is_bounded_whatever_it_asks_for(fixture: Fixture) {
         fixture.enqueue_many(limits::PAGE_MAX as usize + 1).await;
-        let page = fixture.store.message_list(&MessageFilter::default(), u32::MAX).await.unwrap();
+        let page = fixture.store.messages().list(&MessageFilter::default(), u32::MAX).await.unwrap();
         assert_eq!(page.len(), limits::PAGE_MAX as usize);
     }
 
@@ -173,7 +174,7 @@ both_databases! {
         let mut after = None;
         loop {
             let page =
-                fixture.store.message_list(&MessageFilter { after, ..queued.clone() }, 2).await.unwrap();
+                fixture.store.messages().list(&MessageFilter { after, ..queued.clone() }, 2).await.unwrap();
             let Some(last) = page.last() else { break };
             after = Some(last.id);
             seen.extend(page.iter().map(|row| row.id));
@@ -199,7 +200,7 @@ both_databases! {
         fixture.step(id, Event::Decided(Decision::SendAgain)).await;
         let third = fixture.claim_one().await;
         fixture.send(&third).await;
-        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let transitions = fixture.store.messages().transitions(id).await.unwrap();
         let told: Vec<_> = transitions
             .iter()
             .map(|step| (step.from.as_str(), step.to.as_str(), step.kind.as_str(), step.tries))
@@ -232,7 +233,7 @@ both_databases! {
         fixture.pass(BACKOFF);
         fixture.promote().await;
         fixture.send(&fixture.claim_one().await).await;
-        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let transitions = fixture.store.messages().transitions(id).await.unwrap();
         let told: Vec<_> = transitions.iter().map(|step| (step.kind.as_str(), step.effect)).collect();
         let expected = [
             ("claimed", Effect::NotDone),
@@ -248,7 +249,7 @@ both_databases! {
     async fn the_claim_of_what_is_being_sent_is_in_its_timeline(fixture: Fixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let transitions = fixture.store.messages().transitions(id).await.unwrap();
         assert_eq!(transitions.len(), 1, "{transitions:?}");
         assert_eq!((transitions[0].from.as_str(), transitions[0].to.as_str()), ("queued", "sending"));
         assert_eq!((transitions[0].at, transitions[0].fence), (work.claimed_at, Some(work.fence.get())));
@@ -267,16 +268,16 @@ both_databases! {
     async fn two_nodes_see_the_same(fixture: Fixture) {
         let other = fixture.another_node().await;
         let id = fixture.enqueue("k1").await;
-        assert_eq!(other.message_get(id).await.unwrap(), fixture.store.message_get(id).await.unwrap());
+        assert_eq!(other.messages().get(id).await.unwrap(), fixture.store.messages().get(id).await.unwrap());
         let work = fixture.claim_one().await;
-        assert!(other.work_claim(&queue(), many(5), terms()).await.unwrap().is_empty());
+        assert!(other.claims().take(&queue(), many(5), terms()).await.unwrap().is_empty());
         fixture.send(&work).await;
-        assert_eq!(other.message_get(id).await.unwrap().unwrap().status, Stage::Sent);
+        assert_eq!(other.messages().get(id).await.unwrap().unwrap().status, Stage::Sent);
         assert_eq!(
-            other.message_transitions(id).await.unwrap(),
-            fixture.store.message_transitions(id).await.unwrap()
+            other.messages().transitions(id).await.unwrap(),
+            fixture.store.messages().transitions(id).await.unwrap()
         );
-        assert_eq!(other.queue_counts().await.unwrap(), fixture.store.queue_counts().await.unwrap());
+        assert_eq!(other.queues().counts().await.unwrap(), fixture.store.queues().counts().await.unwrap());
     }
 
     #[test]
@@ -296,7 +297,7 @@ both_databases! {
             let mut seen = Vec::new();
             let mut after = None;
             loop {
-                let page = fixture.store.letter_list(LetterState::Dead, of, after, 2).await.unwrap();
+                let page = fixture.store.dead_letters().list(LetterState::Dead, of, after, 2).await.unwrap();
                 let Some(last) = page.last() else { break };
                 after = Some((last.since, last.message.id));
                 seen.extend(page.iter().map(|letter| letter.message.id));
@@ -304,14 +305,14 @@ both_databases! {
             assert_eq!(seen, expected, "{of:?}");
         }
         let elsewhere =
-            fixture.store.letter_list(LetterState::Dead, Some(&queue_named("mail")), None, 10).await.unwrap();
+            fixture.store.dead_letters().list(LetterState::Dead, Some(&queue_named("mail")), None, 10).await.unwrap();
         assert!(elsewhere.is_empty());
     }
 
     #[test]
     async fn a_letter_says_what_went_wrong_and_when(fixture: Fixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
-        let letter = only(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap());
+        let letter = only(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
         assert_eq!((letter.message.id, letter.message.tries, letter.message.tries_allowed), (id, 1, 3));
         assert_eq!(letter.message.last_error.as_deref(), Some("BAD_REQUEST"));
         assert_eq!(letter.message.last_error_text.as_deref(), Some("no such symbol"));
@@ -325,11 +326,11 @@ both_databases! {
     async fn what_is_learnt_of_a_dead_message_leaves_its_time_of_death(fixture: Fixture) {
         fixture.dead("k1", Effect::Unknown).await;
         let since = |letters: Vec<Letter>| only(letters).since;
-        let before = since(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap());
+        let before = since(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
         fixture.pass(DAY);
         let id = fixture.letters(LetterState::Dead).await[0];
         fixture.step(id, Event::Reconciled(Found::Done)).await;
-        let after = since(fixture.store.letter_list(LetterState::Dead, None, None, 10).await.unwrap());
+        let after = since(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
         assert_eq!(before, after);
         assert_eq!(fixture.row(id).await.last_error.as_deref(), Some("BAD_REQUEST"));
     }
@@ -356,14 +357,14 @@ both_databases! {
         let young = fixture.enqueue("young").await;
         fixture.send(&fixture.claim_one().await).await;
         let waiting = fixture.enqueue("waiting").await;
-        assert_eq!(fixture.store.message_forget(moment, 100).await.unwrap(), 2);
-        assert_eq!(fixture.store.message_forget(moment, 100).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().forget(moment, 100).await.unwrap(), 2);
+        assert_eq!(fixture.store.messages().forget(moment, 100).await.unwrap(), 0);
         for id in [sent, cancelled] {
-            assert!(fixture.store.message_get(id).await.unwrap().is_none());
-            assert!(fixture.store.message_transitions(id).await.unwrap().is_empty());
+            assert!(fixture.store.messages().get(id).await.unwrap().is_none());
+            assert!(fixture.store.messages().transitions(id).await.unwrap().is_empty());
         }
         for id in [dead, parked, young, waiting] {
-            assert!(fixture.store.message_get(id).await.unwrap().is_some());
+            assert!(fixture.store.messages().get(id).await.unwrap().is_some());
         }
         fixture.assert_counts(&[("dead", 1), ("parked", 1), ("sent", 1), ("queued", 1)]).await;
     }
@@ -375,10 +376,10 @@ both_databases! {
             fixture.send(&work).await;
         }
         let moment =
-            fixture.store.message_list(&MessageFilter::default(), 1).await.unwrap()[0].updated_at.plus(DAY);
+            fixture.store.messages().list(&MessageFilter::default(), 1).await.unwrap()[0].updated_at.plus(DAY);
         let mut forgotten = Vec::new();
         for _ in 0..4 {
-            forgotten.push(fixture.store.message_forget(moment, 2).await.unwrap());
+            forgotten.push(fixture.store.messages().forget(moment, 2).await.unwrap());
         }
         assert_eq!(forgotten, [2, 2, 1, 0]);
         fixture.assert_counts(&[]).await;
@@ -389,7 +390,7 @@ both_databases! {
         let first = fixture.enqueue("k1").await;
         fixture.send(&fixture.claim_one().await).await;
         let moment = fixture.row(first).await.updated_at.plus(DAY);
-        fixture.store.message_forget(moment, 10).await.unwrap();
+        fixture.store.messages().forget(moment, 10).await.unwrap();
         assert_ne!(fixture.enqueue("k1").await, first);
     }
 
@@ -411,16 +412,16 @@ both_databases! {
         let waiting = fixture.enqueue("waiting").await;
         let mut forgotten = Vec::new();
         for _ in 0..3 {
-            forgotten.push(fixture.store.message_forget_of(None, &queue(), "alice", 2).await.unwrap());
+            forgotten.push(fixture.store.messages().forget_of(None, &queue(), "alice", 2).await.unwrap());
         }
         assert_eq!(forgotten, [2, 1, 0], "no more at a time than asked for");
         for id in [sent, cancelled, closed] {
-            assert!(fixture.store.message_get(id).await.unwrap().is_none());
-            assert!(fixture.store.message_transitions(id).await.unwrap().is_empty());
-            assert!(fixture.store.letter_find(&[id]).await.unwrap().is_empty());
+            assert!(fixture.store.messages().get(id).await.unwrap().is_none());
+            assert!(fixture.store.messages().transitions(id).await.unwrap().is_empty());
+            assert!(fixture.store.dead_letters().find(&[id]).await.unwrap().is_empty());
         }
         for id in [dead, parked, bobs, mail, waiting] {
-            assert!(fixture.store.message_get(id).await.unwrap().is_some());
+            assert!(fixture.store.messages().get(id).await.unwrap().is_some());
         }
         let left = [("dead", 1), ("parked", 1), ("cancelled", 1), ("queued", 1)];
         fixture.assert_counts(&left).await;
@@ -429,28 +430,28 @@ both_databases! {
     #[test]
     async fn a_pace_is_written_over_the_version_that_was_read(fixture: Fixture) {
         let other = fixture.another_node().await;
-        assert_eq!(fixture.store.pace_read("broker").await.unwrap(), None);
-        assert!(!fixture.store.pace_write("broker", 5, b"ten").await.unwrap(), "nobody has read version 5");
-        assert!(fixture.store.pace_write("broker", SharedPace::NEVER_WRITTEN, b"ten").await.unwrap());
-        assert!(!other.pace_write("broker", SharedPace::NEVER_WRITTEN, b"nine").await.unwrap());
-        let read = other.pace_read("broker").await.unwrap().unwrap();
+        assert_eq!(fixture.store.paces().read("broker").await.unwrap(), None);
+        assert!(!fixture.store.paces().write("broker", 5, b"ten").await.unwrap(), "nobody has read version 5");
+        assert!(fixture.store.paces().write("broker", SharedPace::NEVER_WRITTEN, b"ten").await.unwrap());
+        assert!(!other.paces().write("broker", SharedPace::NEVER_WRITTEN, b"nine").await.unwrap());
+        let read = other.paces().read("broker").await.unwrap().unwrap();
         assert_eq!(read.bytes, b"ten");
-        assert!(other.pace_write("broker", read.version, b"five").await.unwrap());
-        assert!(!fixture.store.pace_write("broker", read.version, b"six").await.unwrap());
-        let last = fixture.store.pace_read("broker").await.unwrap().unwrap();
+        assert!(other.paces().write("broker", read.version, b"five").await.unwrap());
+        assert!(!fixture.store.paces().write("broker", read.version, b"six").await.unwrap());
+        let last = fixture.store.paces().read("broker").await.unwrap().unwrap();
         assert_eq!((last.bytes.as_slice(), read.version < last.version), (b"five".as_slice(), true));
-        assert_eq!(fixture.store.pace_read("mailer").await.unwrap(), None);
+        assert_eq!(fixture.store.paces().read("mailer").await.unwrap(), None);
     }
 
     #[test]
     async fn a_node_is_seen_when_it_beats(fixture: Fixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        fixture.store.node_beat(a, "alpha").await.unwrap();
+        fixture.store.nodes().beat(a, "alpha").await.unwrap();
         fixture.pass(BACKOFF);
-        fixture.store.node_beat(b, "beta").await.unwrap();
+        fixture.store.nodes().beat(b, "beta").await.unwrap();
         fixture.pass(BACKOFF);
-        fixture.store.node_beat(a, "alpha").await.unwrap();
-        let nodes = fixture.store.node_list().await.unwrap();
+        fixture.store.nodes().beat(a, "alpha").await.unwrap();
+        let nodes = fixture.store.nodes().list().await.unwrap();
         let names: Vec<_> = nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
         assert_eq!(names, [(a, "alpha"), (b, "beta")]);
         assert!(BACKOFF * 2 <= nodes[0].seen_at.since(nodes[0].started_at));
@@ -461,25 +462,25 @@ both_databases! {
     async fn one_node_at_a_time_takes_care(fixture: Fixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
-        assert!(fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap());
-        assert!(!fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
+        assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
+        assert!(!fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap(), "who has it keeps it");
+        assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap(), "who has it keeps it");
         fixture.pass(Duration::from_secs(20));
-        assert!(!fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
+        assert!(!fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap(), "it lapsed");
-        assert!(!fixture.store.caretaker_claim(Duty::Trail, a, lease).await.unwrap());
+        assert!(fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap(), "it lapsed");
+        assert!(!fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
     }
 
     #[test]
     async fn the_kind_of_key_of_a_queue_stays_as_it_was_first_said(fixture: Fixture) {
         let (a, b) = (QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap());
-        assert_eq!(fixture.store.queue_keys(&a, "derived").await.unwrap(), "derived");
-        assert_eq!(fixture.store.queue_keys(&a, "own").await.unwrap(), "derived");
-        assert_eq!(fixture.store.queue_keys(&b, "own").await.unwrap(), "own");
-        assert_eq!(fixture.another_node().await.queue_keys(&a, "own").await.unwrap(), "derived");
-        assert!(fixture.store.queue_keys(&a, "no\0").await.is_err());
+        assert_eq!(fixture.store.queues().kind_of_key(&a, "derived").await.unwrap(), "derived");
+        assert_eq!(fixture.store.queues().kind_of_key(&a, "own").await.unwrap(), "derived");
+        assert_eq!(fixture.store.queues().kind_of_key(&b, "own").await.unwrap(), "own");
+        assert_eq!(fixture.another_node().await.queues().kind_of_key(&a, "own").await.unwrap(), "derived");
+        assert!(fixture.store.queues().kind_of_key(&a, "no\0").await.is_err());
     }
 
     #[test]
@@ -487,12 +488,12 @@ both_databases! {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         for (duty, node) in [(Duty::Trail, a), (Duty::Ledger, a), (Duty::Outbox, b)] {
-            assert!(fixture.store.caretaker_claim(duty, node, lease).await.unwrap());
+            assert!(fixture.store.nodes().claim_duty(duty, node, lease).await.unwrap());
         }
-        fixture.store.caretaker_release(a).await.unwrap();
-        assert!(fixture.store.caretaker_claim(Duty::Trail, b, lease).await.unwrap());
-        assert!(fixture.store.caretaker_claim(Duty::Ledger, b, lease).await.unwrap());
-        assert!(!fixture.store.caretaker_claim(Duty::Outbox, a, lease).await.unwrap(), "not its own");
+        fixture.store.nodes().release_duties(a).await.unwrap();
+        assert!(fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
+        assert!(fixture.store.nodes().claim_duty(Duty::Ledger, b, lease).await.unwrap());
+        assert!(!fixture.store.nodes().claim_duty(Duty::Outbox, a, lease).await.unwrap(), "not its own");
     }
 
     #[test]
@@ -500,14 +501,14 @@ both_databases! {
         let (a, b, c) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
         let (orders, mail) = (QueueName::parse("orders:eu").unwrap(), QueueName::parse("mail").unwrap());
         let lease = Duration::from_secs(30);
-        let claim = async |queue, by| fixture.store.caretaker_claim(Duty::Letters(queue), by, lease).await.unwrap();
-        assert!(fixture.store.caretaker_claim(Duty::Ledger, c, lease).await.unwrap(), "not about letters");
+        let claim = async |queue, by| fixture.store.nodes().claim_duty(Duty::Letters(queue), by, lease).await.unwrap();
+        assert!(fixture.store.nodes().claim_duty(Duty::Ledger, c, lease).await.unwrap(), "not about letters");
         assert!(claim(Some(&orders), a).await);
         assert!(!claim(Some(&orders), b).await, "one at a time");
         fixture.pass(Duration::from_secs(20));
         assert!(claim(None, b).await);
         let listed = async || {
-            let mut kept = fixture.store.letters_kept().await.unwrap();
+            let mut kept = fixture.store.nodes().letter_keepers().await.unwrap();
             kept.sort_by_key(|kept| kept.by);
             kept
         };
@@ -518,7 +519,7 @@ both_databases! {
         assert_eq!(overlap(of(None, a)), [true, true, true]);
         fixture.pass(Duration::from_secs(20));
         assert_eq!(listed().await, [of(None, b)], "the first has lapsed");
-        fixture.store.caretaker_release(b).await.unwrap();
+        fixture.store.nodes().release_duties(b).await.unwrap();
         assert_eq!(listed().await, []);
     }
 
@@ -531,8 +532,8 @@ both_databases! {
         let duties = [Duty::Ledger, Duty::Outbox, Duty::Trail, Duty::Parked(&others[0]), Duty::Parked(&others[1])];
         for (index, duty) in duties.into_iter().enumerate() {
             let (first, second) = if index % 2 == 0 { (a, b) } else { (b, a) };
-            assert!(fixture.store.caretaker_claim(duty, first, lease).await.unwrap(), "{duty:?}");
-            assert!(!fixture.store.caretaker_claim(duty, second, lease).await.unwrap(), "{duty:?}");
+            assert!(fixture.store.nodes().claim_duty(duty, first, lease).await.unwrap(), "{duty:?}");
+            assert!(!fixture.store.nodes().claim_duty(duty, second, lease).await.unwrap(), "{duty:?}");
         }
     }
 
@@ -547,8 +548,8 @@ both_databases! {
         let tomorrow = fixture.store.now().await.unwrap();
         assert!(Duration::from_hours(24) <= tomorrow.since(before), "{before} {tomorrow}");
         fixture.send(&fixture.claim_one().await).await;
-        assert_eq!(fixture.store.message_forget(tomorrow, 10).await.unwrap(), 0, "it ended after that");
+        assert_eq!(fixture.store.messages().forget(tomorrow, 10).await.unwrap(), 0, "it ended after that");
         let now = fixture.store.now().await.unwrap().plus(Duration::from_millis(1));
-        assert_eq!(fixture.store.message_forget(now, 10).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().forget(now, 10).await.unwrap(), 1);
     }
 }

@@ -22,15 +22,15 @@ both_databases! {
         let elsewhere = new_id(fixture.put(elsewhere).await);
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
-        fixture.store.work_claim(&other, many(1), terms()).await.unwrap();
+        fixture.store.claims().take(&other, many(1), terms()).await.unwrap();
         fixture.pass(AFTER_LEASE);
         let of = |guarantee| move |_: &QueueName| RescueTerms { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR };
         let ours = [queue()];
-        let rescued = fixture.store.work_rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap().unwrap();
+        let rescued = fixture.store.claims().rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap().unwrap();
         assert_eq!((rescued.queue, rescued.count, rescued.parked, rescued.dead), (queue(), 1, vec![id], vec![]));
-        assert_eq!(fixture.store.work_rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap(), None);
+        assert_eq!(fixture.store.claims().rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap(), None);
         assert_eq!((fixture.status(id).await, fixture.status(elsewhere).await), ("parked", "sending"));
-        let rescued = fixture.store.work_rescue_of(&[other], of(KEYED)).await.unwrap().unwrap();
+        let rescued = fixture.store.claims().rescue_of(&[other], of(KEYED)).await.unwrap().unwrap();
         assert_eq!((rescued.count, rescued.parked, rescued.dead), (1, vec![], vec![]));
     }
 
@@ -50,7 +50,7 @@ both_databases! {
         ] {
             let id = fixture.enqueue(&format!("k{number}")).await;
             let terms = ClaimTerms { guarantee: holder, ..terms() };
-            only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+            only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             assert_eq!(fixture.rescue(rescuer).await, Some(1));
             assert_eq!(fixture.status(id).await, state, "{holder:?} held it, {rescuer:?} rescues");
@@ -74,7 +74,7 @@ both_databases! {
             fixture.pass(BACKOFF);
             fixture.promote().await;
             let terms = ClaimTerms { guarantee: first, ..terms() };
-            only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+            only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             assert_eq!(fixture.rescue(second).await, Some(1));
             assert_eq!(fixture.status(id).await, state, "{first:?} held it, {second:?} rescues");
@@ -87,12 +87,12 @@ both_databases! {
         for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
             let id = fixture.enqueue(key).await;
             let terms = ClaimTerms { guarantee: Guarantee::Nothing, travels_for: longer, ..terms() };
-            only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+            only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             let before = fixture.store.now().await.unwrap();
             fixture.rescue(Guarantee::Nothing).await;
             let after = fixture.store.now().await.unwrap();
-            let letters = fixture.store.letter_find(&[id]).await.unwrap();
+            let letters = fixture.store.dead_letters().find(&[id]).await.unwrap();
             let Some(Doubt { travels_until, .. }) = only(letters).history.doubt else { panic!("no doubt") };
             let longest = longer.max(TRAVELS_FOR);
             assert!((before.plus(longest)..=after.plus(longest)).contains(&travels_until), "{travels_until}");
@@ -108,11 +108,11 @@ both_databases! {
         }
         fixture.enqueue("ours").await;
         fixture.claim_one().await;
-        let claimed = fixture.store.work_claim(&other, many(10), terms()).await.unwrap();
+        let claimed = fixture.store.claims().take(&other, many(10), terms()).await.unwrap();
         let longer = ClaimTerms { lease: DAY, ..terms() };
-        fixture.store.work_claim(&third, many(10), longer).await.unwrap();
+        fixture.store.claims().take(&third, many(10), longer).await.unwrap();
         let ours = [queue()];
-        let told = async |ago| fixture.store.work_lapsed_elsewhere(&ours, ago).await.unwrap();
+        let told = async |ago| fixture.store.claims().lapsed_elsewhere(&ours, ago).await.unwrap();
         assert_eq!(told(Duration::ZERO).await, [], "none has lapsed");
         fixture.pass(AFTER_LEASE);
         assert_eq!(told(LEASE).await, [], "whoever serves it has had no time yet");
@@ -134,15 +134,15 @@ both_databases! {
         let fresh = fixture.enqueue("fresh").await;
         let suspect = fixture.claim_one().await;
         assert_eq!((suspect.id, suspect.history.suspect), (all[0], true));
-        let work = fixture.store.work_claim_unsuspected(&queue(), many(10), terms()).await.unwrap();
+        let work = fixture.store.claims().take_unsuspected(&queue(), many(10), terms()).await.unwrap();
         assert_eq!(ids(&work), [fresh]);
-        assert!(fixture.store.work_claim_unsuspected(&queue(), many(10), terms()).await.unwrap().is_empty());
+        assert!(fixture.store.claims().take_unsuspected(&queue(), many(10), terms()).await.unwrap().is_empty());
         assert_eq!(fixture.claim_one().await.id, all[1]);
     }
 
     #[test]
     async fn the_oldest_that_waits_is_found_whatever_its_priority(fixture: Fixture) {
-        assert_eq!(fixture.store.queue_oldest(&queue()).await.unwrap(), None);
+        assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), None);
         let low = NewMessage { priority: 9, ..message("low") };
         let low = new_id(fixture.put(low).await);
         fixture.pass(DAY);
@@ -150,12 +150,12 @@ both_databases! {
         new_id(fixture.put(delayed).await);
         let urgent = NewMessage { priority: 0, ..message("urgent") };
         let urgent = new_id(fixture.put(urgent).await);
-        let oldest = fixture.store.queue_oldest(&queue()).await.unwrap();
+        let oldest = fixture.store.queues().oldest(&queue()).await.unwrap();
         assert_eq!(oldest, Some(fixture.row(low).await.created_at));
-        assert_eq!(fixture.store.queue_oldest(&queue_named("other")).await.unwrap(), None);
+        assert_eq!(fixture.store.queues().oldest(&queue_named("other")).await.unwrap(), None);
         let work = fixture.claim(10).await;
         assert_eq!(ids(&work), [urgent, low]);
-        assert_eq!(fixture.store.queue_oldest(&queue()).await.unwrap(), None, "none can be claimed");
+        assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), None, "none can be claimed");
     }
 
     #[test]
@@ -257,7 +257,7 @@ both_databases! {
             let row = fixture.row(id).await;
             assert_eq!((row.status.as_str(), row.effect), (state, Effect::Unknown));
             assert!(fixture.claim(10).await.is_empty());
-            let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+            let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
             assert_eq!(letter.code.as_deref(), Some("WORKER_DIED"));
             let error = "2 workers died while they called the destination with this message";
             assert_eq!(letter.error.as_deref(), Some(error));
@@ -274,7 +274,7 @@ both_databases! {
                 let id = new_id(fixture.put(new).await);
                 let terms = ClaimTerms { guarantee, marks: guarantee == Guarantee::Nothing, ..terms() };
                 for _ in 0..6 {
-                    only(fixture.store.work_claim(&queue(), many(10), terms).await.unwrap());
+                    only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
                     fixture.pass(AFTER_LEASE);
                     assert_eq!(fixture.rescue(guarantee).await, Some(1));
                     fixture.pass(BACKOFF);
@@ -295,7 +295,7 @@ both_databases! {
         fixture.start(&only(fixture.claim_with_marks(1).await)).await;
         fixture.pass(AFTER_LEASE);
         fixture.rescue(Guarantee::Nothing).await;
-        let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+        let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         assert_eq!((letter.code.as_deref(), letter.effect), (Some("WORKER_DIED"), Effect::Unknown));
         assert_eq!(letter.error.as_deref(), Some("the worker died while it called the destination"));
     }
@@ -341,7 +341,7 @@ both_databases! {
     async fn a_call_that_had_not_begun_was_not_done(fixture: Fixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
-        fixture.store.work_begin(&[(work[0].id, work[0].fence)]).await.unwrap();
+        fixture.store.claims().begin(&[(work[0].id, work[0].fence)]).await.unwrap();
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(Guarantee::Nothing).await, Some(2));
         let begun = fixture.row(all[0]).await;
@@ -427,7 +427,7 @@ both_databases! {
         for work in &work {
             // Another node does not know how many the claim holds, so it may leave the claim behind.
             let report = Settlement::of(work, succeeded(work), Note::default());
-            other.work_settle(report).await.unwrap();
+            other.claims().settle(report).await.unwrap();
         }
         fixture.pass(AFTER_LEASE);
         assert!(matches!(fixture.rescue(KEYED).await, None | Some(0)));
@@ -471,7 +471,7 @@ both_databases! {
             wait: BACKOFF,
             travels_for: TRAVELS_FOR,
         };
-        fixture.store.work_rescue(terms_of).await.unwrap();
+        fixture.store.claims().rescue(terms_of).await.unwrap();
         assert_eq!(fixture.status(id).await, "parked");
     }
 
@@ -481,7 +481,7 @@ both_databases! {
         let held = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
-        let transitions = fixture.store.message_transitions(id).await.unwrap();
+        let transitions = fixture.store.messages().transitions(id).await.unwrap();
         let last = transitions.last().unwrap();
         assert_eq!(
             (last.kind.as_str(), last.node, last.effect),
@@ -494,7 +494,7 @@ both_databases! {
     async fn what_is_rescued_is_found_by_a_node_that_has_gone_past_it(fixture: Fixture) {
         let other = fixture.another_node().await;
         let lost = fixture.enqueue_many(2).await;
-        other.work_claim(&queue(), many(2), terms()).await.unwrap();
+        other.claims().take(&queue(), many(2), terms()).await.unwrap();
         let after = fixture.enqueue("after").await;
         assert_eq!(ids(&fixture.claim(1).await), [after]);
         other.skew_by(AFTER_LEASE);

@@ -33,7 +33,7 @@ both_databases! {
         assert_eq!(settled, KeySettled::Stands);
         assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })), "nobody else sees it yet");
         open.commit().await;
-        fixture.store.key_wake(&name("k1"), fence);
+        fixture.store.keys().wake(&name("k1"), fence);
         assert_eq!(business.orders().await, 1);
         let second = fixture.arrive(request("k1", EffectMode::Transactional)).await;
         assert_eq!(second, KeyClaimed::Replay(response(b"done")));
@@ -94,11 +94,11 @@ both_databases! {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let store = fixture.store.clone();
-        let waiter = tokio::spawn(async move { store.key_wait(&name("k1"), LONG).await });
+        let waiter = tokio::spawn(async move { store.keys().wait(&name("k1"), LONG).await });
         let mut open = business.begin().await;
         open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
         open.commit().await;
-        fixture.store.key_wake(&name("k1"), fence);
+        fixture.store.keys().wake(&name("k1"), fence);
         assert!(waiter.await.unwrap());
     }
 

@@ -22,7 +22,7 @@ impl Fixture {
     /// The names of those that let their bearer in now, the newest first.
     async fn live(&self) -> Vec<String> {
         let now = self.store.now().await.unwrap();
-        let tokens = self.store.token_list().await.unwrap();
+        let tokens = self.store.tokens().list().await.unwrap();
         tokens.into_iter().filter(|token| token.is_live(now)).map(|token| token.name).collect()
     }
 }
@@ -33,9 +33,9 @@ both_databases! {
         let mails = QueueName::parse("mail.welcome:eu").unwrap();
         let roles = [Role::Viewer, Role::Operator, Role::Admin, producer(vec![queue(), mails])];
         for role in &roles {
-            fixture.store.token_add(&token(role.as_str(), role.clone()), "olivia").await.unwrap();
+            fixture.store.tokens().add(&token(role.as_str(), role.clone()), "olivia").await.unwrap();
         }
-        let kept = fixture.store.token_list().await.unwrap();
+        let kept = fixture.store.tokens().list().await.unwrap();
         let newest_first: Vec<&Role> = roles.iter().rev().collect();
         assert_eq!(kept.iter().map(|token| &token.role).collect::<Vec<_>>(), newest_first);
         assert!(kept.iter().all(|token| token.hash == [7; 32] && token.expires_at.is_none()));
@@ -46,24 +46,24 @@ both_databases! {
         let (first, second) = (token("first", Role::Admin), token("second", Role::Admin));
         let short = NewToken { lives: Some(Duration::from_mins(1)), ..token("short", Role::Viewer) };
         for token in [&first, &second, &short] {
-            fixture.store.token_add(token, "olivia").await.unwrap();
+            fixture.store.tokens().add(token, "olivia").await.unwrap();
         }
         assert_eq!(fixture.live().await, ["short", "second", "first"]);
-        assert!(fixture.store.token_revoke(first.id, "pete").await.unwrap());
-        assert!(!fixture.store.token_revoke(first.id, "pete").await.unwrap(), "it ends once");
-        assert!(!fixture.store.token_revoke(Uuid::now_v7(), "pete").await.unwrap(), "there is no such token");
+        assert!(fixture.store.tokens().revoke(first.id, "pete").await.unwrap());
+        assert!(!fixture.store.tokens().revoke(first.id, "pete").await.unwrap(), "it ends once");
+        assert!(!fixture.store.tokens().revoke(Uuid::now_v7(), "pete").await.unwrap(), "there is no such token");
         assert_eq!(fixture.live().await, ["short", "second"]);
         fixture.store.skew_by(Duration::from_secs(61));
         assert_eq!(fixture.live().await, ["second"]);
-        assert_eq!(fixture.store.token_list().await.unwrap().len(), 3, "the trail names them");
+        assert_eq!(fixture.store.tokens().list().await.unwrap().len(), 3, "the trail names them");
     }
 
     #[test]
     async fn what_is_done_to_a_token_is_in_the_trail_with_who_did_it(fixture: Fixture) {
         let token = token("web", producer(vec![queue()]));
-        fixture.store.token_add(&token, "olivia").await.unwrap();
-        fixture.store.token_revoke(token.id, "pete").await.unwrap();
-        let actions = fixture.store.action_list(None, 10).await.unwrap();
+        fixture.store.tokens().add(&token, "olivia").await.unwrap();
+        fixture.store.tokens().revoke(token.id, "pete").await.unwrap();
+        let actions = fixture.store.actions().list(None, 10).await.unwrap();
         let told: Vec<_> = actions.iter().map(|row| {
             let action = &row.action;
             (action.about.as_str(), action.kind.as_str(), action.actor.as_deref(), action.detail.as_deref())
@@ -87,24 +87,24 @@ both_databases! {
             token("everywhere", producer(many)),
             token("for nobody", nobody),
         ] {
-            let error = fixture.store.token_add(&refused, "olivia").await.unwrap_err();
+            let error = fixture.store.tokens().add(&refused, "olivia").await.unwrap_err();
             assert!(
                 matches!(error, StoreError::Empty { .. } | StoreError::TooLarge { .. } | StoreError::NulInText { .. }),
                 "{error}"
             );
         }
-        assert!(fixture.store.token_list().await.unwrap().is_empty());
-        assert!(fixture.store.action_list(None, 10).await.unwrap().is_empty());
+        assert!(fixture.store.tokens().list().await.unwrap().is_empty());
+        assert!(fixture.store.actions().list(None, 10).await.unwrap().is_empty());
     }
 
     #[test]
     async fn it_is_told_which_queues_are_paused_and_by_whom(fixture: Fixture) {
-        assert!(fixture.store.queue_pauses().await.unwrap().is_empty());
-        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
-        let paused = fixture.store.queue_pauses().await.unwrap();
+        assert!(fixture.store.queues().pauses().await.unwrap().is_empty());
+        fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
+        let paused = fixture.store.queues().pauses().await.unwrap();
         assert_eq!((paused[0].queue.as_str(), paused[0].paused, paused[0].by.as_deref()), ("orders", true, Some("olivia")));
-        fixture.store.queue_pause(&queue(), false, Some("pete")).await.unwrap();
-        let resumed = fixture.store.queue_pauses().await.unwrap();
+        fixture.store.queues().pause(&queue(), false, Some("pete")).await.unwrap();
+        let resumed = fixture.store.queues().pauses().await.unwrap();
         assert_eq!((resumed.len(), resumed[0].paused, resumed[0].by.as_deref()), (1, false, Some("pete")));
     }
 }

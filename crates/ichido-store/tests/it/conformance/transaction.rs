@@ -75,22 +75,22 @@ impl Open {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         match self {
-            Self::Postgres(open) => store.key_settle_in_postgres(open, settle).await,
-            Self::Sqlite(open) => store.key_settle_in_sqlite(open, settle).await,
+            Self::Postgres(open) => store.keys().settle_in_postgres(open, settle).await,
+            Self::Sqlite(open) => store.keys().settle_in_sqlite(open, settle).await,
         }
     }
 
     async fn enqueue(&mut self, store: &Store, message: NewMessage) -> Result<Enqueued, StoreError> {
         match self {
-            Self::Postgres(open) => store.message_enqueue_in_postgres(open, message).await,
-            Self::Sqlite(open) => store.message_enqueue_in_sqlite(open, message).await,
+            Self::Postgres(open) => store.messages().enqueue_in_postgres(open, message).await,
+            Self::Sqlite(open) => store.messages().enqueue_in_sqlite(open, message).await,
         }
     }
 
     async fn enqueue_many(&mut self, store: &Store, messages: Vec<NewMessage>) -> Vec<Enqueued> {
         match self {
-            Self::Postgres(open) => store.messages_enqueue_in_postgres(open, messages).await.unwrap(),
-            Self::Sqlite(open) => store.messages_enqueue_in_sqlite(open, messages).await.unwrap(),
+            Self::Postgres(open) => store.messages().enqueue_all_in_postgres(open, messages).await.unwrap(),
+            Self::Sqlite(open) => store.messages().enqueue_all_in_sqlite(open, messages).await.unwrap(),
         }
     }
 
@@ -147,7 +147,7 @@ both_databases! {
         let id = new_id(open.enqueue(&fixture.store, message("m1")).await.unwrap());
         open.roll_back().await;
         assert_eq!(business.orders().await, 0);
-        assert_eq!(fixture.store.message_get(id).await.unwrap(), None);
+        assert_eq!(fixture.store.messages().get(id).await.unwrap(), None);
         assert!(fixture.claim(10).await.is_empty());
         fixture.assert_counts(&[]).await;
         // Its key was never used.
@@ -160,10 +160,10 @@ both_databases! {
         let mut open = business.begin().await;
         open.order().await;
         let id = new_id(open.enqueue(&fixture.store, message("m1")).await.unwrap());
-        assert_eq!(fixture.store.message_get(id).await.unwrap(), None, "nobody else sees it");
+        assert_eq!(fixture.store.messages().get(id).await.unwrap(), None, "nobody else sees it");
         open.commit().await;
-        fixture.store.queue_wake(&queue());
-        assert!(fixture.store.queue_wait(&queue(), Duration::from_hours(1)).await);
+        fixture.store.queues().wake(&queue());
+        assert!(fixture.store.queues().wait(&queue(), Duration::from_hours(1)).await);
         assert_eq!(ids(&fixture.claim(10).await), [id]);
     }
 

@@ -22,7 +22,7 @@ impl Fixture {
 
     async fn decide(&self, text: &str, resolution: Resolution, response: Option<Response>) -> KeyResolved {
         let policy = policy(EffectMode::Opaque);
-        self.store.key_resolve(&name(text), resolution, response, &policy).await.expect("an answer")
+        self.store.keys().resolve(&name(text), resolution, response, &policy).await.expect("an answer")
     }
 }
 
@@ -39,7 +39,7 @@ both_databases! {
         let mut after = None;
         let mut listed = Vec::new();
         loop {
-            let page = fixture.store.key_unknown_list(after, 2).await.unwrap();
+            let page = fixture.store.keys().list_unknown(after, 2).await.unwrap();
             let Some(last) = page.last() else { break };
             after = Some((last.record.first_claimed_at, last.name.hash()));
             assert!(page.len() <= 2);
@@ -58,16 +58,16 @@ both_databases! {
             fences.push(fixture.run(key, EffectMode::Opaque).await);
         }
         fixture.settled("done", EffectMode::Opaque, b"done").await;
-        assert_eq!(fixture.store.key_lapse(&ours, 10).await.unwrap(), 0, "they may still be at it");
+        assert_eq!(fixture.store.keys().lapse(&ours, 10).await.unwrap(), 0, "they may still be at it");
         fixture.pass(AFTER_LEASE);
         other.skew_by(AFTER_LEASE);
         fixture.run("running", EffectMode::Opaque).await;
-        assert_eq!(other.key_lapse(&["orders.cancel".to_owned()], 10).await.unwrap(), 0);
-        assert_eq!(other.key_lapse(&[], 10).await.unwrap(), 0);
-        assert_eq!(other.key_lapse(&ours, 2).await.unwrap(), 2, "a bounded number at a time");
-        assert_eq!(fixture.store.key_lapse(&ours, 2).await.unwrap(), 1);
-        assert_eq!(fixture.store.key_lapse(&ours, 2).await.unwrap(), 0);
-        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 3);
+        assert_eq!(other.keys().lapse(&["orders.cancel".to_owned()], 10).await.unwrap(), 0);
+        assert_eq!(other.keys().lapse(&[], 10).await.unwrap(), 0);
+        assert_eq!(other.keys().lapse(&ours, 2).await.unwrap(), 2, "a bounded number at a time");
+        assert_eq!(fixture.store.keys().lapse(&ours, 2).await.unwrap(), 1);
+        assert_eq!(fixture.store.keys().lapse(&ours, 2).await.unwrap(), 0);
+        assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 3);
         // An owner that was only late is still heard.
         assert_eq!(fixture.report("k1", fences[0], keep(response(b"late"))).await, KeySettled::Stands);
         assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Stands);
@@ -82,7 +82,7 @@ both_databases! {
         assert_eq!(decided, KeyResolved::Stands);
         let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
         assert_eq!(next, KeyClaimed::Replay(response(b"found")));
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         let Phase::Settled { expiry, .. } = found.record.phase else { panic!("{found:?}") };
         let expires = found.completed_at.unwrap().plus(TTL);
         assert_eq!(expiry, ichido_core::ledger::Expiry::At(expires));
@@ -101,7 +101,7 @@ both_databases! {
         fixture.unknown("k1").await;
         let early = fixture.decide("k1", Resolution::NothingDone, None).await;
         let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         let settles_within = policy(EffectMode::Opaque).settles_within();
         assert_eq!(from, found.record.claimed_at.plus(settles_within));
         assert_eq!(found.record.phase, Phase::Unknown);
@@ -159,17 +159,17 @@ both_databases! {
             for (key, fence) in [("held", held), ("lapsed", lapsed)] {
                 let next = fixture.arrive(request(key, today)).await;
                 assert_eq!(next, KeyClaimed::Unknown { fence }, "{key} {today:?}");
-                let found = fixture.store.key_look_up(&name(key)).await.unwrap().unwrap().record;
+                let found = fixture.store.keys().get(&name(key)).await.unwrap().unwrap().record;
                 assert_eq!((found.mode, found.phase), (EffectMode::Opaque, Phase::Unknown));
             }
         }
-        let listed = fixture.store.key_unknown_list(None, 10).await.unwrap();
+        let listed = fixture.store.keys().list_unknown(None, 10).await.unwrap();
         assert_eq!(listed.iter().map(|key| key.record.mode).collect::<Vec<_>>(), [EffectMode::Opaque; 2]);
     }
 
     #[test]
     async fn a_takeover_remembers_the_stricter_mode_and_a_new_action_its_own(fixture: Fixture) {
-        let mode = async || fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap().record.mode;
+        let mode = async || fixture.store.keys().get(&name("k1")).await.unwrap().unwrap().record.mode;
         fixture.run("k1", EffectMode::Transactional).await;
         assert_eq!(mode().await, EffectMode::Transactional);
         let runs = [
@@ -200,11 +200,11 @@ both_databases! {
             ..request("k1", EffectMode::Keyed)
         };
         fixture.arrive(along("bff")).await;
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!((found.hops.as_deref(), found.trace.as_deref()), (Some("bff"), Some("00-7f")));
         fixture.pass(AFTER_LEASE);
         fixture.arrive(along("bff, gateway")).await;
-        let found = fixture.store.key_look_up(&name("k1")).await.unwrap().unwrap();
+        let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.hops.as_deref(), Some("bff, gateway"));
     }
 
@@ -216,7 +216,7 @@ both_databases! {
             KeyClaim { hops: long(limits::HOPS_BYTES_MAX + 1), ..claim() },
             KeyClaim { trace: long(limits::TRACE_BYTES_MAX + 1), ..claim() },
         ] {
-            let refused = fixture.store.key_claim(claim).await;
+            let refused = fixture.store.keys().claim(claim).await;
             assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
         }
         let nul = || Some("a\0b".to_owned());
@@ -227,7 +227,7 @@ both_databases! {
         for claim in
             [named("a\0b", "alice"), named("orders", "a\0b"), KeyClaim { hops: nul(), ..claim() }, KeyClaim { trace: nul(), ..claim() }]
         {
-            let refused = fixture.store.key_claim(claim).await;
+            let refused = fixture.store.keys().claim(claim).await;
             assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");
         }
         let whole = KeyClaim { hops: long(limits::HOPS_BYTES_MAX), ..claim() };

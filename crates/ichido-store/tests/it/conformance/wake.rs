@@ -45,7 +45,7 @@ fn claim() -> KeyClaim {
 }
 
 async fn claimed(store: &Store) -> Fence {
-    match store.key_claim(claim()).await.expect("an answer") {
+    match store.keys().claim(claim()).await.expect("an answer") {
         KeyClaimed::Run { fence, .. } => fence,
         other => panic!("{other:?}"),
     }
@@ -53,24 +53,24 @@ async fn claimed(store: &Store) -> Fence {
 
 async fn release(store: &Store, fence: Fence) {
     let settle = KeySettle { name: name(), fence, outcome: KeyOutcome::Release };
-    assert_eq!(store.key_settle(settle).await.expect("an answer"), KeySettled::Stands);
+    assert_eq!(store.keys().settle(settle).await.expect("an answer"), KeySettled::Stands);
 }
 
 /// Waits for work in a task of its own.
 fn waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
     let store = store.clone();
-    tokio::spawn(async move { store.queue_wait(&queue(), at_most).await })
+    tokio::spawn(async move { store.queues().wait(&queue(), at_most).await })
 }
 
 /// Waits for the key in a task of its own.
 fn key_waiter(store: &Store, at_most: Duration) -> JoinHandle<bool> {
     let store = store.clone();
-    tokio::spawn(async move { store.key_wait(&name(), at_most).await })
+    tokio::spawn(async move { store.keys().wait(&name(), at_most).await })
 }
 
 /// Nothing that happened before is still to be heard of.
 async fn quiet(store: &Store) {
-    while store.queue_wait(&queue(), SHORT).await {}
+    while store.queues().wait(&queue(), SHORT).await {}
 }
 
 both_databases! {
@@ -107,16 +107,16 @@ both_databases! {
     async fn what_comes_between_a_claim_and_the_wait_is_not_missed(fixture: Fixture) {
         assert!(fixture.claim(1).await.is_empty());
         fixture.enqueue("m1").await;
-        assert!(fixture.store.queue_wait(&queue(), LONG).await);
-        assert!(!fixture.store.queue_wait(&queue(), SHORT).await, "remembered once");
+        assert!(fixture.store.queues().wait(&queue(), LONG).await);
+        assert!(!fixture.store.queues().wait(&queue(), SHORT).await, "remembered once");
     }
 
     #[test]
     async fn a_wait_is_over_when_nothing_comes(fixture: Fixture) {
-        fixture.store.queue_wake(&queue_named("others"));
+        fixture.store.queues().wake(&queue_named("others"));
         let later = NewMessage { delay: BACKOFF, ..message("later") };
         fixture.put(later).await;
-        assert!(!fixture.store.queue_wait(&queue(), SHORT).await);
+        assert!(!fixture.store.queues().wait(&queue(), SHORT).await);
     }
 
     #[test]
@@ -157,17 +157,17 @@ both_databases! {
 
     #[test]
     async fn a_queue_that_goes_on_wakes(fixture: Fixture) {
-        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         quiet(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
-        fixture.store.queue_pause(&queue(), false, None).await.unwrap();
+        fixture.store.queues().pause(&queue(), false, None).await.unwrap();
         assert!(waiter.await.unwrap());
     }
 
     #[test]
     async fn who_waits_for_a_key_is_woken_when_it_is_settled(fixture: Fixture) {
         let fence = claimed(&fixture.store).await;
-        assert!(!fixture.store.key_wait(&name(), SHORT).await, "still claimed");
+        assert!(!fixture.store.keys().wait(&name(), SHORT).await, "still claimed");
         let waiter = key_waiter(&fixture.store, LONG);
         release(&fixture.store, fence).await;
         assert!(waiter.await.unwrap());
@@ -175,7 +175,7 @@ both_databases! {
 
     #[test]
     async fn who_waits_for_a_key_that_nobody_holds_does_not_wait(fixture: Fixture) {
-        assert!(fixture.store.key_wait(&name(), LONG).await);
+        assert!(fixture.store.keys().wait(&name(), LONG).await);
     }
 
     /// On PostgreSQL the other node is told. On SQLite it looks again when its bound is over, and finds the work.
@@ -186,7 +186,7 @@ both_databases! {
         let waiter = waiter(&other, bound);
         let id = fixture.enqueue("m1").await;
         assert_eq!(waiter.await.unwrap(), fixture.tells_other_nodes());
-        let work = other.work_claim(&queue(), many(1), terms()).await.unwrap();
+        let work = other.claims().take(&queue(), many(1), terms()).await.unwrap();
         assert_eq!(ids(&work), [id]);
     }
 
@@ -201,6 +201,6 @@ both_databases! {
         let woken = waiter.await.unwrap();
         // On SQLite it depends on who was quicker: the settle, or its first look.
         assert!(woken || !fixture.tells_other_nodes());
-        assert!(matches!(other.key_claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
+        assert!(matches!(other.keys().claim(claim()).await.unwrap(), KeyClaimed::Run { .. }));
     }
 }

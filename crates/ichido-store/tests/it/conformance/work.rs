@@ -40,7 +40,7 @@ both_databases! {
     #[test]
     async fn a_claim_leaves_other_queues_alone(fixture: Fixture) {
         fixture.enqueue("k1").await;
-        assert!(fixture.store.work_claim(&queue_named("mail"), many(5), terms()).await.unwrap().is_empty());
+        assert!(fixture.store.claims().take(&queue_named("mail"), many(5), terms()).await.unwrap().is_empty());
     }
 
     #[test]
@@ -62,7 +62,7 @@ both_databases! {
                 tokio::spawn(async move {
                     let (queue, mut taken) = (queue(), Vec::new());
                     loop {
-                        let work = while_busy(|| store.work_claim(&queue, many(57), terms)).await;
+                        let work = while_busy(|| store.claims().take(&queue, many(57), terms)).await;
                         if work.is_empty() {
                             return taken;
                         }
@@ -228,15 +228,15 @@ both_databases! {
         let work = fixture.claim_with_marks(2).await;
         assert!(work.iter().all(|work| work.begun == Begun::NotYet));
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
-        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [true, true]);
+        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [true, true]);
         assert_eq!(
-            fixture.store.work_begin(&calls[..1]).await.unwrap(),
+            fixture.store.claims().begin(&calls[..1]).await.unwrap(),
             [true],
             "asked again, the answer is the same"
         );
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
-        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, false]);
+        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, false]);
     }
 
     #[test]
@@ -245,14 +245,14 @@ both_databases! {
         let work = fixture.claim_with_marks(2).await;
         fixture.settle(&work[0], again(&work[0])).await;
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
-        assert_eq!(fixture.store.work_begin(&calls).await.unwrap(), [false, true]);
+        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
     }
 
     #[test]
     async fn a_message_whose_call_began_is_not_given_back(fixture: Fixture) {
         let id = fixture.enqueue("k1").await;
         let mut work = only(fixture.claim_with_marks(1).await);
-        fixture.store.work_begin(&[(work.id, work.fence)]).await.unwrap();
+        fixture.store.claims().begin(&[(work.id, work.fence)]).await.unwrap();
         work.begun = Begun::Yes;
         let refused = fixture.settle(&work, given_back(&work)).await;
         assert_eq!(refused, Stepped::Refused(Why::MayHaveBegun));
@@ -266,12 +266,12 @@ both_databases! {
         let work = fixture.claim_one().await;
         for _ in 0..3 {
             fixture.pass(Duration::from_secs(20));
-            assert_eq!(fixture.store.work_renew(&[work.fence], LEASE).await.unwrap(), [true]);
+            assert_eq!(fixture.store.claims().renew(&[work.fence], LEASE).await.unwrap(), [true]);
             assert_eq!(fixture.rescue(KEYED).await, None);
         }
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
-        assert_eq!(fixture.store.work_renew(&[work.fence], LEASE).await.unwrap(), [false]);
+        assert_eq!(fixture.store.claims().renew(&[work.fence], LEASE).await.unwrap(), [false]);
         assert_eq!(fixture.status(id).await, "failed");
     }
 
@@ -279,14 +279,14 @@ both_databases! {
     async fn a_paused_queue_is_not_claimed_from(fixture: Fixture) {
         fixture.enqueue("k1").await;
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
-        fixture.store.queue_pause(&queue(), true, Some("olivia")).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         assert!(fixture.claim(10).await.is_empty());
-        assert_eq!(fixture.store.work_claim(&queue_named("mail"), many(1), terms()).await.unwrap().len(), 1);
+        assert_eq!(fixture.store.claims().take(&queue_named("mail"), many(1), terms()).await.unwrap().len(), 1);
         fixture.enqueue("k2").await;
         assert!(
-            fixture.another_node().await.work_claim(&queue(), many(10), terms()).await.unwrap().is_empty()
+            fixture.another_node().await.claims().take(&queue(), many(10), terms()).await.unwrap().is_empty()
         );
-        fixture.store.queue_pause(&queue(), false, None).await.unwrap();
+        fixture.store.queues().pause(&queue(), false, None).await.unwrap();
         assert_eq!(fixture.claim(10).await.len(), 2);
     }
 
@@ -294,7 +294,7 @@ both_databases! {
     async fn suspects_wait_too_while_their_queue_is_paused(fixture: Fixture) {
         fixture.enqueue_many(2).await;
         fixture.claim(2).await;
-        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(2));
         assert!(fixture.claim(10).await.is_empty());
@@ -304,7 +304,7 @@ both_databases! {
     async fn what_is_held_can_be_settled_while_its_queue_is_paused(fixture: Fixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.store.queue_pause(&queue(), true, None).await.unwrap();
+        fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         fixture.send(&work).await;
     }
 
@@ -320,7 +320,7 @@ both_databases! {
             ..Note::default()
         };
         assert_eq!(fixture.settle_noting(&work, succeeded(&work), note).await, Stepped::Now(State::Sent));
-        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.to.as_str(), last.effect, last.tries), ("sent", Effect::Done, 1));
         assert_eq!((last.code.as_deref(), last.status), (Some("CONFLICT_PROCESSED"), Some(409)));
         assert_eq!(
@@ -342,7 +342,7 @@ both_databases! {
             ..Note::default()
         };
         fixture.settle_noting(&work, again(&work), note).await;
-        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!(
             (last.from.as_str(), last.to.as_str(), last.kind.as_str()),
             ("sending", "failed", "failed")
@@ -375,7 +375,7 @@ both_databases! {
             ("sent", "failed")
         );
         for id in [sent, failed] {
-            let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+            let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
             assert!(last.receipt.unwrap().len() <= limits::EXCERPT_BYTES_MAX);
         }
     }
@@ -392,7 +392,7 @@ both_databases! {
                 let event = if number % 2 == 0 { succeeded(work) } else { again(work) };
                 let settlement = Settlement::of(work, event, Note::default());
                 let store = fixture.store.clone();
-                tokio::spawn(async move { while_busy(|| store.work_settle(settlement.clone())).await })
+                tokio::spawn(async move { while_busy(|| store.claims().settle(settlement.clone())).await })
             })
             .collect();
         for settlement in settlements {
@@ -416,7 +416,7 @@ both_databases! {
         fixture.settle(&work[2], again(&work[2])).await;
         fixture.settle(&work[3], in_doubt(&work[3])).await;
         fixture.pass(AFTER_LEASE);
-        assert_eq!(fixture.store.work_renew(&[work[0].fence], LEASE).await.unwrap(), [false]);
+        assert_eq!(fixture.store.claims().renew(&[work[0].fence], LEASE).await.unwrap(), [false]);
         assert_eq!(fixture.rescue(KEYED).await, None);
     }
 
@@ -474,7 +474,7 @@ both_databases! {
             .map(|(work, event)| {
                 let settlement = Settlement::of(work, event, Note::default());
                 let store = fixture.store.clone();
-                tokio::spawn(async move { while_busy(|| store.work_settle(settlement.clone())).await })
+                tokio::spawn(async move { while_busy(|| store.claims().settle(settlement.clone())).await })
             })
             .collect();
         for report in reports {
@@ -563,7 +563,7 @@ both_databases! {
         assert_eq!(fixture.promote().await, 0);
         assert!(fixture.claim(10).await.is_empty());
         assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>failed", "failed>sent"]);
-        let last = fixture.store.message_transitions(id).await.unwrap().pop().unwrap();
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.receipt.as_deref()), ("late_success", Some("order-7")));
         fixture.assert_counts(&[("sent", 1)]).await;
     }
@@ -651,7 +651,7 @@ both_databases! {
         let other = fixture.another_node().await;
         // The node that claims need not be the one that reports: the claim is in the database, not in the node.
         let report = |work: &Work| Settlement::of(work, succeeded(work), Note::default());
-        assert_eq!(other.work_settle(report(&work[0])).await.unwrap(), Stepped::Now(State::Sent));
+        assert_eq!(other.claims().settle(report(&work[0])).await.unwrap(), Stepped::Now(State::Sent));
         fixture.send(&work[1]).await;
         fixture.pass(AFTER_LEASE);
         assert!(matches!(rescue(&fixture.store, KEYED).await, None | Some(0)));

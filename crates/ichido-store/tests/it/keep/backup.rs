@@ -13,7 +13,7 @@ use uuid::Uuid;
 async fn put(store: &Store, key: &str) -> Uuid {
     let queue = QueueName::parse("orders").unwrap();
     let key = IdempotencyKey::parse(key).unwrap();
-    match store.message_enqueue(NewMessage::new(queue, "alice", key, b"{}".to_vec())).await.unwrap() {
+    match store.messages().enqueue(NewMessage::new(queue, "alice", key, b"{}".to_vec())).await.unwrap() {
         Enqueued::New { id } => id,
         other => panic!("it is not new: {other:?}"),
     }
@@ -54,8 +54,8 @@ async fn a_copy_is_whole_private_and_holds_what_is_only_in_the_log_yet() {
     // The two are apart from now on.
     let copy = Store::open(&format!("sqlite:{}", taken.file.display()), 2).await.unwrap();
     let later = put(&store, "k2").await;
-    assert!(copy.message_get(id).await.unwrap().is_some());
-    assert!(copy.message_get(later).await.unwrap().is_none());
+    assert!(copy.messages().get(id).await.unwrap().is_some());
+    assert!(copy.messages().get(later).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn a_server_is_seen_as_our_connections_meet_it() {
 
     let store = Store::open(&database.url, 2).await.unwrap();
     for node in [1, 2] {
-        store.node_beat(Uuid::from_u128(node), "worker").await.unwrap();
+        store.nodes().beat(Uuid::from_u128(node), "worker").await.unwrap();
     }
     // What a role was told otherwise does not hold for us.
     let name = sqlx::query_scalar::<_, String>("SELECT current_database()::text");

@@ -37,12 +37,12 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
         // The first one keeps the stream busy until the other three have gathered behind it.
         let first = tokio::spawn({
             let (store, settle) = (store.clone(), keep("first", fences[0]));
-            async move { store.key_settle(settle).await }
+            async move { store.keys().settle(settle).await }
         });
         until("the first one waits", async || number(&mut watching, WAITING).await == 1).await;
         let [kept, let_go, held] =
             [keep("kept", fences[1]), release("let-go", fences[2]), hold("held", fences[3])]
-                .map(|settle| Box::pin(store.key_settle(settle)));
+                .map(|settle| Box::pin(store.keys().settle(settle)));
         let end_both_waits = async {
             until("the first one's wait is ended", async || number(&mut watching, END_WAITS).await == 1)
                 .await;
@@ -77,13 +77,13 @@ async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
             sqlx::query(sql).execute(&mut administrator).await.unwrap();
         }
         proxy.hang_up_after("slow-key");
-        let answer = store.message_enqueue(message("slow-key")).await;
+        let answer = store.messages().enqueue(message("slow-key")).await;
         assert!(matches!(answer, Err(StoreError::Unknown(_))), "{answer:?}");
         assert_eq!(proxy.met(), 1);
         sqlx::query("SELECT pg_advisory_unlock(1)").execute(&mut administrator).await.unwrap();
         let count = "SELECT count(*) FROM ichido.messages";
         until("it is done", async || number(&mut administrator, count).await == 1).await;
-        let again = store.message_enqueue(message("slow-key")).await;
+        let again = store.messages().enqueue(message("slow-key")).await;
         assert!(matches!(again, Ok(Enqueued::Same { .. })), "{again:?}");
     })
     .await;
@@ -103,7 +103,7 @@ async fn a_row_that_breaks_every_connection_fails_alone() {
             sqlx::query(sql).execute(&mut administrator).await.unwrap();
         }
         let keys = (0..30).map(|number| format!("good-{number}")).chain(["bad".to_owned()]);
-        let mut answers = store.messages_enqueue(keys.map(|key| message(&key)).collect()).await;
+        let mut answers = store.messages().enqueue_all(keys.map(|key| message(&key)).collect()).await;
         let bad = answers.pop().unwrap();
         assert!(matches!(bad, Err(StoreError::Unknown(_))), "{bad:?}");
         assert!(answers.iter().all(|answer| matches!(answer, Ok(Enqueued::New { .. }))), "{answers:?}");

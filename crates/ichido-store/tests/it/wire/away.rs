@@ -18,9 +18,9 @@ async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found()
         let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
         sqlx::query("SET default_transaction_read_only = on").execute(&mut *connection).await.unwrap();
         drop(connection);
-        let refused = store.message_enqueue(message("k1")).await;
+        let refused = store.messages().enqueue(message("k1")).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-        let enqueued = store.message_enqueue(message("k1")).await;
+        let enqueued = store.messages().enqueue(message("k1")).await;
         assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
     })
     .await;
@@ -35,13 +35,13 @@ async fn reads_right_after_a_restart_are_answered() {
         let cluster = Cluster::start(&[]).unwrap();
         let database = cluster.database().await.unwrap();
         let store = Store::open(&database.url, CONNECTIONS).await.unwrap();
-        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         for round in 0..3 {
             // Used just now, so taken at their word.
             let reads: Vec<_> = (0..CONNECTIONS)
                 .map(|_| {
                     let store = store.clone();
-                    tokio::spawn(async move { store.message_get(id).await })
+                    tokio::spawn(async move { store.messages().get(id).await })
                 })
                 .collect();
             for read in reads {
@@ -49,7 +49,7 @@ async fn reads_right_after_a_restart_are_answered() {
             }
             tokio::task::block_in_place(|| cluster.restart_immediate().unwrap());
             for _ in 0..CONNECTIONS {
-                let read = store.message_get(id).await;
+                let read = store.messages().get(id).await;
                 assert!(matches!(read, Ok(Some(_))), "round {round}: {read:?}");
             }
         }
@@ -64,10 +64,10 @@ async fn a_read_is_never_of_unknown_outcome() {
         let database = fresh_database().await;
         let proxy = Proxy::to(&database.url).await;
         let store = Store::open(&proxy.url, 1).await.unwrap();
-        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         // What the server says before every row.
         proxy.cut_always_at("idempotency_key");
-        let read = store.message_get(id).await;
+        let read = store.messages().get(id).await;
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
         assert_eq!(proxy.met(), 2, "it is asked once more");
     })

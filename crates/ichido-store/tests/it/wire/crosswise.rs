@@ -39,10 +39,10 @@ impl Nodes {
 
     /// Puts messages in and claims them, so many by each claim.
     async fn work(&self, round: usize, by: u32, terms: ClaimTerms) -> Vec<Work> {
-        self.one.messages_enqueue(keys(round).map(|key| message(&key)).collect()).await;
+        self.one.messages().enqueue_all(keys(round).map(|key| message(&key)).collect()).await;
         let mut work = Vec::new();
         while work.len() < ROWS {
-            work.extend(self.one.work_claim(&queue(), many(by), terms).await.unwrap());
+            work.extend(self.one.claims().take(&queue(), many(by), terms).await.unwrap());
         }
         work
     }
@@ -87,7 +87,7 @@ async fn puts_of_the_same_keys_never_deadlock() {
         for round in 0..ROUNDS {
             let forth: Vec<_> = keys(round).map(|key| message(&key)).collect();
             let back: Vec<_> = forth.iter().rev().cloned().collect();
-            tokio::join!(nodes.one.messages_enqueue(forth), nodes.two.messages_enqueue(back));
+            tokio::join!(nodes.one.messages().enqueue_all(forth), nodes.two.messages().enqueue_all(back));
         }
         nodes.assert_never_deadlocked().await;
     }))
@@ -102,7 +102,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
             let calls = keys.into_iter().map(|key| {
                 let store = store.clone();
                 async move {
-                    let claimed = while_busy(|| store.key_claim(claim(&key, EffectMode::Opaque))).await;
+                    let claimed = while_busy(|| store.keys().claim(claim(&key, EffectMode::Opaque))).await;
                     (key, claimed)
                 }
             });
@@ -111,7 +111,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
         let settles = async |store: &Store, mine: Vec<(String, Fence)>| {
             let calls = mine.into_iter().map(|(key, fence)| {
                 let store = store.clone();
-                async move { store.key_settle(keep(&key, fence)).await }
+                async move { store.keys().settle(keep(&key, fence)).await }
             });
             at_once(calls).await
         };
@@ -130,7 +130,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
             assert_eq!(mine.len(), ROWS);
             let forth: Vec<_> = mine.iter().map(|(key, fence)| (name(key), *fence, LEASE)).collect();
             let back: Vec<_> = forth.iter().rev().cloned().collect();
-            let (one, two) = tokio::join!(nodes.one.key_renew(&forth), nodes.two.key_renew(&back));
+            let (one, two) = tokio::join!(nodes.one.keys().renew(&forth), nodes.two.keys().renew(&back));
             all_stand([one, two]);
             // Both settle all of them: a settle that comes twice changes nothing, but locks.
             let back = mine.iter().rev().cloned().collect();
@@ -155,7 +155,7 @@ async fn reports_about_the_same_messages_never_deadlock() {
                 work.iter().enumerate().map(|(index, work)| report(work, (index % 2 == 1) == odd)).collect()
             };
             let back = reports(round % 2 == 1).into_iter().rev().collect();
-            tokio::join!(nodes.one.works_settle(reports(false)), nodes.two.works_settle(back));
+            tokio::join!(nodes.one.claims().settle_all(reports(false)), nodes.two.claims().settle_all(back));
         }
         nodes.assert_never_deadlocked().await;
     }))
@@ -170,14 +170,14 @@ async fn renewals_and_beginnings_of_the_same_messages_never_deadlock() {
             let work = nodes.work(round, 2, ClaimTerms { marks: true, ..terms() }).await;
             let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
             let back: Vec<_> = calls.iter().rev().copied().collect();
-            let (one, two) = tokio::join!(nodes.one.work_begin(&calls), nodes.two.work_begin(&back));
+            let (one, two) = tokio::join!(nodes.one.claims().begin(&calls), nodes.two.claims().begin(&back));
             all_stand([one, two]);
             let forth = fences(&work);
             let back: Vec<_> = forth.iter().rev().copied().collect();
             let (one, two, three) = tokio::join!(
-                nodes.one.work_renew(&forth, LEASE),
-                nodes.two.work_renew(&back, LEASE),
-                nodes.two.work_begin(&calls),
+                nodes.one.claims().renew(&forth, LEASE),
+                nodes.two.claims().renew(&back, LEASE),
+                nodes.two.claims().begin(&calls),
             );
             all_stand([one, two, three]);
         }

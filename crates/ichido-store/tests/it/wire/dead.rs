@@ -39,7 +39,7 @@ async fn pass_until_closed(proxy: &Proxy, count: usize) {
 }
 
 async fn cancel(store: Store, id: Uuid) -> Result<Stepped, StoreError> {
-    store.message_step(id, |_| Event::Cancelled, &Note::default()).await
+    store.messages().step(id, |_| Event::Cancelled, &Note::default()).await
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_batch_is_written_again_over_another_connection() {
         proxy.silence();
         let caught = tokio::spawn({
             let store = store.clone();
-            async move { store.key_claim(claim("caught", EffectMode::Opaque)).await }
+            async move { store.keys().claim(claim("caught", EffectMode::Opaque)).await }
         });
         pass_until_closed(&proxy, 1).await;
         let caught = caught.await.unwrap();
@@ -65,7 +65,7 @@ async fn a_batch_is_written_again_over_another_connection() {
 async fn a_call_that_stands_alone_ends_and_its_connection_is_replaced() {
     in_time(async {
         let (_database, proxy, store) = store().await;
-        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         at_rest(&store).await;
         proxy.silence();
         let caught = tokio::spawn(cancel(store.clone(), id));
@@ -98,7 +98,7 @@ async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
 async fn a_connection_whose_caller_went_away_is_not_used_again() {
     in_time(async {
         let (database, proxy, store) = store().await;
-        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         at_rest(&store).await;
         proxy.hold_after("BEGIN");
         let gone = tokio::spawn(cancel(store.clone(), id));
@@ -128,8 +128,8 @@ async fn other_nodes_are_heard_again() {
         tokio::time::sleep(SILENT).await;
         tokio::time::resume();
         until("a wake-up of another node is heard", async || {
-            node.queue_wake(&queue());
-            store.queue_wait(&queue(), Duration::from_millis(100)).await
+            node.queues().wake(&queue());
+            store.queues().wait(&queue(), Duration::from_millis(100)).await
         })
         .await;
     })

@@ -26,11 +26,11 @@ async fn store() -> (Database, Proxy, Store) {
 }
 
 async fn claim_one(store: &Store) -> Work {
-    only(store.work_claim(&queue(), many(10), terms()).await.unwrap())
+    only(store.claims().take(&queue(), many(10), terms()).await.unwrap())
 }
 
 async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
-    store.work_settle(Settlement::of(work, event, Note::default())).await.unwrap()
+    store.claims().settle(Settlement::of(work, event, Note::default())).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,7 +38,7 @@ async fn the_answer_to_a_batch_is_read_back() {
     in_time(async {
         let (_database, proxy, store) = store().await;
         proxy.cut_at("INSERT 0");
-        let enqueued = store.message_enqueue(message("k")).await;
+        let enqueued = store.messages().enqueue(message("k")).await;
         assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
         assert_eq!(proxy.met(), 1);
 
@@ -46,11 +46,11 @@ async fn the_answer_to_a_batch_is_read_back() {
         let fence = run(&store, "kept").await;
         assert_eq!(proxy.met(), 2);
         proxy.cut_at("UPDATE 1");
-        assert_eq!(store.key_settle(keep("kept", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(store.keys().settle(keep("kept", fence)).await.unwrap(), KeySettled::Stands);
         assert_eq!(proxy.met(), 3);
         let fence = run(&store, "released").await;
         proxy.cut_at("DELETE 1");
-        assert_eq!(store.key_settle(release("released", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(store.keys().settle(release("released", fence)).await.unwrap(), KeySettled::Stands);
         assert_eq!(proxy.met(), 4);
 
         let work = claim_one(&store).await;
@@ -59,11 +59,11 @@ async fn the_answer_to_a_batch_is_read_back() {
         assert!(matches!(failed, Stepped::Now(State::Failed { .. })), "{failed:?}");
         assert_eq!(proxy.met(), 5);
         store.skew_by(BACKOFF);
-        store.work_promote(10).await.unwrap();
+        store.claims().promote(10).await.unwrap();
         let work = claim_one(&store).await;
         proxy.hang_up_after("receipt-7");
         let note = Note { receipt: Some("receipt-7".to_owned()), ..Note::default() };
-        let settled = store.work_settle(Settlement::of(&work, succeeded(&work), note)).await.unwrap();
+        let settled = store.claims().settle(Settlement::of(&work, succeeded(&work), note)).await.unwrap();
         assert_eq!(settled, Stepped::Now(State::Sent));
         assert_eq!(proxy.met(), 6);
     })
@@ -76,11 +76,11 @@ async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
     in_time(async {
         let (_database, proxy, store) = store().await;
         let mode = EffectMode::Keyed;
-        let first = store.key_claim(claim("k", mode)).await.unwrap();
+        let first = store.keys().claim(claim("k", mode)).await.unwrap();
         assert!(matches!(first, KeyClaimed::Run { began: Began::New, .. }), "{first:?}");
         store.skew_by(AFTER_LEASE);
         proxy.cut_at("UPDATE 1");
-        let second = store.key_claim(claim("k", mode)).await.unwrap();
+        let second = store.keys().claim(claim("k", mode)).await.unwrap();
         assert_eq!(proxy.met(), 1);
         let KeyClaimed::Run { began, .. } = second else { panic!("{second:?}") };
         assert_eq!(began, Began::TakenOver { from: mode });
@@ -93,23 +93,23 @@ async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
 async fn a_call_that_stands_alone_says_that_it_does_not_know() {
     in_time(async {
         let (_database, proxy, store) = store().await;
-        let id = new_id(store.message_enqueue(message("k")).await.unwrap());
+        let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
         proxy.cut_at("COMMIT");
-        let stepped = store.message_step(id, |_| Event::Cancelled, &Note::default()).await;
+        let stepped = store.messages().step(id, |_| Event::Cancelled, &Note::default()).await;
         assert!(matches!(stepped, Err(StoreError::Unknown(_))), "{stepped:?}");
-        assert_eq!(store.message_get(id).await.unwrap().unwrap().status.as_str(), "cancelled");
+        assert_eq!(store.messages().get(id).await.unwrap().unwrap().status.as_str(), "cancelled");
 
-        store.message_enqueue(message("w")).await.unwrap();
+        store.messages().enqueue(message("w")).await.unwrap();
         // The message's identity, as the claim answers it.
         proxy.cut_at("alice");
-        let work = store.work_claim(&queue(), many(1), terms()).await;
+        let work = store.claims().take(&queue(), many(1), terms()).await;
         assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");
         store.skew_by(AFTER_LEASE);
         proxy.cut_at("COMMIT");
         let terms = RescueTerms { guarantee: KEYED, wait: Duration::ZERO, travels_for: TRAVELS_FOR };
-        let rescued = store.work_rescue(|_| terms).await;
+        let rescued = store.claims().rescue(|_| terms).await;
         assert!(matches!(rescued, Err(StoreError::Unknown(_))), "{rescued:?}");
-        assert_eq!(store.work_rescue(|_| terms).await.unwrap(), None, "it was done");
+        assert_eq!(store.claims().rescue(|_| terms).await.unwrap(), None, "it was done");
         assert_eq!(proxy.met(), 3);
     })
     .await;
@@ -119,7 +119,7 @@ async fn a_call_that_stands_alone_says_that_it_does_not_know() {
 async fn a_late_success_stands() {
     in_time(async {
         let (_database, proxy, store) = store().await;
-        store.message_enqueue(message("k")).await.unwrap();
+        store.messages().enqueue(message("k")).await.unwrap();
         let zombie = claim_one(&store).await;
         store.skew_by(AFTER_LEASE);
         assert_eq!(rescue(&store, KEYED).await, Some(1));

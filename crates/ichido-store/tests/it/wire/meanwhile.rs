@@ -28,10 +28,10 @@ async fn a_renewal_in_between_is_seen(mode: EffectMode) {
         let mut connection = store.postgres_pool().unwrap().acquire().await.unwrap();
         sqlx::query("SET lock_timeout = '1min'").execute(&mut *connection).await.unwrap();
         drop(connection);
-        let owner = store.key_claim(claim("k", mode)).await.unwrap();
+        let owner = store.keys().claim(claim("k", mode)).await.unwrap();
         assert!(matches!(owner, KeyClaimed::Run { .. }), "{owner:?}");
         // After a key that was known the store looks before it inserts; the insert would wait for the renewal and then see it.
-        let known = store.key_claim(claim("k", mode)).await.unwrap();
+        let known = store.keys().claim(claim("k", mode)).await.unwrap();
         assert!(matches!(known, KeyClaimed::InFlight { .. }), "{known:?}");
         store.skew_by(AFTER_LEASE);
 
@@ -43,7 +43,7 @@ async fn a_renewal_in_between_is_seen(mode: EffectMode) {
             .unwrap();
         let another = tokio::spawn({
             let store = store.clone();
-            async move { store.key_claim(claim("k", mode)).await }
+            async move { store.keys().claim(claim("k", mode)).await }
         });
         until("the other request waits", async || number(&mut watching, WAITING).await == 1).await;
         renewing.commit().await.unwrap();
@@ -69,13 +69,13 @@ async fn a_claim_passes_over_what_is_held() {
     in_time(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();
-        let held = new_id(store.message_enqueue(message("held")).await.unwrap());
-        let free = new_id(store.message_enqueue(message("free")).await.unwrap());
+        let held = new_id(store.messages().enqueue(message("held")).await.unwrap());
+        let free = new_id(store.messages().enqueue(message("free")).await.unwrap());
         let mut theirs = other(&database.url).await;
         let mut open = theirs.begin().await.unwrap();
         let row = sqlx::query("SELECT 1 FROM ichido.ready WHERE message_id = $1 FOR UPDATE").bind(held);
         row.execute(&mut *open).await.unwrap();
-        let claimed = async || only(store.work_claim(&queue(), many(10), terms()).await.unwrap()).id;
+        let claimed = async || only(store.claims().take(&queue(), many(10), terms()).await.unwrap()).id;
         assert_eq!(claimed().await, free);
         open.rollback().await.unwrap();
         assert_eq!(claimed().await, held);
@@ -95,7 +95,7 @@ async fn a_message_put_in_late_in_a_transaction_is_of_that_moment() {
         sqlx::query(late).execute(&mut *open).await.unwrap();
         let same_content = Some(SameContent { content: Digest::of_bytes(b"c"), window: DAY });
         let put = NewMessage { same_content, delay: DAY, ..message("k") };
-        new_id(store.message_enqueue_in_postgres(&mut open, put).await.unwrap());
+        new_id(store.messages().enqueue_in_postgres(&mut open, put).await.unwrap());
         let row = sqlx::query(
             "SELECT m.created_at >= late.at AND m.due >= late.at + interval '1 day' AND s.due = m.due AS put, c.until >= late.at + interval '1 day' AS remembered
              FROM ichido.messages m JOIN ichido.scheduled s ON s.message_id = m.id JOIN ichido.contents c ON c.message_id = m.id, late",
@@ -120,15 +120,15 @@ async fn a_savepoint_that_is_rolled_back_takes_its_messages_with_it() {
         let same_content = Some(SameContent { content: Digest::of_bytes(b"c"), window: DAY });
         let compared = || NewMessage { same_content, ..message("c") };
         for put in [message("k"), compared()] {
-            new_id(store.message_enqueue_in_postgres(&mut inner, put).await.unwrap());
+            new_id(store.messages().enqueue_in_postgres(&mut inner, put).await.unwrap());
         }
         inner.rollback().await.unwrap();
         for put in [message("k"), compared()] {
-            let again = store.message_enqueue_in_postgres(&mut open, put).await.unwrap();
+            let again = store.messages().enqueue_in_postgres(&mut open, put).await.unwrap();
             assert!(matches!(again, Enqueued::New { .. }), "{again:?}");
         }
         open.commit().await.unwrap();
-        assert_eq!(store.queue_counts().await.unwrap()[0].count, 2);
+        assert_eq!(store.queues().counts().await.unwrap()[0].count, 2);
     })
     .await;
 }
@@ -145,35 +145,35 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
         let neither = RescueTerms { guarantee: Guarantee::Nothing, wait: Duration::ZERO, travels_for: DAY };
         for round in 0..ROUNDS {
             let puts = (0..CALLS).map(|number| message(&format!("{round}-{number}"))).collect();
-            store.messages_enqueue(puts).await;
+            store.messages().enqueue_all(puts).await;
             let mut calls = Vec::new();
             while calls.len() < CALLS as usize {
                 let marks = ClaimTerms { marks: true, ..terms() };
-                let work = store.work_claim(&queue(), many(CALLS), marks).await.unwrap();
+                let work = store.claims().take(&queue(), many(CALLS), marks).await.unwrap();
                 calls.extend(work.iter().map(|work| (work.id, work.fence)));
             }
             store.skew_by(AFTER_LEASE);
             other.skew_by(AFTER_LEASE);
             let begun = tokio::spawn({
                 let (store, calls) = (store.clone(), calls.clone());
-                async move { store.work_begin(&calls).await }
+                async move { store.claims().begin(&calls).await }
             });
-            while while_busy(|| other.work_rescue(|_| neither)).await.is_some() {}
+            while while_busy(|| other.claims().rescue(|_| neither)).await.is_some() {}
             let begun = match begun.await.unwrap() {
                 // The rescue was in its way: none of them may.
                 Err(StoreError::Busy) => Vec::new(),
                 begun => begun.unwrap(),
             };
             // A claim that was being marked was passed over.
-            while other.work_rescue(|_| neither).await.unwrap().is_some() {}
+            while other.claims().rescue(|_| neither).await.unwrap().is_some() {}
             for ((id, _), begun) in calls.iter().zip(begun) {
-                let status = store.message_get(*id).await.unwrap().unwrap().status;
+                let status = store.messages().get(*id).await.unwrap().unwrap().status;
                 assert!(!begun || status == Stage::Parked, "round {round}: it may begin, and is {status:?}");
             }
             // Out of the way.
             let queued = MessageFilter { status: Some(Stage::Queued), ..MessageFilter::default() };
-            for row in store.message_list(&queued, 1_000).await.unwrap() {
-                store.message_step(row.id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+            for row in store.messages().list(&queued, 1_000).await.unwrap() {
+                store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await.unwrap();
             }
         }
     }))

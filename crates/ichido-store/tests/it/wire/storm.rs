@@ -41,32 +41,32 @@ const fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
 /// Some call; what comes of it is for whoever is still there.
 async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> {
     match thrown % KINDS {
-        0 | 1 => drop(store.message_enqueue(message(&format!("k{number}"))).await?),
+        0 | 1 => drop(store.messages().enqueue(message(&format!("k{number}"))).await?),
         2 => {
             let content = Digest::of_bytes(&number.to_be_bytes());
             let same_content = Some(SameContent { content, window: DAY });
-            store.message_enqueue(NewMessage { same_content, ..message(&format!("c{number}")) }).await?;
+            store.messages().enqueue(NewMessage { same_content, ..message(&format!("c{number}")) }).await?;
         }
         3 | 4 => {
-            for (index, work) in store.work_claim(&queue(), many(3), terms()).await?.iter().enumerate() {
+            for (index, work) in store.claims().take(&queue(), many(3), terms()).await?.iter().enumerate() {
                 let fails = !(thrown / KINDS + index as u64).is_multiple_of(2);
                 let event = if fails { again(work) } else { succeeded(work) };
-                store.work_settle(Settlement::of(work, event, Note::default())).await?;
+                store.claims().settle(Settlement::of(work, event, Note::default())).await?;
             }
         }
         5 => {
             let queued = MessageFilter { status: Some(Stage::Queued), ..MessageFilter::default() };
-            for row in store.message_list(&queued, 1).await? {
-                store.message_step(row.id, |_| Event::Cancelled, &Note::default()).await?;
+            for row in store.messages().list(&queued, 1).await? {
+                store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await?;
             }
         }
         6 => {
-            store.work_promote(5).await?;
-            store.work_rescue(|_| rescue_terms(KEYED)).await?;
+            store.claims().promote(5).await?;
+            store.claims().rescue(|_| rescue_terms(KEYED)).await?;
         }
         _ => {
-            store.key_claim(claim(&format!("k{number}"), EffectMode::Opaque)).await?;
-            store.queue_counts_fold(10).await?;
+            store.keys().claim(claim(&format!("k{number}"), EffectMode::Opaque)).await?;
+            store.queues().fold_counts(10).await?;
         }
     }
     Ok(())
@@ -78,14 +78,14 @@ async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
     let mut after = None;
     loop {
         let page =
-            store.message_list(&MessageFilter { after, ..MessageFilter::default() }, 1_000).await.unwrap();
+            store.messages().list(&MessageFilter { after, ..MessageFilter::default() }, 1_000).await.unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         for row in page {
             *listed.entry(row.status.as_str()).or_default() += 1;
         }
     }
-    let counts = store.queue_counts().await.unwrap();
+    let counts = store.queues().counts().await.unwrap();
     let counted = counts.into_iter().map(|count| (count.state.as_str(), count.count));
     [listed, counted.filter(|(_, count)| *count != 0).collect()]
 }
@@ -94,10 +94,10 @@ async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
 async fn sends_all(store: &Store) -> bool {
     let queue = queue();
     store.skew_by(LATER);
-    while while_busy(|| store.work_rescue(|_| rescue_terms(KEYED))).await.is_some() {}
-    while_busy(|| store.work_promote(1_000)).await;
-    for work in while_busy(|| store.work_claim(&queue, many(1_000), terms())).await {
-        while_busy(|| store.work_settle(Settlement::of(&work, succeeded(&work), Note::default()))).await;
+    while while_busy(|| store.claims().rescue(|_| rescue_terms(KEYED))).await.is_some() {}
+    while_busy(|| store.claims().promote(1_000)).await;
+    for work in while_busy(|| store.claims().take(&queue, many(1_000), terms())).await {
+        while_busy(|| store.claims().settle(Settlement::of(&work, succeeded(&work), Note::default()))).await;
     }
     let [listed, _] = listed_and_counted(store).await;
     ["queued", "sending", "failed"].iter().all(|state| !listed.contains_key(state))

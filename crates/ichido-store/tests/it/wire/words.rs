@@ -38,7 +38,7 @@ pub(crate) fn claim(text: &str, mode: EffectMode) -> KeyClaim {
 
 /// Claims a key that is free.
 pub(crate) async fn run(store: &Store, text: &str) -> Fence {
-    match store.key_claim(claim(text, EffectMode::Opaque)).await.unwrap() {
+    match store.keys().claim(claim(text, EffectMode::Opaque)).await.unwrap() {
         KeyClaimed::Run { fence, .. } => fence,
         other => panic!("{text}: {other:?}"),
     }

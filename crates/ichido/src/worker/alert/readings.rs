@@ -32,7 +32,7 @@ pub(super) struct Round<'a> {
 impl Round<'_> {
     /// Everything but the audit trail.
     pub(super) async fn measure(&self, mutes: impl Fn(&str) -> bool) -> Result<Readings, StoreError> {
-        let counts = self.store.queue_counts().await?;
+        let counts = self.store.queues().counts().await?;
         let mut names: Vec<&str> = counts.iter().map(|count| count.queue.as_str()).collect();
         names.sort_unstable();
         names.dedup();
@@ -56,10 +56,10 @@ impl Round<'_> {
         for rule in [Rule::DeadLetter, Rule::DeadLetters, Rule::DeadSurge] {
             for window in self.rules.windows(rule) {
                 let since = self.ago(window);
-                let died = self.store.letter_counts(queues, since, Timestamp::MAX).await?;
+                let died = self.store.dead_letters().counts(queues, since, Timestamp::MAX).await?;
                 let before = if rule == Rule::DeadSurge {
                     let from = self.ago(window.saturating_mul(USUAL_WINDOWS + 1));
-                    self.store.letter_counts(queues, from, since).await?
+                    self.store.dead_letters().counts(queues, from, since).await?
                 } else {
                     BTreeMap::new()
                 };
@@ -83,7 +83,7 @@ impl Round<'_> {
         windows.sort_unstable();
         windows.dedup();
         for window in windows {
-            for (about, counted) in self.store.tally_sums(window).await? {
+            for (about, counted) in self.store.tallies().sums(window).await? {
                 if about.queue().is_some_and(tells_of_alerts) {
                     continue;
                 }
@@ -111,7 +111,7 @@ impl Round<'_> {
             readings.insert((Rule::Parked, about.clone()), Reading::of_count(of(Stage::Parked)));
             // What has failed and come due is claimable as well.
             let waiting = of(Stage::Queued).saturating_add(of(Stage::Failed));
-            let oldest = if waiting == 0 { None } else { self.store.queue_oldest(queue).await? };
+            let oldest = if waiting == 0 { None } else { self.store.queues().oldest(queue).await? };
             let reading = oldest.map_or(Reading::NOTHING, |oldest| Reading {
                 value: self.now.since(oldest).as_secs_f64(),
                 samples: waiting,

@@ -63,14 +63,14 @@ impl TrailWatch {
             // Reading all of it would be for nobody.
             return Ok(());
         }
-        let report = store.audit_verify(self.node.audit_key.as_ref(), None).await?;
+        let report = store.audit().verify(self.node.audit_key.as_ref(), None).await?;
         if 0 < report.seals_keyed && !report.key_given {
             tracing::warn!(
                 "the audit trail is sealed under a key that this worker does not have, so that it is not verified for alerts"
             );
             return Ok(());
         }
-        let firing = store.alert_firing().await?;
+        let firing = store.alerts().firing().await?;
         let (rule, about) = (Rule::AuditBroken, About::Trail);
         let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
         let seen = Seen { node: &self.node, alerts: &self.alerts, now: store.now().await? };

@@ -56,7 +56,7 @@ impl Watch {
     /// Measures everything but the trail, and answers what fires.
     async fn round(&self) -> Result<Vec<Alert>, StoreError> {
         let store = &self.node.store;
-        let (now, firing) = (store.now().await?, store.alert_firing().await?);
+        let (now, firing) = (store.now().await?, store.alerts().firing().await?);
         let round = Round { store, rules: &self.alerts.rules, now };
         let mut readings = round.measure(|destination| self.tells_alone(destination)).await?;
         self.fill_in(&mut readings, &firing);
@@ -65,7 +65,7 @@ impl Watch {
             let seen = Seen { node: &self.node, alerts: &self.alerts, now };
             seen.judge(rule, &about, reading, open).await?;
         }
-        store.alert_firing().await
+        store.alerts().firing().await
     }
 
     /// Of what has an open incident and was not seen this time, nothing happened. The trail is looked at elsewhere, unless nobody does.
@@ -107,8 +107,8 @@ impl Seen<'_> {
             open.map_or(Standing::Quiet, |alert| Standing::Firing { clear_since: alert.clear_since });
         match (judge(terms, standing, reading, self.now), open) {
             (Step::Open, _) => self.open(rule, about, terms, reading).await,
-            (Step::Clear, Some(open)) => self.node.store.alert_clear(open.id, Some(self.now)).await,
-            (Step::Relapse, Some(open)) => self.node.store.alert_clear(open.id, None).await,
+            (Step::Clear, Some(open)) => self.node.store.alerts().clear(open.id, Some(self.now)).await,
+            (Step::Relapse, Some(open)) => self.node.store.alerts().clear(open.id, None).await,
             (Step::Resolve, Some(open)) => self.resolve(open, false).await,
             (Step::Stay, _) | (Step::Clear | Step::Relapse | Step::Resolve, None) => Ok(()),
         }
@@ -120,7 +120,7 @@ impl Seen<'_> {
         match open {
             None => Ok(()),
             Some(open) if open.clear_since.is_none() => {
-                self.node.store.alert_clear(open.id, Some(self.now)).await
+                self.node.store.alerts().clear(open.id, Some(self.now)).await
             }
             Some(open) => self.resolve(open, true).await,
         }
@@ -146,7 +146,7 @@ impl Seen<'_> {
         };
         let messages = incident.messages(self.alerts);
         let new = NewAlert { id, rule, about: about.clone(), at, reading, terms };
-        if self.node.store.alert_open(&new, messages).await? {
+        if self.node.store.alerts().open(&new, messages).await? {
             tracing::warn!(alert_id = %id, rule = rule.as_str(), "alert: {}", incident.text());
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Seen<'_> {
             is_switched_off,
         };
         let messages = incident.messages(self.alerts);
-        if self.node.store.alert_resolve(open.id, clear_since, self.now, messages).await? {
+        if self.node.store.alerts().resolve(open.id, clear_since, self.now, messages).await? {
             tracing::warn!(alert_id = %open.id, rule = open.rule.as_str(), "alert: {}", incident.text());
         }
         Ok(())

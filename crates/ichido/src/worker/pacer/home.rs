@@ -32,7 +32,7 @@ impl Home {
     /// Writes what follows the row of this version; `false` is that somebody was quicker.
     pub(super) async fn write(&self, name: &str, next: Row) -> Result<bool, StoreError> {
         match self {
-            Self::Shared(store) => store.pace_write(name, next.version, &next.to_bytes()).await,
+            Self::Shared(store) => store.paces().write(name, next.version, &next.to_bytes()).await,
             Self::Alone(here) => {
                 let mut row = lock(&here.0);
                 let is_next = row.version == next.version;

@@ -24,7 +24,7 @@ impl Row {
     /// The row of a destination. One that cannot be read is begun anew, and said so: a pace is learnt again, a queue that stands
     /// still for a broken hint is not mended by itself.
     pub(super) async fn read(store: &Store, name: &str) -> Result<Self, StoreError> {
-        Ok(store.pace_read(name).await?.map_or(Self::NEW, |shared| Self::of(name, &shared)))
+        Ok(store.paces().read(name).await?.map_or(Self::NEW, |shared| Self::of(name, &shared)))
     }
 
     pub(super) fn of(name: &str, shared: &SharedPace) -> Self {

@@ -39,7 +39,7 @@ impl Paces {
             let Row { pace, rate_max, .. } = Row::of(&name, &shared);
             (name, SharedRate { pace, rate_max })
         };
-        Ok(self.0.pace_list().await?.into_iter().map(rate).collect())
+        Ok(self.0.paces().list().await?.into_iter().map(rate).collect())
     }
 
     /// Sets the fastest that all workers together call a destination; `None` is as their configuration says. They go by it
@@ -61,7 +61,7 @@ impl Paces {
         for _ in 0..ROUNDS_MAX {
             let row = Row::read(&self.0, destination).await?;
             let next = change(row);
-            if next == row || self.0.pace_write(destination, row.version, &next.to_bytes()).await? {
+            if next == row || self.0.paces().write(destination, row.version, &next.to_bytes()).await? {
                 return Ok(());
             }
         }

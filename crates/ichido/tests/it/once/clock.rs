@@ -76,7 +76,7 @@ both_databases! {
         let sweeping = fixture.store.clone();
         let sweeps = tokio::spawn(async move {
             for _ in 0..20 {
-                assert_eq!(while_busy(|| sweeping.key_sweep(100)).await, 0, "its time is not over");
+                assert_eq!(while_busy(|| sweeping.keys().sweep(100)).await, 0, "its time is not over");
             }
         });
         for _ in 0..20 {
@@ -86,7 +86,7 @@ both_databases! {
         fixture.pass(Duration::from_mins(2));
         keyed("k1").send(&orders).await.assert_first(201, "order 2");
         fixture.pass(TTL + Duration::from_secs(1));
-        assert_eq!(fixture.store.key_sweep(100).await.unwrap(), 1);
+        assert_eq!(fixture.store.keys().sweep(100).await.unwrap(), 1);
         keyed("k1").send(&orders).await.assert_first(201, "order 3");
     }
 
@@ -115,10 +115,10 @@ both_databases! {
         gate.reached(1).await;
         let other = fixture.another_node().await;
         other.pass(TTL * 2);
-        assert_eq!(other.store.key_sweep(100).await.unwrap(), 0);
+        assert_eq!(other.store.keys().sweep(100).await.unwrap(), 0);
         keyed("k1").send(&other.orders(Mode::Opaque)).await.assert_problem(409, "outcome_unknown");
         other.pass(TTL * 2);
-        assert_eq!(other.store.key_sweep(100).await.unwrap(), 0);
+        assert_eq!(other.store.keys().sweep(100).await.unwrap(), 0);
         assert_eq!(fixture.phase("k1").await, Some(Phase::Unknown));
         gate.open(1);
         first.await.unwrap().assert_first(201, "order 1");
@@ -176,7 +176,7 @@ both_databases! {
             async move {
                 let key = IdempotencyKey::parse("m1").unwrap();
                 let message = NewMessage::new(QueueName::parse("mails").unwrap(), "alice", key, b"hello".to_vec());
-                let Ok(Enqueued::New { id }) = store.message_enqueue(message).await else { panic!("not new") };
+                let Ok(Enqueued::New { id }) = store.messages().enqueue(message).await else { panic!("not new") };
                 let mut response = run.created();
                 response.extensions_mut().insert(Made(id));
                 response
@@ -186,7 +186,7 @@ both_databases! {
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         assert!(fixture.record("k1").await.unwrap().message_id.is_some());
         fixture.pass(TTL * 2);
-        assert_eq!(fixture.store.key_sweep(100).await.unwrap(), 0);
+        assert_eq!(fixture.store.keys().sweep(100).await.unwrap(), 0);
         keyed("k1").send(&orders).await.assert_replay(201, "order 1");
     }
 }

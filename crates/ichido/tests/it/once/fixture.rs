@@ -197,7 +197,7 @@ impl Fixture {
     }
 
     pub(crate) async fn record(&self, key: &str) -> Option<KeyRecord> {
-        self.store.key_look_up(&name(key)).await.expect("an answer")
+        self.store.keys().get(&name(key)).await.expect("an answer")
     }
 
     pub(crate) async fn phase(&self, key: &str) -> Option<Phase> {

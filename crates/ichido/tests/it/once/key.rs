@@ -152,8 +152,8 @@ both_databases! {
         let orders = fixture.serve(once, fixture.ordering());
         keyed("k1").field("authorization", "alice.one").send(&orders).await.assert_first(201, "order 1");
         keyed("k1").field("authorization", "alice.two").send(&orders).await.assert_replay(201, "order 1");
-        assert!(fixture.store.key_look_up(&name("k1")).await.unwrap().is_some());
-        assert!(fixture.store.key_look_up(&name_of("alice.one", "k1")).await.unwrap().is_none());
+        assert!(fixture.store.keys().get(&name("k1")).await.unwrap().is_some());
+        assert!(fixture.store.keys().get(&name_of("alice.one", "k1")).await.unwrap().is_none());
     }
 
     #[test]

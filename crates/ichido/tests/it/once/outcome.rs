@@ -100,7 +100,7 @@ both_databases! {
         keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
         let held = fixture.record("k1").await.expect("the key stays bound").record;
         assert_eq!((held.phase, held.first_claimed_at), (Phase::Unknown, first), "for as long as it was");
-        assert_eq!(fixture.store.key_unknown_list(None, 10).await.unwrap().len(), 1, "and a person sees it");
+        assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 1, "and a person sees it");
         // What the far side has forgotten is not run again.
         fixture.pass(REMEMBERED / 2);
         keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
@@ -265,7 +265,7 @@ both_databases! {
             keyed(key).send(&orders).await.assert_first(502, "failed");
             keyed(key).send(&orders).await.assert_problem(409, "outcome_unknown");
         }
-        let listed = fixture.store.key_unknown_list(None, 10).await.unwrap();
+        let listed = fixture.store.keys().list_unknown(None, 10).await.unwrap();
         let keys: Vec<&str> = listed.iter().map(|record| record.name.key.as_str()).collect();
         assert_eq!(keys, ["k1", "k2", "k3"]);
         let policy = ichido_core::ledger::Policy::build(ichido_core::ledger::PolicyDraft::of(
@@ -273,7 +273,7 @@ both_databases! {
         ))
         .unwrap();
         let decide = async |key: &str, resolution| {
-            fixture.store.key_resolve(&name(key), resolution, None, &policy).await.unwrap()
+            fixture.store.keys().resolve(&name(key), resolution, None, &policy).await.unwrap()
         };
         assert_eq!(decide("k1", Resolution::Applied).await, KeyResolved::Stands);
         let early = decide("k2", Resolution::NothingDone).await;

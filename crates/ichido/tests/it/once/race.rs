@@ -150,7 +150,7 @@ both_databases! {
             let sweeping = fixture.store.clone();
             let sweeps = tokio::spawn(async move {
                 for _ in 0..10 {
-                    while_busy(|| sweeping.key_sweep(100)).await;
+                    while_busy(|| sweeping.keys().sweep(100)).await;
                 }
             });
             if round < 5 {

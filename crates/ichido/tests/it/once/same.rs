@@ -82,8 +82,8 @@ both_databases! {
             keyed("k1").send(&orders).await.assert_replay(201, "order 1");
         }
         keyed("k1").body("another").send(&orders).await.assert_problem(409, "key_conflict");
-        fixture.store.tally_flush().await.unwrap();
-        let sums = fixture.store.tally_sums(Duration::from_mins(15)).await.unwrap();
+        fixture.store.tallies().flush().await.unwrap();
+        let sums = fixture.store.tallies().sums(Duration::from_mins(15)).await.unwrap();
         let [(About::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
         assert_eq!((counted.arrived, counted.repeated), (5, 3));
     }

@@ -62,7 +62,7 @@ impl Fixture {
     }
 
     async fn incidents(&self, rule: Rule, about: &About) -> Vec<Alert> {
-        let all = self.store.alert_list(None, 1_000).await.unwrap();
+        let all = self.store.alerts().list(None, 1_000).await.unwrap();
         all.into_iter().filter(|alert| alert.rule == rule && alert.about == *about).collect()
     }
 
@@ -74,7 +74,7 @@ impl Fixture {
 
     async fn until_over(&self, id: Uuid) {
         self.look_for(async || {
-            let all = self.store.alert_list(None, 1_000).await.unwrap();
+            let all = self.store.alerts().list(None, 1_000).await.unwrap();
             all.into_iter().find(|alert| alert.id == id && alert.resolved_at.is_some())
         })
         .await;
@@ -90,7 +90,7 @@ impl Fixture {
             guarantee: Guarantee::Nothing,
             travels_for: Duration::ZERO,
         };
-        let work = self.store.work_claim(&queue(name), many(1), terms).await.unwrap().remove(0);
+        let work = self.store.claims().take(&queue(name), many(1), terms).await.unwrap().remove(0);
         let event = Event::Failed {
             fence: work.fence,
             failure: Failure::InDoubt,
@@ -98,14 +98,15 @@ impl Fixture {
             safety: Safety::Neither,
             travels_until: work.claimed_at,
         };
-        let stepped = self.store.work_settle(Settlement::of(&work, event, Note::default())).await.unwrap();
+        let stepped =
+            self.store.claims().settle(Settlement::of(&work, event, Note::default())).await.unwrap();
         assert!(matches!(stepped, Stepped::Now(_)), "{stepped:?}");
         id
     }
 
     /// Returns when the watch has judged everything that there was before: what is parked now is judged last in a round.
     async fn watched(&self, probe: &str) {
-        self.store.tally_flush().await.unwrap();
+        self.store.tallies().flush().await.unwrap();
         self.park(probe).await;
         self.until_firing(Rule::Parked, &About::Queue(probe.to_owned())).await;
     }
@@ -256,11 +257,11 @@ both_databases! {
         let (far, ops) = (Far::default(), Far::default());
         let _worker = watching(&fixture, far.done(), &ops).start().unwrap();
         for _ in 0..99 {
-            fixture.store.message_enqueue(message("again")).await.unwrap();
+            fixture.store.messages().enqueue(message("again")).await.unwrap();
         }
         fixture.watched("probe-1").await;
         assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty(), "99 are too few");
-        fixture.store.message_enqueue(message("again")).await.unwrap();
+        fixture.store.messages().enqueue(message("again")).await.unwrap();
         let many = fixture.until_firing(Rule::Duplicates, &orders()).await;
         assert_eq!((many.reading.samples, far.count()), (100, 1));
         fixture.pass(QUARTER);
@@ -315,7 +316,7 @@ both_databases! {
         assert!(fixture.incidents(Rule::OldestWaiting, &about).await.is_empty());
         fixture.pass(Duration::from_mins(10));
         let waits = fixture.until_firing(Rule::OldestWaiting, &about).await;
-        let cancelled = fixture.store.message_step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+        let cancelled = fixture.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
         assert!(matches!(cancelled, Stepped::Now(_)), "{cancelled:?}");
         fixture.until_over(waits.id).await;
     }
@@ -331,7 +332,7 @@ both_databases! {
         let parked = fixture.until_firing(Rule::Parked, &orders()).await;
         fixture.until_told(&ops, "alert.opened", parked.id).await;
         let decide = |_| Event::Reconciled(Found::Done);
-        fixture.store.message_step(id, decide, &Note::default()).await.unwrap();
+        fixture.store.messages().step(id, decide, &Note::default()).await.unwrap();
         fixture.until_over(parked.id).await;
         fixture.until_told(&ops, "alert.resolved", parked.id).await;
     }
@@ -369,7 +370,7 @@ both_databases! {
         let _worker = watching(&fixture, far.done(), &ops).audit_key(audit_key).start().unwrap();
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
-        fixture.look_for(async || fixture.store.audit_head().await.unwrap()).await;
+        fixture.look_for(async || fixture.store.audit().head().await.unwrap()).await;
         fixture
             .execute(
                 "UPDATE ichido.events SET tries = 7 WHERE kind = 'succeeded'",
@@ -452,9 +453,9 @@ both_databases! {
         fixture.die("k", 1).await;
         fixture.until_firing(Rule::DeadLetter, &orders()).await;
         let own = MessageFilter { queue: Some(queue("ichido-alerts.ops")), status: Some(Stage::Dead), ..MessageFilter::default() };
-        fixture.look_for(async || fixture.store.message_list(&own, 1).await.unwrap().pop()).await;
+        fixture.look_for(async || fixture.store.messages().list(&own, 1).await.unwrap().pop()).await;
         fixture.watched("probe-1").await;
-        let all = fixture.store.alert_list(None, 1_000).await.unwrap();
+        let all = fixture.store.alerts().list(None, 1_000).await.unwrap();
         assert!(all.iter().all(|alert| !alert.about.to_string().contains("ichido-alerts")), "{all:?}");
     }
 

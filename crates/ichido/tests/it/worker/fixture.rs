@@ -103,18 +103,18 @@ impl Fixture {
     }
 
     pub(crate) async fn put_in(&self, message: NewMessage) -> Uuid {
-        match self.store.message_enqueue(message).await.expect("it is put in") {
+        match self.store.messages().enqueue(message).await.expect("it is put in") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
     }
 
     pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
-        self.store.message_get(id).await.expect("an answer").expect("it is there")
+        self.store.messages().get(id).await.expect("an answer").expect("it is there")
     }
 
     pub(crate) async fn transitions(&self, id: Uuid) -> Vec<Transition> {
-        self.store.message_transitions(id).await.expect("an answer")
+        self.store.messages().transitions(id).await.expect("an answer")
     }
 
     /// What happened to a message, by name.
@@ -139,7 +139,7 @@ impl Fixture {
 
     /// How many messages of the queue are in a state.
     pub(crate) async fn count(&self, stage: Stage) -> i64 {
-        let counts = self.store.queue_counts().await.expect("an answer");
+        let counts = self.store.queues().counts().await.expect("an answer");
         counts.into_iter().filter(|count| count.state == stage).map(|count| count.count).sum()
     }
 
@@ -287,15 +287,15 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(fixture: Fixture, case: impl
             return;
         }
         // Whatever workers do follows by the rules (SPEC F5).
-        let report = store.audit_verify(None, None).await.expect("it can be read");
+        let report = store.audit().verify(None, None).await.expect("it can be read");
         assert_eq!(report.findings, [], "an audit accuses nobody");
         return;
     }
     let now = store.now().await.expect("an answer");
-    let rows = store.message_list(&MessageFilter::default(), 100).await.expect("an answer");
+    let rows = store.messages().list(&MessageFilter::default(), 100).await.expect("an answer");
     for row in rows {
         println!("{row:?}");
-        for step in store.message_transitions(row.id).await.expect("an answer") {
+        for step in store.messages().transitions(row.id).await.expect("an answer") {
             println!("    {step:?}");
         }
     }

@@ -30,13 +30,13 @@ async fn place(store: &Store, pool: &SqlitePool, person: &str, item: &str) -> Re
     // One key for one mail: putting it in again is no second one.
     let key = IdempotencyKey::parse(&format!("order-{order}"))?;
     let message = NewMessage::new(queue.clone(), person, key, body);
-    store.message_enqueue_in_sqlite(&mut transaction, message).await?;
+    store.messages().enqueue_in_sqlite(&mut transaction, message).await?;
     // Asked this late to show that both rows, which are written by now, go.
     if item == "nothing" {
         return Err("nothing cannot be ordered".into());
     }
     transaction.commit().await?;
-    store.queue_wake(&queue); // It would be found without, a moment later.
+    store.queues().wake(&queue); // It would be found without, a moment later.
     Ok(order)
 }
 

@@ -70,7 +70,7 @@ impl Fixture {
     async fn dead_in(&self, queue: &QueueName, count: u32, effect: Effect) -> Vec<Uuid> {
         let new =
             |_| NewMessage::new(queue.clone(), "alice", key(&Uuid::now_v7().to_string()), b"{}".to_vec());
-        for put in self.store.messages_enqueue((0..count).map(new).collect()).await {
+        for put in self.store.messages().enqueue_all((0..count).map(new).collect()).await {
             put.unwrap();
         }
         let terms = ClaimTerms {
@@ -80,7 +80,7 @@ impl Fixture {
             guarantee: Guarantee::Repeatable,
             travels_for: Duration::ZERO,
         };
-        let works = self.store.work_claim(queue, many(count), terms).await.unwrap();
+        let works = self.store.claims().take(queue, many(count), terms).await.unwrap();
         let note = Note { code: Some(ErrorCode::BadRequest), ..Note::default() };
         let died = |work: &Claimed| {
             let event = Event::Failed {
@@ -92,7 +92,7 @@ impl Fixture {
             };
             Settlement::of(work, event, note.clone())
         };
-        for settled in self.store.works_settle(works.iter().map(died).collect()).await {
+        for settled in self.store.claims().settle_all(works.iter().map(died).collect()).await {
             settled.unwrap();
         }
         works.into_iter().map(|work| work.id).collect()
@@ -104,7 +104,7 @@ impl Fixture {
 
     /// What the trail says of a bulk.
     async fn told(&self, operation: Uuid) -> Vec<Action> {
-        self.store.actions_of(operation).await.unwrap().into_iter().map(|row| row.action).collect()
+        self.store.actions().of(operation).await.unwrap().into_iter().map(|row| row.action).collect()
     }
 }
 
@@ -220,7 +220,7 @@ both_databases! {
         fixture.dead(200).await;
         let policies = allowed();
         let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
-        let begun_at = fixture.store.actions_of(operation).await.unwrap()[0].at;
+        let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
         let is_abandoned = async || Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
         assert!(!is_abandoned().await, "it may only be slow");
         assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
@@ -230,7 +230,7 @@ both_databases! {
         assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
         let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!((found.matched, report.moved, report.ended), (198, 198, Ended::Done), "the two of the canary have gone");
-        assert_eq!(fixture.store.letters_kept().await.unwrap(), [], "who has ended lets go");
+        assert_eq!(fixture.store.nodes().letter_keepers().await.unwrap(), [], "who has ended lets go");
     }
 
     #[test]
@@ -242,7 +242,7 @@ both_databases! {
         let (told, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let looking = async {
             let operation = operations.recv().await.unwrap();
-            let begun_at = fixture.store.actions_of(operation).await.unwrap()[0].at;
+            let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
             // As if it had been silent for so long.
             fixture.store.skew_by(limits::LEASE);
             assert!(Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
@@ -274,7 +274,7 @@ both_databases! {
         let report = report.unwrap();
         assert_eq!((report.moved, report.ended), (1, Ended::Abandoned));
         assert_eq!(fixture.told(report.operation).await.last().unwrap().to, "abandoned");
-        let kept: Vec<Uuid> = fixture.store.letters_kept().await.unwrap().into_iter().map(|kept| kept.by).collect();
+        let kept: Vec<Uuid> = fixture.store.nodes().letter_keepers().await.unwrap().into_iter().map(|kept| kept.by).collect();
         assert_eq!(kept, [taker], "and takes nothing from who has them");
     }
 
@@ -383,7 +383,7 @@ both_databases! {
             let (note, mut moved) = (Note::default(), 0);
             for part in ids.rchunks(100) {
                 let event = |letter: &LetterRow, now| policies.event(letter, now);
-                let stepped = while_busy(|| other.store.letters_step(part, event, &note)).await;
+                let stepped = while_busy(|| other.store.dead_letters().step(part, event, &note)).await;
                 moved += stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count();
             }
             u64::try_from(moved).unwrap()
@@ -428,6 +428,6 @@ both_databases! {
         assert_eq!((found.would_go, report.moved), (3, 3));
         assert_eq!(fixture.count(Stage::Dead).await, 0);
         let discarded = LetterFilter { standing: Standing::Discarded, ..LetterFilter::default() };
-        assert_eq!(fixture.store.letter_page(&discarded, None, 10).await.unwrap().len(), 3);
+        assert_eq!(fixture.store.dead_letters().page(&discarded, None, 10).await.unwrap().len(), 3);
     }
 }

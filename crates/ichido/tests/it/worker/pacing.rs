@@ -55,7 +55,7 @@ async fn goes_on(fixture: &Fixture, name: &str) {
 async fn pass_at_rest(fixture: &Fixture, time: Duration) {
     loop {
         let now = fixture.store.now().await.unwrap();
-        let rows = fixture.store.message_list(&MessageFilter::default(), 100).await.unwrap();
+        let rows = fixture.store.messages().list(&MessageFilter::default(), 100).await.unwrap();
         let at_rest = rows.iter().all(|row| match row.status {
             Stage::Queued | Stage::Failed => row.next_attempt.is_some_and(|due| now < due),
             stage => stage != Stage::Sending,

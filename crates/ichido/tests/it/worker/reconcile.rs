@@ -39,7 +39,7 @@ async fn rounds(store: &Store, node: Uuid) {
     for _ in 0..3 {
         store.skew_by(Duration::from_secs(11));
         let now = store.now().await.unwrap();
-        while !store.node_list().await.unwrap().iter().any(|beat| beat.id == node && now <= beat.seen_at) {
+        while !store.nodes().list().await.unwrap().iter().any(|beat| beat.id == node && now <= beat.seen_at) {
             look_again().await;
         }
     }
@@ -109,7 +109,7 @@ both_databases! {
             let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
             let row = fixture.until(id, Stage::Dead).await;
             assert_eq!(row.effect, Effect::Unknown);
-            let before = only(fixture.store.letter_find(&[id]).await.unwrap());
+            let before = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
             rounds(&fixture.store, worker.id()).await;
             assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
             fixture.pass(SETTLES_WITHIN * 2);
@@ -117,7 +117,7 @@ both_databases! {
             assert_eq!((row.status, row.effect), (Stage::Dead, effect));
             let last = fixture.transitions(id).await.pop().unwrap();
             assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", Stage::Dead, Stage::Dead));
-            let letter = only(fixture.store.letter_find(&[id]).await.unwrap());
+            let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
             assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Standing::Open, &before.error));
             // What is known is not asked again.
             fixture.pass(SETTLES_WITHIN * 2);
@@ -149,7 +149,7 @@ both_databases! {
         assert_eq!((row.status, row.effect, far.count()), (Stage::Dead, Effect::Unknown, 1));
         assert_eq!(fixture.transitions(id).await.len(), known);
         // Whoever is done with it has decided: it is not asked after any more.
-        fixture.store.message_step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
+        fixture.store.messages().step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
         fixture.pass(SETTLES_WITHIN * 2);
         rounds(&fixture.store, worker.id()).await;
         assert_eq!(asked.lock().unwrap().len(), 2);

@@ -159,7 +159,7 @@ both_databases! {
         let handler = far.done();
         let workers: Vec<_> = (0..16).map(|_| fixture.work(handler.clone())).collect();
         let messages = (0..MESSAGES).map(|number| message(&format!("k{number}"))).collect();
-        for answer in fixture.store.messages_enqueue(messages).await {
+        for answer in fixture.store.messages().enqueue_all(messages).await {
             answer.unwrap();
         }
         fixture.until_count(Stage::Sent, 400).await;
@@ -183,7 +183,7 @@ both_databases! {
         let putting: Vec<_> = (0..10)
             .map(|_| {
                 let store = fixture.store.clone();
-                tokio::spawn(async move { while_busy(|| store.message_enqueue(message("same"))).await })
+                tokio::spawn(async move { while_busy(|| store.messages().enqueue(message("same"))).await })
             })
             .collect();
         for put in putting {
@@ -227,14 +227,14 @@ both_databases! {
     #[test]
     async fn a_paused_queue_is_left_alone(fixture: Fixture) {
         let far = Far::default();
-        fixture.store.queue_pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
+        fixture.store.queues().pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
         let _worker = fixture.draft_as(far.done(), |_| ()).handler("mail", far.done()).start().unwrap();
         let paused = fixture.put("k1").await;
         // Once another queue's message is through, the worker has looked.
         let other = fixture.put_in(NewMessage::new(queue("mail"), "alice", key("m"), Vec::new())).await;
         fixture.until(other, Stage::Sent).await;
         assert_eq!(fixture.row(paused).await.status, Stage::Queued);
-        fixture.store.queue_pause(&queue(QUEUE), false, Some("olivia")).await.unwrap();
+        fixture.store.queues().pause(&queue(QUEUE), false, Some("olivia")).await.unwrap();
         fixture.until(paused, Stage::Sent).await;
     }
 }

@@ -23,10 +23,10 @@ both_databases! {
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Sent).await;
         fixture.pass(Duration::from_hours(2));
-        while fixture.store.message_get(id).await.unwrap().is_some() {
+        while fixture.store.messages().get(id).await.unwrap().is_some() {
             look_again().await;
         }
-        let nodes = fixture.store.node_list().await.unwrap();
+        let nodes = fixture.store.nodes().list().await.unwrap();
         assert!(nodes.iter().any(|node| node.id == worker.id() && node.name == "web-1"), "{nodes:?}");
     }
 
@@ -40,10 +40,10 @@ both_databases! {
         fixture.until(id, Stage::Sent).await;
         until_sealed(&fixture).await;
         fixture.pass(Duration::from_hours(2));
-        while fixture.store.message_get(id).await.unwrap().is_some() {
+        while fixture.store.messages().get(id).await.unwrap().is_some() {
             look_again().await;
         }
-        let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
+        let report = fixture.store.audit().verify(Some(&audit_key()), None).await.unwrap();
         assert!(report.is_whole(), "{report:?}");
     }
 
@@ -59,12 +59,12 @@ both_databases! {
         with_key.stop();
         with_key.ended().await;
         let next = Uuid::from_u128(1);
-        assert!(fixture.store.caretaker_claim(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
+        assert!(fixture.store.nodes().claim_duty(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
         let without = draft().start().unwrap();
         fixture.pass(Duration::from_hours(2));
         // It has done its rounds when it has the duty that comes before the trail's, and gave the trail's up when another gets that.
         let gets = async |duty: Duty<'static>| {
-            while_busy(|| fixture.store.caretaker_claim(duty, Uuid::nil(), Duration::ZERO)).await
+            while_busy(|| fixture.store.nodes().claim_duty(duty, Uuid::nil(), Duration::ZERO)).await
         };
         while gets(Duty::Outbox).await {}
         for _ in 0..3 {
@@ -73,13 +73,13 @@ both_databases! {
                 fixture.pass(Duration::from_mins(1));
             }
         }
-        assert!(fixture.store.message_get(id).await.unwrap().is_some());
+        assert!(fixture.store.messages().get(id).await.unwrap().is_some());
         let _with_key = draft().audit_key(audit_key()).start().unwrap();
-        while fixture.store.message_get(id).await.unwrap().is_some() {
+        while fixture.store.messages().get(id).await.unwrap().is_some() {
             fixture.pass(Duration::from_mins(1));
             look_again().await;
         }
-        let report = fixture.store.audit_verify(Some(&audit_key()), None).await.unwrap();
+        let report = fixture.store.audit().verify(Some(&audit_key()), None).await.unwrap();
         assert!(report.is_whole(), "{report:?}");
         drop(without);
     }
@@ -134,7 +134,7 @@ fn audit_key() -> AuditKey {
 }
 
 async fn until_sealed(fixture: &Fixture) {
-    while fixture.store.audit_head().await.unwrap().is_none() {
+    while fixture.store.audit().head().await.unwrap().is_none() {
         fixture.pass(Duration::from_secs(5));
         look_again().await;
     }

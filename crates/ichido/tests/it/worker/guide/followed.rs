@@ -93,7 +93,7 @@ impl Drop for Shop {
 /// Waits until one of so many messages has come to a stage, and the others are sent.
 async fn until(store: &Store, count: usize, stage: Stage) {
     loop {
-        let messages = store.message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
         assert_eq!(messages.len(), count, "of what was rolled back there is no message");
         let here = |message: &MessageRow| message.status == stage;
         let here_or_sent = |message: &MessageRow| here(message) || message.status == Stage::Sent;

@@ -22,13 +22,13 @@ async fn place(store: &Store, pool: &PgPool, person: &str, item: &str) -> Result
     // One key for one mail: putting it in again is no second one.
     let key = IdempotencyKey::parse(&format!("order-{order}"))?;
     let message = NewMessage::new(queue.clone(), person, key, body);
-    store.message_enqueue_in_postgres(&mut transaction, message).await?;
+    store.messages().enqueue_in_postgres(&mut transaction, message).await?;
     // Asked this late to show that both rows, which are written by now, go.
     if item == "nothing" {
         return Err("nothing cannot be ordered".into());
     }
     transaction.commit().await?;
-    store.queue_wake(&queue); // It would be found without, a moment later.
+    store.queues().wake(&queue); // It would be found without, a moment later.
     Ok(order)
 }
 
@@ -37,7 +37,7 @@ fn only_what_the_page_says_differs() {
     let page = blocks("rust")[1]
         .replace("SqlitePool", "PgPool")
         .replace("Store::begin_immediate(pool)", "pool.begin()")
-        .replace("message_enqueue_in_sqlite", "message_enqueue_in_postgres");
+        .replace("enqueue_in_sqlite", "enqueue_in_postgres");
     assert!(include_str!("on_postgres.rs").contains(&page), "not compiled:\n{page}");
 }
 
@@ -56,7 +56,7 @@ async fn an_order_and_its_mail_come_together_or_not_at_all() {
     assert!(place(&store, &pool, "ann", "nothing").await.is_err());
     let order = place(&store, &pool, "ann", "apple").await.unwrap();
     let only = loop {
-        let messages = store.message_list(&MessageFilter::default(), 10).await.unwrap();
+        let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
         assert_eq!(messages.len(), 1, "of what was rolled back there is no message");
         match messages[0].status {
             Stage::Sent => break messages[0].clone(),

@@ -1,27 +1,32 @@
-//! Letters: looked at, and taken by what a person decides.
+//! Dead letters: listed, and changed by what a person decides.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::lifecycle::Event;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
-use super::Store;
+use super::DeadLetters;
+use super::messages::few;
+use crate::alert::limits::LETTERS_COUNTED_MAX;
 use crate::check;
+use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
-use crate::message::{Enqueued, NewMessage, Note, QueueName, limits};
+use crate::message::limits::PAGE_MAX;
+use crate::message::{Enqueued, Letter, LetterState, NewMessage, Note, QueueName};
 use crate::placement::{fitting, operate_letters};
-use crate::rows::{letter_row, stage_row};
-use crate::statement::paired;
+use crate::rows;
+use crate::rows::letter_row;
+use crate::statement::{Value, paired, shared};
 use crate::transaction::Transaction;
 
-impl Store {
+impl DeadLetters<'_> {
     /// Letters by a filter, without their requests, the last to become one first (SPEC E3); `after` is [`LetterRow::since`] and the id
-    /// of the last one of the page before. At most [`limits::PAGE_MAX`].
-    pub async fn letter_page(
-        &self,
+    /// of the last one of the page before. At most [`PAGE_MAX`].
+    pub async fn page(
+        self,
         filter: &LetterFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
@@ -40,28 +45,50 @@ impl Store {
             filter.effect.map(Effect::as_str).into(),
             filter.identity.as_deref().into(),
             filter.text.as_deref().into(),
-            i64::from(limit.min(limits::PAGE_MAX)).into(),
+            i64::from(limit.min(PAGE_MAX)).into(),
         ];
         let statement = match filter.queue {
             None => paired!("letter_page"),
             Some(_) => paired!("letter_page", "letter_page_queue"),
         };
         // A plan for any filter would read all letters there are.
-        self.driver.all(statement.planned_anew(), &values).await?.iter().map(letter_row).collect()
+        self.0.driver.all(statement.planned_anew(), &values).await?.iter().map(letter_row).collect()
     }
 
     /// The letters among these messages, open or closed, in no order.
-    pub async fn letter_find(&self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
+    pub async fn find(self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
         few(ids)?;
-        self.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
+        self.0.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
+    }
+
+    /// Dead or parked messages with their requests, the last to become so first (SPEC E3), less those that a person is done with;
+    /// [`DeadLetters::page`] filters, and leaves requests out. `after` is [`Letter::since`] and the id of the last one of the
+    /// page before. At most [`PAGE_MAX`] are listed.
+    pub async fn list(
+        self,
+        state: LetterState,
+        queue: Option<&QueueName>,
+        after: Option<(Timestamp, Uuid)>,
+        limit: u32,
+    ) -> Result<Vec<Letter>, StoreError> {
+        let (since, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
+        let limit = i64::from(limit.min(PAGE_MAX));
+        let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
+        values.extend(queue.map(|queue| Value::from(queue.as_str())));
+        let statement = if queue.is_some() { shared!("letter_list_queue") } else { shared!("letter_list") };
+        // A plan for any page would read all letters there are.
+        let rows = self.0.driver.all(statement.planned_anew(), &values).await?;
+        rows.iter()
+            .map(|row| Ok(Letter { since: row.moment("since")?, message: rows::message_row(row)? }))
+            .collect()
     }
 
     /// Takes letters by an operator's event each, all in one transaction and a handful of statements; answers in the order in which
-    /// they were named. At most [`limits::PAGE_MAX`]. The example is at [`crate::letter`].
+    /// they were named. At most [`PAGE_MAX`]. The example is at [`crate::letter`].
     ///
     /// The event is made for the letter as it stands and the store's time. Two who name the same letter do not both get it.
-    pub async fn letters_step(
-        &self,
+    pub async fn step(
+        self,
         ids: &[Uuid],
         event: impl Fn(&LetterRow, Timestamp) -> Event,
         note: &Note,
@@ -77,10 +104,10 @@ impl Store {
             transaction.move_letters(&moves).await?;
             Ok(Some((answers, moves.claimable())))
         };
-        let (stepped, claimable) = self.driver.transact(work).await?.unwrap_or_default();
+        let (stepped, claimable) = self.0.driver.transact(work).await?.unwrap_or_default();
         for queue in &claimable {
-            self.driver.came_back(queue);
-            self.queue_wake(queue);
+            self.0.driver.came_back(queue);
+            self.0.queues().wake(queue);
         }
         let stepped: HashMap<Uuid, LetterStepped> = stepped.into_iter().collect();
         Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(LetterStepped::NoLetter)).collect())
@@ -89,12 +116,7 @@ impl Store {
     /// Puts a message in that was made from a dead one, and closes that one, in one transaction (SPEC D17). Each points to the other: the
     /// new one by [`NewMessage::made_from`], which is set here, the old one by the receipt of an entry `replaced`. Refused while the
     /// old one's effect is unknown, or when something was made from it before.
-    pub async fn letter_replace(
-        &self,
-        old: Uuid,
-        new: NewMessage,
-        note: &Note,
-    ) -> Result<Replaced, StoreError> {
+    pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<Replaced, StoreError> {
         let new = NewMessage { made_from: Some(old), ..new }.checked()?;
         let id = Uuid::now_v7();
         let note = fitting(Note { receipt: Some(id.to_string()), ..note.clone() });
@@ -119,19 +141,36 @@ impl Store {
                 }
             }
         };
-        let Some(replaced) = self.driver.transact(work).await? else { return Ok(not_replaced) };
-        self.queue_wake(&numbered.1.queue);
+        let Some(replaced) = self.0.driver.transact(work).await? else { return Ok(not_replaced) };
+        self.0.queues().wake(&numbered.1.queue);
         Ok(replaced)
     }
 
-    /// Where messages are and how often each was tried, in no order; what is not there is left out. At most [`limits::PAGE_MAX`].
-    pub async fn message_stages(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
-        few(ids)?;
-        self.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
+    /// How many messages of each of these queues died from `since` to before `until`, and are dead still, whether or not a person is
+    /// done with them. At most
+    /// [`LETTERS_COUNTED_MAX`](crate::alert::limits::LETTERS_COUNTED_MAX) are counted of each kind.
+    pub async fn counts(
+        self,
+        queues: &[QueueName],
+        since: Timestamp,
+        until: Timestamp,
+    ) -> Result<BTreeMap<String, u64>, StoreError> {
+        let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+        let values =
+            [Value::Texts(&queues), since.into(), until.into(), i64::from(LETTERS_COUNTED_MAX).into()];
+        let rows = self.0.driver.all(paired!("letter_counts"), &values).await?;
+        rows.iter()
+            .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))
+            .collect()
     }
-}
 
-fn few(ids: &[Uuid]) -> Result<(), StoreError> {
-    let found = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    check::number("the number of messages", found, 0..=limits::PAGE_MAX)
+    /// Since when the dead or parked message of a queue that waits longest for a person is so; `None` when none waits.
+    pub async fn oldest(
+        self,
+        state: LetterState,
+        queue: &QueueName,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let values = [state.as_str().into(), queue.as_str().into()];
+        Ok(self.0.driver.one(shared!("letter_oldest"), &values).await?.moment_or_none("oldest")?)
+    }
 }

@@ -1,0 +1,200 @@
+//! Messages: enqueued, looked up, changed by an operator, forgotten.
+
+mod within;
+
+use std::collections::BTreeSet;
+
+use ichido_core::audit::AuditKey;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::ErrorCode;
+use uuid::Uuid;
+
+use super::Messages;
+use crate::alone::write_all;
+use crate::batch::Bounds;
+use crate::check;
+use crate::driver::on;
+use crate::error::StoreError;
+use crate::message::limits::PAGE_MAX;
+use crate::message::{
+    Enqueued, MessageFilter, MessageRow, NewMessage, Note, Numbered, QueueName, Stepped, Transition,
+};
+use crate::placement::fitting;
+use crate::rows;
+use crate::rows::stage_row;
+use crate::statement::{paired, shared};
+
+impl Messages<'_> {
+    /// Puts a message in; when this answers, it is durable. Those who wait for its queue are woken. The example is at
+    /// [`crate::message`].
+    ///
+    /// To put it in together with your own rows, see [`Messages::enqueue_in_postgres`] and
+    /// [`Messages::enqueue_in_sqlite`].
+    pub async fn enqueue(self, message: NewMessage) -> Result<Enqueued, StoreError> {
+        let message = message.checked()?;
+        let (queue, is_claimable) = (message.queue.clone(), message.delay.is_zero());
+        let enqueued = if message.same_content.is_some() {
+            let numbered = (Uuid::now_v7(), message);
+            self.0.noted(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
+        } else {
+            let bytes = message.request.len() + 500;
+            self.0.noted(self.0.batches.message((Uuid::now_v7(), message), bytes).await)?
+        };
+        self.0.tally.message_arrived(queue.as_str(), enqueued.is_repeated());
+        if is_claimable && matches!(enqueued, Enqueued::New { .. }) {
+            self.0.queues().wake(&queue);
+        }
+        Ok(enqueued)
+    }
+
+    /// Puts many messages in; each is answered on its own, in the order they were given. Quicker than one by one; not one
+    /// transaction.
+    pub async fn enqueue_all(self, messages: Vec<NewMessage>) -> Vec<Result<Enqueued, StoreError>> {
+        let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
+        let mut plain = Vec::with_capacity(messages.len());
+        for message in messages {
+            answers.push(match message.checked() {
+                Err(error) => Some(Err(error)),
+                Ok(message) if message.same_content.is_some() => Some(self.enqueue(message).await),
+                Ok(message) => {
+                    plain.push((Uuid::now_v7(), message));
+                    None
+                }
+            });
+        }
+        let queues: BTreeSet<&QueueName> =
+            plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
+        let mut written = Vec::with_capacity(plain.len());
+        for part in Bounds::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
+            written.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
+        }
+        for queue in queues {
+            self.0.queues().wake(queue);
+        }
+        for ((_, new), answer) in plain.iter().zip(&written) {
+            self.0.room.note(self.0.skew.monotonic(), answer);
+            if let Ok(enqueued) = answer {
+                self.0.tally.message_arrived(new.queue.as_str(), enqueued.is_repeated());
+            }
+        }
+        let mut written = written.into_iter();
+        answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
+    }
+
+    /// One message.
+    pub async fn get(self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
+        let row = self.0.driver.optional(shared!("message_get"), &[id.into()]).await?;
+        row.as_ref().map(rows::message_row).transpose()
+    }
+
+    /// Messages, newest first, whole requests included; at most [`PAGE_MAX`], whatever
+    /// `limit` says. The next page is had by [`MessageFilter::after`].
+    pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
+        check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
+        let statement = if filter.of_what_is_under_way() {
+            paired!("message_list_live")
+        } else {
+            shared!("message_list")
+        };
+        let values = [
+            filter.queue.as_ref().map(QueueName::as_str).into(),
+            filter.status.map(Stage::as_str).into(),
+            filter.identity.as_deref().into(),
+            filter.key.as_ref().map(IdempotencyKey::as_str).into(),
+            filter.code.map(ErrorCode::as_str).into(),
+            filter.created_from.into(),
+            filter.created_before.into(),
+            filter.after.unwrap_or(Uuid::max()).into(),
+            i64::from(limit.min(PAGE_MAX)).into(),
+        ];
+        // A plan for any filter would take each of them for a narrow one.
+        self.0.driver.all(statement.planned_anew(), &values).await?.iter().map(rows::message_row).collect()
+    }
+
+    /// Every transition of a message, in order.
+    pub async fn transitions(self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
+        // The claim first: should it end between the two looks, the events have it.
+        let lease = self.0.driver.optional(paired!("step_lease"), &[id.into()]).await?;
+        let events = self.0.driver.all(shared!("event_list"), &[id.into()]).await?;
+        rows::transitions(&events, lease.as_ref())
+    }
+
+    /// Takes one message by an operator's event: requeue, cancel, decide, reconcile. The event is made for the store's time, and may
+    /// be made more than once. The example is at [`crate::message`].
+    ///
+    /// A message that is being sent is a worker's: such an event is refused until that has ended.
+    pub async fn step(
+        self,
+        id: Uuid,
+        event: impl Fn(Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<Stepped, StoreError> {
+        let note = fitting(note.clone());
+        let (stepped, claimable) = on!(&*self.0.driver, driver => driver.step(id, event, &note).await)?;
+        if let Some(queue) = claimable {
+            self.0.queues().wake(&queue);
+        }
+        Ok(stepped)
+    }
+
+    /// Where messages are and how often each was tried, in no order; what is not there is left out. At most [`PAGE_MAX`].
+    pub async fn stages(self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
+        few(ids)?;
+        self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
+    }
+
+    /// Forgets at most `limit` messages that were sent or cancelled before a moment, with their history; answers how many. Dead and
+    /// parked ones are kept (SPEC E3). The key of a message that is forgotten is new again, so the clock is believed no further than by
+    /// [`Keys::sweep`](crate::Keys::sweep). Where seals are made under a key, it is
+    /// [`Messages::forget_keyed`] that the audit believes.
+    pub async fn forget(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let Some(now) = self.0.forget_until().await? else { return Ok(0) };
+        on!(&*self.0.driver, driver => driver.forget(None, now.moved(finished_before), limit).await)
+    }
+
+    /// Forgets at most `limit` messages of an identity in a queue, with their history, whatever their age; answers how many. Only what is
+    /// over goes: what was sent or cancelled, and letters that a person has closed. It is for whoever must leave nothing behind of
+    /// somebody who has gone. `key` is the one that seals are made under, if any.
+    pub async fn forget_of(
+        self,
+        key: Option<&AuditKey>,
+        queue: &QueueName,
+        identity: &str,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        check::no_nul("the identity", identity)?;
+        on!(&*self.0.driver, driver => driver.forget_of(key, (queue, identity), limit).await)
+    }
+
+    /// The same as [`Messages::forget`] where seals are made under a key: that sealed entries are missing is then known to have
+    /// been done by who has it.
+    pub async fn forget_keyed(
+        self,
+        key: &AuditKey,
+        finished_before: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let Some(now) = self.0.forget_until().await? else { return Ok(0) };
+        on!(&*self.0.driver, driver => driver.forget(Some(key), now.moved(finished_before), limit).await)
+    }
+
+    /// Forgets at most `limit` contents whose window is over (SPEC A7); answers how many. Equal content is new from the end of its
+    /// window on, swept or not, once retention has come there ([`Keys::sweep`](crate::Keys::sweep)): this only gives the room back.
+    pub async fn sweep_contents(self, limit: u32) -> Result<u64, StoreError> {
+        let Some(now) = self.0.forget_until().await? else { return Ok(0) };
+        self.0.driver.execute(paired!("content_sweep"), &[i64::from(limit).into(), now.until.into()]).await
+    }
+}
+
+pub(super) fn numbered(messages: Vec<NewMessage>) -> Result<Vec<Numbered>, StoreError> {
+    let number = |message: NewMessage| Ok((Uuid::now_v7(), message.checked()?));
+    messages.into_iter().map(number).collect()
+}
+
+/// Refuses a list of ids that is longer than a page.
+pub(super) fn few(ids: &[Uuid]) -> Result<(), StoreError> {
+    let found = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    check::number("the number of messages", found, 0..=PAGE_MAX)
+}

@@ -1,0 +1,46 @@
+//! Counts per minute, from all nodes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ichido_core::alert::{About, WINDOW_MAX};
+
+use super::Tallies;
+use crate::driver::on;
+use crate::error::StoreError;
+use crate::micros;
+use crate::statement::{Value, paired};
+use crate::tally::{Counted, SUMS_MAX, rows, sums};
+
+/// How long counts are kept beyond the longest window.
+const KEPT_BEYOND: Duration = Duration::from_mins(5);
+
+impl Tallies<'_> {
+    /// Adds what this process has counted to the counts of this minute. What could not be added is counted again; after an answer that
+    /// was lost on the way it is not, since it may be there.
+    pub async fn flush(self) -> Result<(), StoreError> {
+        let taken = self.0.tally.take();
+        let rows = rows(&taken);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let added = on!(&*self.0.driver, driver => driver.tally_add(&rows).await);
+        if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
+            drop(rows);
+            self.0.tally.give_back(taken);
+        }
+        added
+    }
+
+    /// What was counted on all nodes in the minutes that began within the window.
+    pub async fn sums(self, window: Duration) -> Result<BTreeMap<About, Counted>, StoreError> {
+        let values = [micros(window).into(), Value::Now, SUMS_MAX.into()];
+        sums(&self.0.driver.all(paired!("tally_sums"), &values).await?)
+    }
+
+    /// Forgets one minute's counts that no window looks back to, the oldest; answers how many rows that were, 0 when there are none.
+    pub async fn sweep(self) -> Result<u64, StoreError> {
+        let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), Value::Now];
+        self.0.driver.execute(paired!("tally_sweep"), &values).await
+    }
+}
