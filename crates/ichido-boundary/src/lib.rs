@@ -61,7 +61,7 @@
 //! [`Enabled::ttl`], [`Fingerprint::inputs`] for what is compared, [`BodyHash::body_rules`] for the digest, the headers that a
 //! replay keeps; and in its own file [`Members::identity`], whose [`Identity::rule`] says where the caller's name is, and
 //! [`Members::operations`], each of which becomes a policy by [`Operation::draft`].
-//! [`Idempotency::echo_key`] and [`Observability`] hold at every hop.
+//! `echo_key` of [`Idempotency`] and [`Observability`] hold at every hop.
 //!
 //! A proxy does not start where [`check`] has a finding of [`Severity::Error`]. [`Boundary::place`] gives the line
 //! and column of a value, and [`shape`] lists every member of the dialect.
@@ -80,8 +80,9 @@ mod way;
 pub use diff::loosened;
 pub use member::{COUNT_MAX, Member, Misspelt, NAME_BYTES_MAX, Named, Shape, UNKNOWN_MAX, WHOLE_MAX};
 pub use model::*;
+pub use page::{Example, Rule, Severity};
 pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadFault, shape};
-pub use rules::{Example, Finding, Rule, Severity, UNREADABLE, check, rule, rules};
+pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
 pub use way::{Way, ways};
 

@@ -1,8 +1,52 @@
-//! A rule's page: what it asks for, why, and an example, for `--explain` and for `docs/rules`.
+//! Rules and their pages: a rule is declared by its page in `docs/rules`.
+//!
+//! The page is the only place that says what a rule asks for and why; `ichido check --explain` prints it. A page without
+//! one of its parts does not compile.
 
-use std::fmt::Write as _;
+use super::rules::Check;
 
-use super::rules::{Example, Rule, Severity};
+/// One rule.
+pub struct Rule {
+    /// Its name, such as `ICH-B020`. It never changes its meaning.
+    pub id: &'static str,
+    /// How bad it is to break it.
+    pub severity: Severity,
+    /// The requirements it stands for.
+    pub spec: &'static str,
+    /// What must hold, in one sentence.
+    pub title: &'static str,
+    /// What goes wrong otherwise.
+    pub why: &'static str,
+    /// What to write instead.
+    pub mend: &'static str,
+    /// The whole page, in Markdown.
+    pub page: &'static str,
+    pub(super) check: Check,
+}
+
+/// How bad it is to break a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The work could be done twice, or the key get lost: a proxy does not start.
+    Error,
+    /// Something is harder to see or to use than it should be.
+    Warning,
+}
+
+/// What to put where in the starting set, to break a rule and to keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// The file.
+    pub file: &'static str,
+    /// The JSON pointer to the value that is replaced; empty for the whole file.
+    pub pointer: &'static str,
+    /// A value that breaks the rule; `null` where the file is left out.
+    pub failing: &'static str,
+    /// A value that keeps it.
+    pub mended: &'static str,
+    /// A file of the starting set that is not given in either case.
+    pub without: Option<&'static str>,
+}
 
 impl Severity {
     /// The word for it.
@@ -15,33 +59,71 @@ impl Severity {
 }
 
 impl Rule {
-    /// The rule's page, in Markdown.
-    pub fn page(&self) -> String {
-        let Self { id, severity, spec, title, why, mend, example, .. } = self;
-        let severity = severity.as_str();
-        let mut page = format!("# {id}: {title}\n\n{severity}, SPEC {spec}\n");
-        // A `String` takes whatever is written to it.
-        _ = write!(page, "\n## Why\n\n{why}\n\n## Mend\n\n{mend}\n\n## Example\n\n");
-        _ = write!(page, "Found, {}:\n\n{}\n", example.place(), shown(example.failing));
-        _ = write!(page, "Mended, {}:\n\n{}", example.place(), shown(example.mended));
-        page
-    }
-}
-
-impl Example {
-    fn place(&self) -> String {
-        let place = match self.pointer {
-            "" => format!("for the whole of `{}` of the starting set", self.file),
-            pointer => format!("at `{pointer}` in `{}` of the starting set", self.file),
+    /// The rule that a page declares.
+    pub(super) const fn new(page: &'static str, check: Check) -> Self {
+        let (_, rest) = split(page, "# ");
+        let (id, rest) = split(rest, ": ");
+        let (title, rest) = split(rest, "\n\n");
+        let (severity, rest) = split(rest, ", SPEC ");
+        let severity = match severity.as_bytes() {
+            b"error" => Severity::Error,
+            b"warning" => Severity::Warning,
+            _ => panic!("a rule is an error or a warning"),
         };
-        let without = self.without.iter().map(|file| format!(" without `{file}`"));
-        std::iter::once(place).chain(without).collect()
+        let (spec, rest) = split(rest, "\n\n## Why\n\n");
+        let (why, rest) = split(rest, "\n\n## Mend\n\n");
+        let (mend, _) = split(rest, "\n\n## Example\n\n");
+        Self { id, severity, spec, title, why, mend, page, check }
+    }
+
+    /// The example of its page; `None` where the page does not write it like the others.
+    pub fn example(&self) -> Option<Example> {
+        let (place, values) = self.page.split_once("\nFound, ")?.1.split_once(":\n\n")?;
+        let (failing, mended) = values.split_once("\nMended, ")?;
+        let mut names = place.split('`').skip(1).step_by(2).peekable();
+        let pointer = names.next_if(|name| name.starts_with('/')).unwrap_or_default();
+        let file = names.next()?;
+        Some(Example { file, pointer, failing: value(failing), mended: value(mended), without: names.next() })
     }
 }
 
-fn shown(text: &str) -> String {
-    match text.trim() {
-        "null" => "(the file is not there)\n".to_owned(),
-        text => format!("```json\n{text}\n```\n"),
+/// The JSON in a part of a page.
+fn value(part: &'static str) -> &'static str {
+    let json = part.split_once("```json\n").and_then(|(_, json)| json.split_once("\n```"));
+    json.map_or("null", |(json, _)| json)
+}
+
+/// What is before and after the first `mark`, which must be there.
+const fn split(text: &'static str, mark: &str) -> (&'static str, &'static str) {
+    let mut at = 0;
+    while !begins(text.as_bytes(), at, mark.as_bytes()) {
+        at += 1;
+    }
+    let (before, rest) = text.split_at(at);
+    (before, rest.split_at(mark.len()).1)
+}
+
+/// Whether `mark` is at this place in the text, which must not end before it.
+const fn begins(text: &[u8], at: usize, mark: &[u8]) -> bool {
+    assert!(at + mark.len() <= text.len(), "a rule's page lacks a part, or has it in another place");
+    let mut index = 0;
+    while index < mark.len() && text[at + index] == mark[index] {
+        index += 1;
+    }
+    index == mark.len()
+}
+
+/// Two rules are one if they have the same id.
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Rule {}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rule({})", self.id)
     }
 }

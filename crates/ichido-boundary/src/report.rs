@@ -17,7 +17,8 @@ pub use machine::json;
 pub use people::{people, summary};
 pub use sarif::sarif;
 
-use super::rules::{Finding, Severity};
+use super::page::Severity;
+use super::rules::Finding;
 
 /// What a report tells of.
 #[derive(Clone, Copy, Debug)]

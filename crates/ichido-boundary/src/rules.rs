@@ -15,56 +15,12 @@ mod refusal;
 mod retention;
 mod retry;
 mod time;
-mod unreadable;
 
 pub(super) use key::SAFE_METHODS;
-pub use unreadable::UNREADABLE;
 
+use super::page::{Rule, Severity};
 use super::read::{Boundary, Place, Places, ReadError};
 use super::way::{Way, ways};
-
-/// One rule.
-pub struct Rule {
-    /// Its name, such as `ICH-B020`. It never changes its meaning.
-    pub id: &'static str,
-    /// How bad it is to break it.
-    pub severity: Severity,
-    /// The requirements it stands for.
-    pub spec: &'static str,
-    /// What must hold, in one sentence.
-    pub title: &'static str,
-    /// What goes wrong otherwise.
-    pub why: &'static str,
-    /// What to write instead.
-    pub mend: &'static str,
-    /// A change to the starting set that breaks it, and one that does not.
-    pub example: Example,
-    check: for<'a> fn(&Way<'a>) -> Vec<Found<'a>>,
-}
-
-/// How bad it is to break a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// The work could be done twice, or the key get lost: a proxy does not start.
-    Error,
-    /// Something is harder to see or to use than it should be.
-    Warning,
-}
-
-/// What to put where in the starting set, to break a rule and to keep it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Example {
-    /// The file.
-    pub file: &'static str,
-    /// The JSON pointer to the value that is replaced; empty for the whole file.
-    pub pointer: &'static str,
-    /// A value that breaks the rule.
-    pub failing: &'static str,
-    /// A value that keeps it.
-    pub mended: &'static str,
-    /// Files of the starting set that are not given in either case.
-    pub without: &'static [&'static str],
-}
 
 /// A rule that is broken, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +36,7 @@ pub struct Finding {
 }
 
 /// What a check found, before its place is looked up.
-struct Found<'a> {
+pub(super) struct Found<'a> {
     file: &'a Boundary,
     pointer: String,
     what: String,
@@ -92,50 +48,84 @@ impl<'a> Found<'a> {
     }
 }
 
-/// A rule and its examples, which stand in files named for it.
-macro_rules! declare {
-    (
-        $id:literal, $severity:ident, $spec:literal, $title:literal,
-        why: $why:literal, mend: $mend:literal, example: $file:literal at $pointer:literal
-        $(without $without:literal)*, check: $check:expr $(,)?
-    ) => {
-        $crate::rules::Rule {
-            id: $id,
-            severity: $crate::rules::Severity::$severity,
-            spec: $spec,
-            title: $title,
-            why: $why,
-            mend: $mend,
-            example: $crate::rules::Example {
-                file: $file,
-                pointer: $pointer,
-                failing: include_str!(concat!("examples/", $id, ".failing.json")),
-                mended: include_str!(concat!("examples/", $id, ".mended.json")),
-                without: &[$($without),*],
-            },
-            check: $check,
-        }
+/// Finds where a rule is broken.
+pub(super) type Check = for<'a> fn(&Way<'a>) -> Vec<Found<'a>>;
+
+/// A rule by its page in `docs/rules`, and its check.
+macro_rules! rule {
+    ($id:literal, $check:expr) => {
+        Rule::new(include_str!(concat!("../../../docs/rules/", $id, ".md")), $check)
     };
 }
-use declare;
 
-/// All rules but [`UNREADABLE`], group by group in the order of their ids.
-const GROUPS: [&[Rule]; 10] = [
-    key::RULES,
-    headers::RULES,
-    retry::RULES,
-    fingerprint::RULES,
-    outcome::RULES,
-    retention::RULES,
-    time::RULES,
-    owner::RULES,
-    adapter::RULES,
-    observability::RULES,
+/// The rule that a file can be read at all; [`Boundary::read`] checks it.
+pub static UNREADABLE: Rule = rule!("ICH-B000", |_| Vec::new());
+
+/// All other rules, in the order of their ids.
+static RULES: [Rule; 58] = [
+    rule!("ICH-B001", key::mode_is_said),
+    rule!("ICH-B002", key::key_is_required),
+    rule!("ICH-B003", key::missing_key_is_refused),
+    rule!("ICH-B004", key::unsafe_methods_change_state),
+    rule!("ICH-B005", key::safe_methods_do_not),
+    rule!("ICH-B006", key::members_are_spelled_right),
+    rule!("ICH-B010", headers::key_passes_the_lists),
+    rule!("ICH-B011", headers::key_passes_cors),
+    rule!("ICH-B012", headers::one_spelling_passes_all),
+    rule!("ICH-B013", headers::hops_pass),
+    rule!("ICH-B014", headers::trace_passes),
+    rule!("ICH-B015", headers::lists_name_headers),
+    rule!("ICH-B016", headers::answers::pass),
+    rule!("ICH-B017", headers::answers::are_exposed),
+    rule!("ICH-B018", headers::type_passes),
+    rule!("ICH-B020", retry::retries_need_the_key),
+    rule!("ICH-B021", retry::hops_retry_post_alone),
+    rule!("ICH-B022", retry::statuses_are_repeatable),
+    rule!("ICH-B023", retry::retries_are_bounded),
+    rule!("ICH-B024", retry::opaque_calls_are_not_repeated),
+    rule!("ICH-B030", fingerprint::inputs_are_there),
+    rule!("ICH-B031", fingerprint::inputs_are_stable),
+    rule!("ICH-B032", fingerprint::hash_is_strong),
+    rule!("ICH-B033", fingerprint::normal_form_is_said),
+    rule!("ICH-B034", fingerprint::numbers_are_exact),
+    rule!("ICH-B035", fingerprint::large_bodies_are_refused),
+    rule!("ICH-B036", fingerprint::inputs_are_read),
+    rule!("ICH-B040", outcome::conflicts_are_refused),
+    rule!("ICH-B041", outcome::duplicates_are_replayed),
+    rule!("ICH-B042", outcome::running_is_said),
+    rule!("ICH-B043", outcome::statuses_differ),
+    rule!("ICH-B044", outcome::replayed_headers_are_said),
+    rule!("ICH-B045", outcome::replayed_headers_are_lasting),
+    rule!("ICH-B050", retention::ttl_is_said),
+    rule!("ICH-B051", retention::ttl_covers_a_day),
+    rule!("ICH-B052", retention::ttl_covers_the_tries),
+    rule!("ICH-B060", time::time_is_said),
+    rule!("ICH-B061", time::tries_fit_in_all),
+    rule!("ICH-B062", time::tries_fit_above),
+    rule!("ICH-B063", time::wait_fits_above),
+    rule!("ICH-B070", owner::only_the_adapter_owns),
+    rule!("ICH-B071", owner::the_owner_is_named),
+    rule!("ICH-B072", owner::somebody_owns),
+    rule!("ICH-B073", owner::echo_is_the_same),
+    rule!("ICH-B074", owner::one_file_each),
+    rule!("ICH-B075", owner::no_gap),
+    rule!("ICH-B076", owner::methods_agree),
+    rule!("ICH-B077", owner::promises::agree),
+    rule!("ICH-B078", owner::promises::stand_in_their_place),
+    rule!("ICH-B079", owner::the_owner_is_among_them),
+    rule!("ICH-B080", adapter::identity::is_said),
+    rule!("ICH-B081", adapter::operation::are_said),
+    rule!("ICH-B082", adapter::operation::can_be_kept),
+    rule!("ICH-B083", adapter::identity::is_not_forged),
+    rule!("ICH-B084", adapter::identity::arrives),
+    rule!("ICH-B085", adapter::path::differ),
+    rule!("ICH-B086", adapter::operation::reads_are_safe),
+    rule!("ICH-B090", observability::keys_are_redacted),
 ];
 
 /// Every rule in the order of its id, [`UNREADABLE`] first.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    std::iter::once(&UNREADABLE).chain(GROUPS.into_iter().flatten())
+    std::iter::once(&UNREADABLE).chain(&RULES)
 }
 
 /// The rule of this id; case does not matter.
@@ -182,21 +172,6 @@ impl Finding {
     /// By what findings are sorted.
     pub(super) fn order(&self) -> (Severity, &Place, &'static str, &str) {
         (self.rule.severity, &self.place, self.rule.id, &self.what)
-    }
-}
-
-/// Two rules are one if they have the same id.
-impl PartialEq for Rule {
-    fn eq(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-}
-
-impl Eq for Rule {}
-
-impl std::fmt::Debug for Rule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Rule({})", self.id)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         Task::List => say(&list()),
         Task::Explain(id) => {
             let rule = naming::find(id).map_err(|what| misused("--explain", what))?;
-            say(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page() })
+            say(&if args.json { format!("{}\n", for_programs(rule)) } else { rule.page.to_owned() })
         }
         Task::Init => starting::write(args.json),
         Task::Diff => diff::run(args),

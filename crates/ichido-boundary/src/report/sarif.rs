@@ -40,7 +40,7 @@ fn message(text: impl Into<Json>) -> Json {
 
 fn descriptor(rule: &Rule) -> Json {
     let level = Json::Object(vec![("level", rule.severity.as_str().into())]);
-    let help = Json::Object(vec![("text", rule.mend.into()), ("markdown", rule.page().into())]);
+    let help = Json::Object(vec![("text", rule.mend.into()), ("markdown", rule.page.into())]);
     Json::Object(vec![
         ("id", rule.id.into()),
         ("shortDescription", message(rule.title)),

@@ -4,85 +4,15 @@ pub(super) mod input;
 
 use ichido_core::json::Numbers;
 
+use super::Found;
 use super::refusal::not_refused;
-use super::{Found, Rule, declare};
 use crate::{Enabled, FingerprintInput, Way};
-
-pub(super) const RULES: &[Rule] = &[
-    declare! {
-        "ICH-B030", Error, "C3, C8, C12",
-        "The fingerprint has who asks, what for, the key and the body",
-        why: "Without the caller, one customer's key shows another's answer. Without the operation or the body, a different \
-              request under a used key gets the old answer, and its own work is silently never done.",
-        mend: "Put a stable name of the caller (`claims.sub`, or `identity` for whatever the adapter's file says), \
-               `route.operation`, `idempotency-key` and `body_hash` into `fingerprint.include`; the claim is the one that \
-               the adapter's `identity` names.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
-        check: inputs_are_there,
-    },
-    declare! {
-        "ICH-B031", Error, "C3, C12",
-        "The fingerprint has nothing that changes between two tries",
-        why: "A request id, a trace id, a date, or what belongs to one token (`exp`, `iat`, `jti`) differs on every try, so \
-              that every honest retry is taken for a different request and refused.",
-        mend: "Take it out of `fingerprint.include`; for the caller use a stable claim by its name, not the token.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
-        check: inputs_are_stable,
-    },
-    declare! {
-        "ICH-B032", Error, "C9",
-        "The body is hashed with SHA-256",
-        why: "A hash that is short or broken lets two bodies pass for one; a changed amount would be answered from memory.",
-        mend: "Say `\"algorithm\": \"sha256\"`.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/algorithm",
-        check: hash_is_strong,
-    },
-    declare! {
-        "ICH-B033", Error, "C8, C9",
-        "The body's normal form is explicit, in words that have a meaning",
-        why: "A client that sends its members in another order on the second try means the same request. Whether that is a \
-              replay or a conflict must not depend on which library an adapter happens to use.",
-        mend: "Say `type` (`canonical_json`, or `jcs` for a partner that needs RFC 8785), `object_member_order` (`sorted`) \
-               and `number_representation` (`exact`), and give JSON pointers to single members in `leave_out`.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/input",
-        check: normal_form_is_said,
-    },
-    declare! {
-        "ICH-B034", Warning, "C9",
-        "Numbers are compared exactly",
-        why: "As doubles, 9007199254740993 and 9007199254740992 are one number: an order for the one would be answered with \
-              the outcome of the other.",
-        mend: "Say `\"number_representation\": \"exact\"`, unless a partner asks for RFC 8785.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules",
-        check: numbers_are_exact,
-    },
-    declare! {
-        "ICH-B035", Error, "C8, C9",
-        "A body too large to be hashed is refused",
-        why: "If the body is cut or left out of the hash instead, two large requests under one key are the same request.",
-        mend: "Say `max_body_bytes_to_hash`, and `\"on_body_too_large\": {\"action\": \"reject\", \"status\": 413}`: any 4xx \
-               after which clients do not try again.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/body_hash",
-        check: large_bodies_are_refused,
-    },
-    declare! {
-        "ICH-B036", Error, "C3",
-        "The adapter reads every input of the fingerprint",
-        why: "An input that the adapter cannot read is not compared: two tenants whose requests differ in nothing else would \
-              get each other's answers, and the second one's work is never done.",
-        mend: "Write `claims.NAME` (of a verified token, so the adapter's `identity` must be a `jwt_claim`), `headers.NAME` (of \
-               letters, digits and hyphens, and named in every `allow` from the BFF on), `identity`, `route.operation`, \
-               `idempotency-key`, `method`, `path`, `query` or `body_hash`.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/fingerprint/include",
-        check: inputs_are_read,
-    },
-];
 
 fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
     promises.fingerprint.include.iter().flatten().map(String::as_str)
 }
 
-fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let inputs: Vec<_> = include(promises).filter_map(|one| FingerprintInput::parse(one).ok()).collect();
@@ -111,7 +41,7 @@ fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         for (index, one) in include(promises).enumerate() {
@@ -126,7 +56,7 @@ fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         // What changes, or names nothing, has its own rule.
@@ -143,7 +73,7 @@ fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn hash_is_strong<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn hash_is_strong<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.owners()
         .filter_map(|(file, promises, base)| {
             let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
@@ -160,7 +90,7 @@ fn is_sha256(algorithm: &str) -> bool {
     ["sha256", "sha-256", "sha_256"].iter().any(|one| one.eq_ignore_ascii_case(algorithm))
 }
 
-fn normal_form_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn normal_form_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let body_hash = &promises.fingerprint.body_hash;
@@ -191,7 +121,7 @@ fn is_jcs(encoding: &str) -> bool {
     ["jcs", "rfc8785"].iter().any(|one| one.eq_ignore_ascii_case(encoding))
 }
 
-fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.owners()
         .filter_map(|(file, promises, base)| {
             let body_hash = &promises.fingerprint.body_hash;
@@ -204,7 +134,7 @@ fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let body_hash = &promises.fingerprint.body_hash;

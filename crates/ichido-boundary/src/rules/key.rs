@@ -1,7 +1,7 @@
 //! The key is required where the request begins, and asked for at every hop (SPEC C1, C2, C8, A1).
 
+use super::Found;
 use super::refusal::not_refused;
-use super::{Found, Rule, declare};
 use crate::{Boundary, Methods, Misspelt, Mode, Name, Way};
 
 /// The methods that change nothing (RFC 9110): they need no key.
@@ -13,64 +13,7 @@ const UNSAFE_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 /// The status for a request without its key (SPEC A1).
 const MISSING_KEY_STATUS: u16 = 400;
 
-pub(super) const RULES: &[Rule] = &[
-    declare! {
-        "ICH-B001", Error, "C2, C8",
-        "Every boundary says what it does about idempotency, and does something",
-        why: "Where the mode is missing or `disabled`, a state-changing request without a key passes, and the next \
-              retry of it does the work a second time.",
-        mend: "Set `http.idempotency.mode` to `validate_only`, or to `enabled` where the adapter receives.",
-        example: "bff_to_gateway.json" at "/http/idempotency",
-        check: mode_is_said,
-    },
-    declare! {
-        "ICH-B002", Error, "A1, C1, C2, C8",
-        "A state-changing request needs a key at every boundary",
-        why: "A request that gets in without a key can never be told from its own repetition further down.",
-        mend: "Set `require_header_when_state_changing` to true where the mode is `validate_only`, and `require_key` \
-               to true where it is `enabled`.",
-        example: "browser_to_bff.json" at "/http/idempotency/validate_only",
-        check: key_is_required,
-    },
-    declare! {
-        "ICH-B003", Error, "A1, C1",
-        "A missing key is refused with 400",
-        why: "A hop that lets the request through, or makes a key itself, gives each retry a key of its own: the key \
-              must be made where the person is. Another status than 400 sends clients into retries that cannot help.",
-        mend: "Say `\"on_missing_key\": {\"action\": \"reject\", \"status\": 400, \"error_code\": \"key_missing\"}`.",
-        example: "browser_to_bff.json" at "/http/idempotency/validate_only/on_missing_key",
-        check: missing_key_is_refused,
-    },
-    declare! {
-        "ICH-B004", Error, "C4, C8",
-        "Every method that passes and is not safe counts as state-changing",
-        why: "The key is required, and retries are gated, for the methods that `state_changing` names. One that is left \
-              out passes and is repeated without a key.",
-        mend: "Name it in `http.methods.state_changing`, or take it out of `http.methods.allowed`.",
-        example: "bff_to_gateway.json" at "/http/methods",
-        check: unsafe_methods_change_state,
-    },
-    declare! {
-        "ICH-B005", Warning, "C11",
-        "A safe method does not count as state-changing",
-        why: "Reads have no effect to repeat. Asking them for keys stores answers that nobody needs and breaks links \
-              and reloads.",
-        mend: "Take it out of `http.methods.state_changing`; a GET that changes something should be a POST.",
-        example: "browser_to_bff.json" at "/http/methods",
-        check: safe_methods_do_not,
-    },
-    declare! {
-        "ICH-B006", Warning, "C8",
-        "No member is almost one of the dialect",
-        why: "A member that nobody knows is left alone, so that files can say more than we read. `retries` or `Allow` is one \
-              of those: it looks as if it held, and nobody reads it.",
-        mend: "Spell it as the dialect does; if it is a member of your own, give it a name that is not so close.",
-        example: "browser_to_bff.json" at "/headers/inbound",
-        check: members_are_spelled_right,
-    },
-];
-
-fn mode_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn mode_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     const POINTER: &str = "/http/idempotency/mode";
     let found = |file: &'a Boundary| match file.http.idempotency.mode {
         Some(Mode::Disabled) => Some(Found::at(file, POINTER, "idempotency is disabled here")),
@@ -82,7 +25,7 @@ fn mode_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files().filter_map(found).collect()
 }
 
-fn key_is_required<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn key_is_required<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let found = |file: &'a Boundary| {
         let idempotency = &file.http.idempotency;
         let pointer = match idempotency.mode? {
@@ -98,7 +41,7 @@ fn key_is_required<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files().filter_map(found).collect()
 }
 
-fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let found = |file: &'a Boundary| {
         let idempotency = &file.http.idempotency;
         let pointer = match idempotency.mode? {
@@ -122,7 +65,7 @@ fn missing_key_is_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files().filter_map(found).collect()
 }
 
-fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.hops()
         .filter_map(|file| {
             let methods = &file.http.methods;
@@ -139,7 +82,7 @@ fn unsafe_methods_change_state<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn safe_methods_do_not<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn safe_methods_do_not<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in way.files() {
         let named = file.http.methods.state_changing.iter().flatten().enumerate();
@@ -151,7 +94,7 @@ fn safe_methods_do_not<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn members_are_spelled_right<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn members_are_spelled_right<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let of_file = |file: &'a Boundary| file.misspelt_members().iter().map(move |one| (file, one));
     way.files()
         .flat_map(of_file)

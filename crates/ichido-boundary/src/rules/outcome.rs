@@ -2,72 +2,12 @@
 
 use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
 
+use super::Found;
 use super::exchange::is_of_one_exchange;
 use super::refusal::not_refused;
-use super::{Found, Rule, declare};
 use crate::{InFlightLock, Reaction, Way};
 
-pub(super) const RULES: &[Rule] = &[
-    declare! {
-        "ICH-B040", Error, "A4, C8",
-        "Another request under a used key is refused",
-        why: "Answering it from memory would hide that its work was never done; running it would make the key worthless.",
-        mend: "Say `\"same_key_different_fingerprint\": {\"action\": \"reject\", \"status\": 409}` (422 in the IETF profile).",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/conflict_rule",
-        check: conflicts_are_refused,
-    },
-    declare! {
-        "ICH-B041", Error, "A3, C5, C8",
-        "A duplicate of a finished request gets the first answer again",
-        why: "A client that lost the answer asks again to learn it. A refusal, a fresh run or another status tells it \
-              something else than what happened.",
-        mend: "Say `\"on_duplicate_after_success\": {\"action\": \"replay\"}`, without a status.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/response_replay/on_duplicate_after_success",
-        check: duplicates_are_replayed,
-    },
-    declare! {
-        "ICH-B042", Error, "C6, C8",
-        "A duplicate of a running request waits for a stated time and is then told so",
-        why: "What is not said is decided by whatever the adapter happens to do: run it a second time, or hang until \
-              somebody's timeout.",
-        mend: "Say `inflight_lock`, `wait_up_to_ms` (at most 60000) and `on_timeout`: `processing` with 202, or `reject` \
-               with 409 in the IETF profile.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight",
-        check: running_is_said,
-    },
-    declare! {
-        "ICH-B043", Error, "A4, C6",
-        "A conflict and a running request are answered as one profile has it",
-        why: "After the one it must stop, after the other it must come back. If both are 409 it guesses, and retries what is \
-              refused for good or gives up on what is about to succeed. A duplicate that meets the lock is answered like one that \
-              waited in vain; as a 200 it would be taken for the outcome.",
-        mend: "Use 409 for a conflict and 202 while it runs; or 422 and 409 (IETF), or 400 and 409 (Stripe). \
-               `status_on_lock_conflict` is the same as the status after waiting.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight",
-        check: statuses_differ,
-    },
-    declare! {
-        "ICH-B044", Error, "C5, C8",
-        "It is said which headers of the first answer a replay repeats",
-        why: "A replay without `Location` or `Content-Type` is another answer than the first, and clients break on the second \
-              try only.",
-        mend: "Name them in `response_headers_subset_allowlist`, `content-type` among them.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/response_replay/response_headers_subset_allowlist",
-        check: replayed_headers_are_said,
-    },
-    declare! {
-        "ICH-B045", Error, "C5",
-        "A replay repeats no header that belongs to the first exchange alone",
-        why: "An old `Set-Cookie` brings back an old session, an old `WWW-Authenticate` an old challenge, an old \
-              `x-request-id` sends people to the wrong log lines, and hop-by-hop and CORS headers are the connection's and \
-              the gateway's to say. A `*` takes in headers that come tomorrow.",
-        mend: "Take it out of `response_headers_subset_allowlist`; name each header that is needed.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/response_replay/response_headers_subset_allowlist",
-        check: replayed_headers_are_lasting,
-    },
-];
-
-fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.owners()
         .filter_map(|(file, promises, base)| {
             let what = match &promises.conflict_rule.same_key_different_fingerprint {
@@ -81,7 +21,7 @@ fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn duplicates_are_replayed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn duplicates_are_replayed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.owners()
         .filter_map(|(file, promises, base)| {
             let what = match &promises.response_replay.on_duplicate_after_success {
@@ -98,7 +38,7 @@ fn duplicates_are_replayed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn running_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn running_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let pointer = format!("{base}/response_replay/on_duplicate_while_inflight");
@@ -153,7 +93,7 @@ fn not_told(on_timeout: Option<&Reaction>) -> Option<String> {
     }
 }
 
-fn statuses_differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn statuses_differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let (Some(conflict), Some(running)) = (promises.conflict_status(), promises.in_flight_status())
@@ -179,7 +119,7 @@ fn statuses_differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.owners()
         .filter_map(|(file, promises, base)| {
             let what = match &promises.response_replay.response_headers_subset_allowlist {
@@ -194,7 +134,7 @@ fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn replayed_headers_are_lasting<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn replayed_headers_are_lasting<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         let list = promises.response_replay.response_headers_subset_allowlist.iter().flatten();

@@ -4,40 +4,11 @@ use std::time::Duration;
 
 use ichido_core::ledger::{Class, Policy, PolicyDraft, PolicyError, client_horizon, limits};
 
-use super::{Found, Rule, declare};
+use super::Found;
 use crate::member::escape;
 use crate::{Boundary, Enabled, Name, Operation, OperationClass, Ttl, Way, timing};
 
-pub(super) const RULES: &[Rule] = &[
-    declare! {
-        "ICH-B050", Error, "A2, C7, C8",
-        "It is said how long outcomes are kept",
-        why: "After that time the same key counts as new and the work is done again. Nobody can retry safely who does not \
-              know when that is.",
-        mend: "Say `\"storage\": {\"ttl\": {\"days\": 3}}`: more than 0 and at most ten years.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/storage",
-        check: ttl_is_said,
-    },
-    declare! {
-        "ICH-B051", Error, "C7, C12",
-        "The outcome of an external effect is kept for 24 hours, or the file says why not",
-        why: "A phone that was offline over night sends its order again in the morning. If the key is forgotten by then, it \
-              is a second order.",
-        mend: "Keep it for a day or longer, or add `\"reason\"` beside the time.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/storage",
-        check: ttl_covers_a_day,
-    },
-    declare! {
-        "ICH-B052", Error, "C7, C12",
-        "Outcomes are kept longer than anybody may still be trying",
-        why: "A try that comes after its key is forgotten runs as new, while the client believes that it repeats itself.",
-        mend: "Keep outcomes for longer than all tries take together, or let the browser give up sooner.",
-        example: "gateway_to_adapter.json" at "/http/idempotency/enabled/storage",
-        check: ttl_covers_the_tries,
-    },
-];
-
-fn ttl_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn ttl_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for (file, promises, base) in way.owners() {
         if promises.storage.ttl.is_none() {
@@ -56,12 +27,12 @@ fn ttl_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn ttl_covers_a_day<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn ttl_covers_a_day<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let is_short = |error: &PolicyError| matches!(error, PolicyError::TtlTooShort { .. });
     broken(way, is_short, |ttl, _| format!("{} without a reason", in_words(ttl)))
 }
 
-fn ttl_covers_the_tries<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn ttl_covers_the_tries<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let is_short = |error: &PolicyError| matches!(error, PolicyError::ShorterThanRetries { .. });
     broken(way, is_short, |ttl, horizon| {
         format!("{}, and somebody may still be trying after {}", in_words(ttl), in_words(horizon))

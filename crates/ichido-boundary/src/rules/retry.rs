@@ -1,65 +1,13 @@
 //! Whoever tries again does so only with a key, and a hop only where it may (SPEC C4, A8).
 
+use super::Found;
 use super::key::{SAFE_METHODS, is_method};
-use super::{Found, Rule, declare};
 use crate::{Boundary, Effect, Name, OperationClass, Party, Way};
 
 /// The most tries that a boundary may allow. Three hops of ten would already make a thousand calls of one.
 const ATTEMPTS_MAX: u64 = 10;
 
-pub(super) const RULES: &[Rule] = &[
-    declare! {
-        "ICH-B020", Error, "C4",
-        "A state-changing request is tried again only with a key",
-        why: "Without a key nobody can tell the second try from a second order. The answer that got lost may have been \
-              a success.",
-        mend: "Set `retry_gate.require_idempotency_key_when_state_changing` to true, or set the mode to `disabled`.",
-        example: "bff_to_gateway.json" at "/http/retry",
-        check: retries_need_the_key,
-    },
-    declare! {
-        "ICH-B021", Error, "C4",
-        "A hop that does not own idempotency tries POST again and nothing else",
-        why: "A BFF or gateway cannot know what a PUT, PATCH or DELETE meant between two tries of it: another change may \
-              have come in between. Who began the request decides about those.",
-        mend: "Say `\"apply_to_methods\": [\"POST\"]`.",
-        example: "bff_to_gateway.json" at "/http/retry/apply_to_methods",
-        check: hops_retry_post_alone,
-    },
-    declare! {
-        "ICH-B022", Error, "C4, A8",
-        "A request is sent again only after the statuses that allow it",
-        why: "A BFF or gateway repeats after 502, 503 and 504, when the answer did not come from the owner. A 500 or a 409 \
-              is the owner's answer and is passed on. The browser, where the request began, also repeats after 408, 429 and \
-              other 5xx, never after any other 4xx.",
-        mend: "For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 \
-               to 599.",
-        example: "bff_to_gateway.json" at "/http/retry/retry_on_status",
-        check: statuses_are_repeatable,
-    },
-    declare! {
-        "ICH-B023", Error, "C8",
-        "A retry says how often, how far apart and for which methods",
-        why: "How long a request may take, and how long its outcome must be kept, follows from the number of tries. A retry \
-              without a number, or with a huge one, has no end that anything could fit into; one without waits strikes a \
-              service that is already down.",
-        mend: "Say `max_attempts` (the first try counts; 1 to 10), `backoff_ms` and `apply_to_methods`, or set the mode to \
-               `disabled`.",
-        example: "browser_to_bff.json" at "/http/retry",
-        check: retries_are_bounded,
-    },
-    declare! {
-        "ICH-B024", Error, "C4, F2",
-        "The adapter does not repeat a call whose service does not honour keys",
-        why: "An opaque operation that got no answer may have taken effect. A blind second call is the double charge that \
-              all of this is there to prevent; it is held for a person instead.",
-        mend: "Set the adapter's retry mode to `disabled`, or declare the operation `keyed` if the service honours the key.",
-        example: "adapter.json" at "/http",
-        check: opaque_calls_are_not_repeated,
-    },
-];
-
-fn retries_need_the_key<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn retries_need_the_key<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let found = |file: &'a Boundary| {
         let plan = file.http.retry.plan()?;
         // Whatever is not known to be safe may change state: `*` as well.
@@ -77,7 +25,7 @@ fn sender_is_a_hop(file: &Boundary) -> bool {
     matches!(file.name().sender(), Party::Bff | Party::Gateway)
 }
 
-fn hops_retry_post_alone<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn hops_retry_post_alone<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in way.files().filter(|file| sender_is_a_hop(file)) {
         let Some(plan) = file.http.retry.plan() else { continue };
@@ -94,7 +42,7 @@ fn hops_retry_post_alone<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn statuses_are_repeatable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn statuses_are_repeatable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in way.files() {
         let Some(plan) = file.http.retry.plan() else { continue };
@@ -112,7 +60,7 @@ fn statuses_are_repeatable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-fn retries_are_bounded<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn retries_are_bounded<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in way.files() {
         let retry = &file.http.retry;
@@ -151,7 +99,7 @@ fn unknown_methods<'a>(way: &Way<'a>, file: &'a Boundary) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn opaque_calls_are_not_repeated<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn opaque_calls_are_not_repeated<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let found = |file: &'a Boundary| {
         file.http.retry.plan()?;
         let operations = file.operations.as_ref()?.iter();

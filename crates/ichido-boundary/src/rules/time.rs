@@ -2,52 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Found, Rule, declare};
+use super::Found;
 use crate::{Boundary, Enabled, Name, Way, timing};
-
-pub(super) const RULES: &[Rule] = &[
-    declare! {
-        "ICH-B060", Error, "C8",
-        "Every sender says how long it waits",
-        why: "Without a bound a hop waits for ever, or as long as its library happens to, and nothing above can be fitted \
-              around it. Whoever tries again must know when one try is over.",
-        mend: "Say `http.timeouts.upstream_timeout_ms`: how long the sender waits for the receiver on each try.",
-        example: "bff_to_gateway.json" at "/http/timeouts",
-        check: time_is_said,
-    },
-    declare! {
-        "ICH-B061", Error, "C8",
-        "All tries fit into the time the sender has in all",
-        why: "The last tries would never be made, and the request ends in a timeout in the middle of one, its outcome unknown.",
-        mend: "Raise `client_timeout_ms`, or lower `upstream_timeout_ms`, `max_attempts` or `backoff_ms`: tries × time per try \
-               + waits must fit.",
-        example: "browser_to_bff.json" at "/http/timeouts",
-        check: tries_fit_in_all,
-    },
-    declare! {
-        "ICH-B062", Error, "C8",
-        "All tries of a hop fit into one try of the hop above",
-        why: "If the hop above gives up first, it sends the request again while the first is still being tried below: the hops \
-              multiply each other's tries, and every one of them meets a request in flight.",
-        mend: "From the bottom up, make each `upstream_timeout_ms` at least tries × time per try + waits of the hop below.",
-        example: "bff_to_gateway.json" at "/http/timeouts",
-        check: tries_fit_above,
-    },
-    declare! {
-        "ICH-B063", Error, "C6, C8",
-        "The wait for a running request, and the call after it, fit into the gateway's try",
-        why: "A duplicate is made to wait for the first one's outcome. If the gateway gives up sooner, no duplicate ever hears \
-              that the work is in progress; it sees a timeout and tries again.",
-        mend: "Lower `wait_up_to_ms` or the adapter's `upstream_timeout_ms`, or raise the `upstream_timeout_ms` of \
-               `gateway_to_adapter`.",
-        example: "gateway_to_adapter.json" at "/http/timeouts",
-        check: wait_fits_above,
-    },
-];
 
 const TRY_POINTER: &str = "/http/timeouts/upstream_timeout_ms";
 
-fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files()
         .filter_map(|file| {
             let timeouts = &file.http.timeouts;
@@ -64,7 +24,7 @@ fn time_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn tries_fit_in_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn tries_fit_in_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let found = |file: &'a Boundary| {
         let (tries, bound) = (timing::in_all(file)?, file.http.timeouts.in_all()?);
         let what =
@@ -74,7 +34,7 @@ fn tries_fit_in_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     way.files().filter_map(found).collect()
 }
 
-fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     // Of two files about one boundary the first counts; that there are two is found elsewhere.
     let files: Vec<&Boundary> = Name::ALL.into_iter().filter_map(|name| way.file(name)).collect();
     let pairs = files.windows(2).map(|pair| (pair[0], pair[1]));
@@ -95,7 +55,7 @@ fn tries_fit_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         .collect()
 }
 
-fn wait_fits_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(super) fn wait_fits_above<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let owner: Option<(&'a Boundary, &'a Enabled, _)> = way.owners().last();
     let wait = owner.and_then(|(_, promises, _)| promises.in_flight_wait()).unwrap_or_default();
     let calls = way.file(Name::Adapter).and_then(timing::in_all).unwrap_or_default();

@@ -28,7 +28,7 @@ fn published(file: &str, expected: &str) {
 #[test]
 fn each_rule_has_its_page() {
     for rule in rules() {
-        published(&format!("rules/{}.md", rule.id), &rule.page());
+        published(&format!("rules/{}.md", rule.id), rule.page);
     }
 }
 

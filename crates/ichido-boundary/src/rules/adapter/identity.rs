@@ -28,7 +28,7 @@ fn differs(header: &str) -> bool {
     changes_by_name(header) || NAMES.iter().any(|name| name.eq_ignore_ascii_case(header))
 }
 
-pub(super) fn is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in adapters(way) {
         let own = |(_, _, operation): &(_, _, &Operation)| operation.identity.is_some();
@@ -54,7 +54,7 @@ fn identities(file: &Boundary) -> impl Iterator<Item = (String, &Identity)> {
     of_file.chain(of_operations)
 }
 
-pub(super) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn is_not_forged<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let Some(browser) = way.file(Name::BrowserToBff) else {
         return Vec::new();
     };
@@ -85,7 +85,7 @@ pub(in crate::rules) fn stopping<'a>(
     below.filter(move |(_, _, lists)| !lists.passes(header)).map(|(file, direction, _)| (file, direction))
 }
 
-pub(super) fn arrives<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn arrives<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     let sources =
         adapters(way).flat_map(identities).filter_map(|(_, identity)| match identity.rule().ok()? {

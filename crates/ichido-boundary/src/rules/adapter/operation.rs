@@ -7,7 +7,7 @@ use super::{Found, adapters, operations};
 use crate::rules::key::{SAFE_METHODS, is_method};
 use crate::{Effect, Enabled, Operation, OperationClass, Way};
 
-pub(super) fn are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in adapters(way) {
         if operations(file).next().is_none() {
@@ -63,7 +63,7 @@ fn is_safe(method: &str) -> bool {
     SAFE_METHODS.contains(&method)
 }
 
-pub(super) fn can_be_kept<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn can_be_kept<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let silent = Enabled::default();
     let promises = way.owners().last().map_or(&silent, |(_, promises, _)| promises);
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn can_be_kept<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     found
 }
 
-pub(super) fn reads_are_safe<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn reads_are_safe<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in adapters(way) {
         let reads = operations(file).filter(|(_, _, one)| one.class == Some(OperationClass::Read));

@@ -39,7 +39,7 @@ fn is_segment(text: &str) -> bool {
     }
 }
 
-pub(super) fn differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in adapters(way) {
         let all: Vec<_> = operations(file).collect();

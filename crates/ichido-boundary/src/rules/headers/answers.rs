@@ -7,14 +7,14 @@ use super::{Found, spellings_sent, stopped};
 use crate::member::escape;
 use crate::{Boundary, STATUS_HEADER, Traffic, Way};
 
-pub(super) fn pass<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn pass<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found: Vec<_> =
         telling(way).into_iter().flat_map(|header| stopped(way, Traffic::Answers, &[header])).collect();
     found.extend(echo(way).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
     found
 }
 
-pub(super) fn are_exposed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn are_exposed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     const POINTER: &str = "/cors/exposed_headers/items";
     let telling = telling(way);
     let found = |file: &'a Boundary| {

@@ -4,7 +4,7 @@ use super::Found;
 use crate::rules::refusal::not_refused;
 use crate::{Enabled, Mode, Name, ValidateOnly, Way};
 
-pub(super) fn stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn stand_in_their_place<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let mut found = Vec::new();
     for file in way.files() {
         let idempotency = &file.http.idempotency;
@@ -37,7 +37,7 @@ fn says_nothing_else(beside: &ValidateOnly) -> bool {
     beside.require_header_when_state_changing != Some(false) && refuses
 }
 
-pub(super) fn agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
+pub(in crate::rules) fn agree<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
     let promises = |name: Name| way.owners().find(|(file, ..)| file.name() == name);
     let (Some((gateway, before, _)), Some((file, own, base))) =
         (promises(Name::GatewayToAdapter), promises(Name::Adapter))

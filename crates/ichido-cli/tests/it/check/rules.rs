@@ -66,7 +66,7 @@ fn an_id_may_be_cut_short_and_an_unknown_one_is_answered_with_what_is_near() {
 #[test]
 fn each_failing_example_is_found_and_each_mended_one_is_clean() {
     for rule in rules() {
-        let example = rule.example;
+        let example = rule.example().expect("each page has one");
         let given = || {
             let folder = starting();
             example.without.iter().for_each(|file| folder.put(file, "", "null"));
