@@ -7,7 +7,7 @@ mod declare;
 mod spelling;
 mod values;
 
-pub(super) use declare::{object, plain, words};
+pub(super) use declare::{members, object, plain, words};
 pub use values::Named;
 
 use std::borrow::Cow;
@@ -108,25 +108,30 @@ enum Step<'d> {
     Index(usize),
 }
 
-/// A type that can stand as the value of a member.
+/// A type that can be the value of a member.
 pub(super) trait Read: Sized {
     fn shape() -> Shape;
     fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit>;
+
+    /// Reads the member of this name. An absent one says nothing, as the default does.
+    fn read_member(holder: At<'_>, name: &str, reading: &mut Reading) -> Result<Self, Misfit>
+    where
+        Self: Default,
+    {
+        match holder.value.get(name) {
+            Some(value) => Self::read(holder.member(name, value), reading),
+            None => Ok(Self::default()),
+        }
+    }
 }
 
-/// A type that can be a field of the model: it knows what its absence means.
-pub(super) trait Field: Sized {
-    fn shape() -> Shape;
-    fn read_member(holder: At<'_>, name: &str, reading: &mut Reading) -> Result<Self, Misfit>;
-}
-
-impl<T: Read> Field for Option<T> {
+impl<T: Read> Read for Option<T> {
     fn shape() -> Shape {
         T::shape()
     }
 
-    fn read_member(holder: At<'_>, name: &str, reading: &mut Reading) -> Result<Self, Misfit> {
-        holder.value.get(name).map(|value| T::read(holder.member(name, value), reading)).transpose()
+    fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
+        T::read(at, reading).map(Some)
     }
 }
 

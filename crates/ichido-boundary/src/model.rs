@@ -22,7 +22,7 @@ pub use body::BodyRulesError;
 pub use claim::{CLAIM_DEPTH_MAX, ClaimPath};
 pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
-pub use idempotency::{Idempotency, Mode, ValidateOnly};
+pub use idempotency::{Idempotency, IdempotencyMembers, Mode, ValidateOnly};
 pub use identity::{IDENTITY_CLAIMS_MAX, IdentityError, IdentityNames, IdentityRule};
 pub use input::{FingerprintInput, InputError, is_portable};
 pub use observability::{Observability, RequestId, Traceparent};
@@ -110,8 +110,10 @@ impl Party {
 }
 
 object! {
-    /// All that a file says, but for its name.
+    /// All that a file says.
     Members {
+        /// Which boundary the file is about.
+        boundary: Option<Name>,
         /// How requests cross the boundary.
         http: Http,
         /// Which headers cross it, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A

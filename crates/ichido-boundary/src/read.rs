@@ -4,7 +4,7 @@ use std::fmt;
 
 use ichido_core::json::{Document, Fault, JsonError, LineColumn};
 
-use super::member::{At, Field, Member, Misfit, Misspelt, Named, Read, Reading, Shape};
+use super::member::{At, Misfit, Misspelt, Named, Read, Reading, Shape};
 use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_name, traffic};
 
 /// The largest file that is read: a boundary file has a few kilobytes.
@@ -95,10 +95,10 @@ impl Boundary {
             refuse(position, if is_too_large { ReadFault::TooLarge } else { ReadFault::NotJson(fault) })
         })?;
         let mut reading = Reading::default();
-        let (name, members) = read_root(At::root(document.root()), &mut reading).map_err(
+        let members = Members::read(At::root(document.root()), &mut reading).map_err(
             |Misfit { position, pointer, what }| refuse(position, ReadFault::Misfit { pointer, what }),
         )?;
-        let name = name.ok_or_else(|| refuse(document.root().position(), ReadFault::NoName))?;
+        let name = members.boundary.ok_or_else(|| refuse(document.root().position(), ReadFault::NoName))?;
         if let Some((pointer, what)) = malformed_name(&members) {
             return Err(refuse(position(&document, &pointer), ReadFault::Misfit { pointer, what }));
         }
@@ -151,20 +151,9 @@ impl Boundary {
     }
 }
 
-fn read_root(at: At<'_>, reading: &mut Reading) -> Result<(Option<Name>, Members), Misfit> {
-    let name = Field::read_member(at, "boundary", reading)?;
-    let members = Members::read(at, reading)?;
-    reading.unknown.retain(|pointer| pointer != "/boundary");
-    Ok((name, members))
-}
-
 /// Every member of the dialect, `boundary` first.
 pub fn shape() -> Shape {
-    let name = Member { name: "boundary", doc: "Which boundary the file is about.", shape: Name::shape() };
-    match <Members as Read>::shape() {
-        Shape::Object(members) => Shape::Object([vec![name], members].concat()),
-        other => other,
-    }
+    Members::shape()
 }
 
 /// What the file says is read as if the boundary were its members: `boundary.http.retry`.

@@ -8,8 +8,8 @@ pub(crate) const fn plain(name: &'static str) -> &'static str {
     }
 }
 
-/// An object of the dialect: a struct whose fields are its members, and how it is read.
-macro_rules! object {
+/// The members of an object of the dialect: a struct whose fields they are, and how they are read.
+macro_rules! members {
     (
         $(#[doc = $doc:literal])+
         $name:ident { $( $(#[doc = $member_doc:literal])+ $member:ident: $type:ty, )+ }
@@ -21,15 +21,35 @@ macro_rules! object {
         impl $name {
             /// The names of its members.
             pub const NAMES: &'static [&'static str] = &[$( $crate::member::plain(stringify!($member)) ),+];
+
+            fn members() -> Vec<$crate::member::Member> {
+                vec![$( $crate::member::Member {
+                    name: $crate::member::plain(stringify!($member)),
+                    doc: concat!($($member_doc),+).trim_ascii(),
+                    shape: <$type as $crate::member::Read>::shape(),
+                } ),+]
+            }
+
+            fn read_members(
+                at: $crate::member::At<'_>,
+                reading: &mut $crate::member::Reading,
+            ) -> Result<Self, $crate::member::Misfit> {
+                Ok(Self { $(
+                    $member: $crate::member::Read::read_member(at, $crate::member::plain(stringify!($member)), reading)?,
+                )+ })
+            }
         }
+    };
+}
+
+/// An object of the dialect that is read member by member.
+macro_rules! object {
+    ($(#[doc = $doc:literal])+ $name:ident $members:tt) => {
+        $crate::member::members! { $(#[doc = $doc])+ $name $members }
 
         impl $crate::member::Read for $name {
             fn shape() -> $crate::member::Shape {
-                $crate::member::Shape::Object(vec![$( $crate::member::Member {
-                    name: $crate::member::plain(stringify!($member)),
-                    doc: concat!($($member_doc),+).trim_ascii(),
-                    shape: <$type as $crate::member::Field>::shape(),
-                } ),+])
+                $crate::member::Shape::Object(Self::members())
             }
 
             fn read(
@@ -37,25 +57,7 @@ macro_rules! object {
                 reading: &mut $crate::member::Reading,
             ) -> Result<Self, $crate::member::Misfit> {
                 at.object(Self::NAMES, reading)?;
-                Ok(Self { $(
-                    $member: $crate::member::Field::read_member(at, $crate::member::plain(stringify!($member)), reading)?,
-                )+ })
-            }
-        }
-
-        /// Absent, it says nothing.
-        impl $crate::member::Field for $name {
-            fn shape() -> $crate::member::Shape {
-                <Self as $crate::member::Read>::shape()
-            }
-
-            fn read_member(
-                holder: $crate::member::At<'_>,
-                name: &str,
-                reading: &mut $crate::member::Reading,
-            ) -> Result<Self, $crate::member::Misfit> {
-                let found = <Option<Self> as $crate::member::Field>::read_member(holder, name, reading)?;
-                Ok(found.unwrap_or_default())
+                Self::read_members(at, reading)
             }
         }
     };
@@ -110,4 +112,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use {object, words};
+pub(crate) use {members, object, words};

@@ -3,7 +3,7 @@
 use ichido_core::json::Kind;
 
 use super::{Enabled, Reaction};
-use crate::member::{At, Field, Member, Misfit, Read, Reading, Shape, object, words};
+use crate::member::{At, Misfit, Read, Reading, Shape, members, object, words};
 
 words! {
     /// What a boundary does about idempotency.
@@ -27,18 +27,25 @@ object! {
     }
 }
 
+members! {
+    /// The members of `http.idempotency`.
+    IdempotencyMembers {
+        /// What the boundary does about idempotency.
+        mode: Option<Mode>,
+        // SPEC C5.
+        /// Whether the receiver's answers carry the key: at all boundaries or at none.
+        echo_key: Option<bool>,
+        /// What is checked where the mode is `validate_only`.
+        validate_only: ValidateOnly,
+        /// What is promised where the mode is `enabled`; its members may also stand beside `mode`.
+        enabled: Enabled,
+    }
+}
+
 /// Who requires the key, and who owns the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Idempotency {
-    /// What the boundary does about idempotency.
-    pub mode: Option<Mode>,
-    /// Whether the receiver's answers carry the key: at all boundaries or at none (SPEC C5).
-    pub echo_key: Option<bool>,
-    /// What is checked where the mode is `validate_only`.
-    pub validate_only: ValidateOnly,
-    /// What is promised where the mode is `enabled`. Its members stand in `enabled`, or in `http.idempotency` itself
-    /// where there is no `enabled`.
-    pub enabled: Enabled,
+    members: IdempotencyMembers,
     /// The members of `enabled` that stand in `http.idempotency` itself and are read by nobody, because there is an
     /// `enabled` that says otherwise, or because the mode is another.
     pub unread: Vec<&'static str>,
@@ -52,10 +59,17 @@ const DEPTH: usize = 3;
 /// Words for promising nothing: `"storage": "none"`.
 const NOTHING: [&str; 4] = ["none", "off", "disabled", "never"];
 
-const KNOWN: [&str; 4] = ["mode", "echo_key", "validate_only", "enabled"];
+/// What the file says is read as if it were a part of this: `idempotency.mode`.
+impl std::ops::Deref for Idempotency {
+    type Target = IdempotencyMembers;
+
+    fn deref(&self) -> &IdempotencyMembers {
+        &self.members
+    }
+}
 
 impl Idempotency {
-    /// The JSON pointer to the members of [`Idempotency::enabled`].
+    /// The JSON pointer to the members of `enabled`.
     pub const fn enabled_pointer(&self) -> &'static str {
         if self.is_flat { "/http/idempotency" } else { "/http/idempotency/enabled" }
     }
@@ -80,47 +94,24 @@ impl Idempotency {
 
 impl Read for Idempotency {
     fn shape() -> Shape {
-        Shape::Object(vec![
-            Member { name: "mode", doc: "What the boundary does about idempotency.", shape: Mode::shape() },
-            Member {
-                name: "echo_key",
-                doc: "Whether the receiver's answers carry the key: at all boundaries or at none.",
-                shape: bool::shape(),
-            },
-            Member {
-                name: "validate_only",
-                doc: "What is checked where the mode is `validate_only`.",
-                shape: <ValidateOnly as Read>::shape(),
-            },
-            Member {
-                name: "enabled",
-                doc: "What is promised where the mode is `enabled`; its members may also stand beside `mode`.",
-                shape: <Enabled as Read>::shape(),
-            },
-        ])
+        Shape::Object(IdempotencyMembers::members())
     }
 
     fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
         let mode = Option::read_member(at, "mode", reading)?;
         let is_flat = mode == Some(Mode::Enabled) && !at.has("enabled");
-        let known: Vec<&'static str> =
-            if is_flat { KNOWN.iter().chain(Enabled::NAMES).copied().collect() } else { KNOWN.into() };
-        at.object(&known, reading)?;
-        let enabled =
-            if is_flat { read_flat(at, reading)? } else { Enabled::read_member(at, "enabled", reading)? };
+        let of_enabled = if is_flat { Enabled::NAMES } else { &[] };
+        at.object(&[IdempotencyMembers::NAMES, of_enabled].concat(), reading)?;
+        let mut members = IdempotencyMembers::read_members(at, reading)?;
+        if is_flat {
+            members.enabled = read_flat(at, reading)?;
+        }
         let unread = match mode {
             _ if is_flat => Vec::new(),
-            Some(Mode::Enabled) => at_odds(at, &enabled),
+            Some(Mode::Enabled) => at_odds(at, &members.enabled),
             Some(Mode::ValidateOnly | Mode::Disabled) | None => out_of_place(at),
         };
-        Ok(Self {
-            mode,
-            echo_key: Option::read_member(at, "echo_key", reading)?,
-            validate_only: ValidateOnly::read_member(at, "validate_only", reading)?,
-            enabled,
-            unread,
-            is_flat,
-        })
+        Ok(Self { members, unread, is_flat })
     }
 }
 
@@ -158,14 +149,4 @@ fn out_of_place(at: At<'_>) -> Vec<&'static str> {
         })
     };
     Enabled::NAMES.iter().copied().filter(|name| promises(name)).collect()
-}
-
-impl Field for Idempotency {
-    fn shape() -> Shape {
-        <Self as Read>::shape()
-    }
-
-    fn read_member(holder: At<'_>, name: &str, reading: &mut Reading) -> Result<Self, Misfit> {
-        Ok(Option::<Self>::read_member(holder, name, reading)?.unwrap_or_default())
-    }
 }

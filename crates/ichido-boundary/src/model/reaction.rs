@@ -2,19 +2,20 @@
 
 use ichido_core::json::Kind;
 
-use crate::member::{At, Field, Member, Misfit, Read, Reading, Shape};
+use crate::member::{At, Misfit, Read, Reading, Shape, members};
 
-/// What is done: an object with `action`, `status` and `error_code`, or the action or the status alone.
-///
-/// A word that names its status (`return_202`) has that status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reaction {
-    /// What is done, in a word.
-    pub action: Option<String>,
-    /// The status that is answered.
-    pub status: Option<u16>,
-    /// The stable code in the answer's body.
-    pub error_code: Option<String>,
+members! {
+    /// What is done: an object with `action`, `status` and `error_code`, or the action or the status alone.
+    ///
+    /// A word that names its status (`return_202`) has that status.
+    Reaction {
+        /// What is done, in a word: `reject`, `replay`.
+        action: Option<String>,
+        /// The status that is answered.
+        status: Option<u16>,
+        /// The stable code in the answer's body.
+        error_code: Option<String>,
+    }
 }
 
 /// Words for refusing a request: an action that begins with one is a refusal, if the rest of it says nothing else.
@@ -139,20 +140,7 @@ fn status_in(word: &str) -> Option<u16> {
 
 impl Read for Reaction {
     fn shape() -> Shape {
-        let object = Shape::Object(vec![
-            Member {
-                name: "action",
-                doc: "What is done, in a word: `reject`, `replay`.",
-                shape: String::shape(),
-            },
-            Member { name: "status", doc: "The status that is answered.", shape: u16::shape() },
-            Member {
-                name: "error_code",
-                doc: "The stable code in the answer's body.",
-                shape: String::shape(),
-            },
-        ]);
-        Shape::Either(vec![Shape::Text, u16::shape(), object])
+        Shape::Either(vec![Shape::Text, u16::shape(), Shape::Object(Self::members())])
     }
 
     fn read(at: At<'_>, reading: &mut Reading) -> Result<Self, Misfit> {
@@ -163,11 +151,9 @@ impl Read for Reaction {
             }
             Kind::Number => Ok(Self { status: Some(u16::read(at, reading)?), ..Self::default() }),
             Kind::Object => {
-                at.object(&["action", "status", "error_code"], reading)?;
-                let action: Option<String> = Field::read_member(at, "action", reading)?;
-                let status: Option<u16> = Field::read_member(at, "status", reading)?;
-                let error_code = Field::read_member(at, "error_code", reading)?;
-                Ok(Self { status: status.or_else(|| status_in(action.as_deref()?)), action, error_code })
+                at.object(Self::NAMES, reading)?;
+                let said = Self::read_members(at, reading)?;
+                Ok(Self { status: said.status.or_else(|| status_in(said.action.as_deref()?)), ..said })
             }
             Kind::Null | Kind::Bool | Kind::Array => {
                 Err(at.misfit("a word, a status, or an object with action and status"))
