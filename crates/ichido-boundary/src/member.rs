@@ -26,6 +26,9 @@ pub const UNKNOWN_MAX: usize = 100;
 /// The greatest whole number: what every JSON library reads exactly.
 pub const WHOLE_MAX: u64 = (1 << 53) - 1;
 
+/// How much of a word that is not known is shown.
+pub(super) const SHOWN_CHARS_MAX: usize = 40;
+
 /// What a member may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -190,6 +193,16 @@ impl<'d> At<'d> {
             0..=COUNT_MAX => Ok(()),
             _ => Err(self.wrong(format!("there are {count} in here; the most is {COUNT_MAX}"))),
         }
+    }
+
+    /// The one of these that the text names.
+    pub(super) fn one_of<T: Copy>(self, all: &[T], word: fn(T) -> &'static str) -> Result<T, Misfit> {
+        let known = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
+        let text = self.text().ok_or_else(|| self.misfit(&format!("one of {}", known())))?;
+        all.iter().copied().find(|one| word(*one) == text).ok_or_else(|| {
+            let found: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+            self.wrong(format!("expected one of {}, found \"{}\"", known(), found.escape_debug()))
+        })
     }
 
     pub(super) fn misfit(self, expected: &str) -> Misfit {

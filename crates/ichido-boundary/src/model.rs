@@ -52,26 +52,24 @@ words! {
     }
 }
 
-/// Who stands at the two ends of a boundary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Party {
-    /// Where the person is and the key is made.
-    Browser,
-    /// The backend for the frontend.
-    Bff,
-    /// The gateway.
-    Gateway,
-    /// The last component before the side effect: it alone completes idempotency (SPEC C2).
-    Adapter,
-    /// Where the side effect happens.
-    Service,
+ichido_core::words! {
+    /// Who stands at the two ends of a boundary, by the word for it in names of boundaries and directions.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Party {
+        /// Where the person is and the key is made.
+        Browser = "browser",
+        /// The backend for the frontend.
+        Bff = "bff",
+        /// The gateway.
+        Gateway = "gateway",
+        /// The last component before the side effect: it alone completes idempotency (SPEC C2).
+        Adapter = "adapter",
+        /// Where the side effect happens.
+        Service = "service",
+    }
 }
 
 impl Name {
-    /// All names, from the browser on.
-    pub const ALL: [Self; 4] =
-        [Self::BrowserToBff, Self::BffToGateway, Self::GatewayToAdapter, Self::Adapter];
-
     /// Who sends across this boundary.
     pub const fn sender(self) -> Party {
         match self {
@@ -89,22 +87,6 @@ impl Name {
             Self::BffToGateway => Party::Gateway,
             Self::GatewayToAdapter => Party::Adapter,
             Self::Adapter => Party::Service,
-        }
-    }
-}
-
-impl Party {
-    /// All parties, from the browser on.
-    pub const ALL: [Self; 5] = [Self::Browser, Self::Bff, Self::Gateway, Self::Adapter, Self::Service];
-
-    /// The word for it in names of boundaries and directions.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Browser => "browser",
-            Self::Bff => "bff",
-            Self::Gateway => "gateway",
-            Self::Adapter => "adapter",
-            Self::Service => "service",
         }
     }
 }

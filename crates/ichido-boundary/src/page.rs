@@ -24,13 +24,15 @@ pub struct Rule {
     pub(super) check: Check,
 }
 
-/// How bad it is to break a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// The work could be done twice, or the key get lost: a proxy does not start.
-    Error,
-    /// Something is harder to see or to use than it should be.
-    Warning,
+ichido_core::words! {
+    /// How bad it is to break a rule.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Severity {
+        /// The work could be done twice, or the key get lost: a proxy does not start.
+        Error = "error",
+        /// Something is harder to see or to use than it should be.
+        Warning = "warning",
+    }
 }
 
 /// What to put where in the starting set, to break a rule and to keep it.
@@ -46,16 +48,6 @@ pub struct Example {
     pub mended: &'static str,
     /// A file of the starting set that is not given in either case.
     pub without: Option<&'static str>,
-}
-
-impl Severity {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
-    }
 }
 
 impl Rule {

@@ -28,42 +28,16 @@ mod tests;
 
 use std::fmt;
 
-use crate::digest::{hex, unhex};
+use crate::digest::hash;
 
-/// 32 bytes of SHA-256, keyed or not.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code([u8; 32]);
+hash! {
+    /// 32 bytes of SHA-256, keyed or not.
+    Code = ""
+}
 
 impl Code {
     /// What stands before the first.
     pub const NONE: Self = Self([0; 32]);
-
-    /// The bytes, as a column holds them.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// A code that a column held.
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// Reads back what [`fmt::Display`] wrote; `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
-        unhex(text).map(Self)
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// The key that seals are made under. It is never in the database that it guards.

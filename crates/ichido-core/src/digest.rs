@@ -10,14 +10,54 @@ use sha2::{Digest as _, Sha256};
 
 use crate::json::{Document, Form, JsonError};
 
-/// `sha256:` and 64 hex digits: the digest of a request's body or of a result.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest([u8; 32]);
+/// A SHA-256 of its own type, with a text form that can be read back.
+macro_rules! hash {
+    ($(#[$meta:meta])+ $name:ident = $prefix:literal) => {
+        $(#[$meta])+
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 32]);
+
+        impl $name {
+            /// The beginning of its text, before the hex digits. It names the scheme, so another can follow it one day.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Reads back what [`Display`](std::fmt::Display) wrote; `None` for any other text.
+            pub fn parse(text: &str) -> Option<Self> {
+                $crate::digest::unhex(text.strip_prefix(Self::PREFIX)?).map(Self)
+            }
+
+            /// The 32 bytes, as a column holds them.
+            pub const fn as_bytes(&self) -> &[u8; 32] {
+                &self.0
+            }
+
+            /// The value that a column held.
+            pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+                Self(bytes)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}{}", Self::PREFIX, $crate::digest::hex(&self.0))
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+pub(crate) use hash;
+
+hash! {
+    /// `sha256:` and 64 hex digits: the digest of a request's body or of a result.
+    Digest = "sha256:"
+}
 
 impl Digest {
-    /// How a digest's text begins; it names the algorithm, so that another can follow it one day.
-    pub const PREFIX: &'static str = "sha256:";
-
     /// The digest of a JSON text in canonical form.
     pub fn of_json(body: &[u8], rules: &BodyRules) -> Result<Self, JsonError> {
         let document = Document::parse(body, rules.bytes_max)?;
@@ -49,33 +89,6 @@ impl Digest {
         } else {
             Ok(Self::of_bytes(body))
         }
-    }
-
-    /// Reads back what [`std::fmt::Display`] wrote; `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
-        unhex(text.strip_prefix(Self::PREFIX)?).map(Self)
-    }
-
-    /// The 32 bytes, as a column holds them.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// A digest that a column held.
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl std::fmt::Display for Digest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}", Self::PREFIX, hex(&self.0))
-    }
-}
-
-impl std::fmt::Debug for Digest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
     }
 }
 
@@ -145,20 +158,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// 64 lower-case hex digits back to bytes; upper case is refused, so that one digest has one text.
 pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
-    let nibble = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
-        return None;
-    };
     let mut bytes = [0; 32];
-    if pairs.len() != bytes.len() {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if text.len() != 2 * bytes.len() || !text.bytes().all(is_digit) {
         return None;
     }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = nibble(*high)? << 4 | nibble(*low)?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
     }
     Some(bytes)
 }

@@ -8,14 +8,14 @@ mod inputs;
 
 pub use inputs::Inputs;
 
-use crate::digest::{Digest, Hasher, hex, is_json, unhex};
+use crate::digest::{Digest, Hasher, hash, is_json};
 
-/// The version of the scheme, which is part of the hash and of the text: a later scheme never matches by chance.
-const VERSION: &str = "v1";
-
-/// `v1:` and 64 hex digits: everything that makes a request this request.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fingerprint([u8; 32]);
+hash! {
+    /// `v1:` and 64 hex digits: everything that makes a request this request.
+    ///
+    /// The version of the scheme is part of the hash and of the text: a later scheme never matches by chance.
+    Fingerprint = "v1:"
+}
 
 /// What a fingerprint is taken of.
 #[derive(Clone, Copy, Debug)]
@@ -54,34 +54,6 @@ impl Fingerprint {
             hasher.part(inputs.as_bytes());
         }
         Self(hasher.finish())
-    }
-
-    /// Reads back what [`std::fmt::Display`] wrote; `None` for any other text.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (version, digits) = text.split_once(':')?;
-        (version == VERSION).then(|| unhex(digits).map(Self))?
-    }
-
-    /// The 32 bytes, as a column holds them.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// A fingerprint that a column held.
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl std::fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{VERSION}:{}", hex(&self.0))
-    }
-}
-
-impl std::fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
     }
 }
 

@@ -66,16 +66,7 @@ impl IdempotencyKey {
 
     /// The key as a structured-field string, the form the IETF draft asks for on the wire.
     pub fn to_field_value(&self) -> String {
-        let mut value = String::with_capacity(self.0.len() + 2);
-        value.push('"');
-        for character in self.0.chars() {
-            if matches!(character, '"' | '\\') {
-                value.push('\\');
-            }
-            value.push(character);
-        }
-        value.push('"');
-        value
+        format!("\"{}\"", self.0.replace('\\', "\\\\").replace('"', "\\\""))
     }
 
     /// What logs carry instead of the key (SPEC C5): the first 16 hex digits of its SHA-256.

@@ -118,6 +118,7 @@ pub mod text;
 pub mod time;
 pub mod tries;
 pub mod verdict;
+mod words;
 
 /// Holds the program in the README to what the crate offers.
 #[cfg(doctest)]

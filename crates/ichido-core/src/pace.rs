@@ -37,7 +37,7 @@ pub use per_second::PerSecond;
 pub use rate::{Rate, Tally};
 pub use refusals::{Answers, Evidence};
 pub use settings::Settings;
-pub use slots::{Grant, Hold, Moments, Slots};
+pub use slots::{Grant, Hold, Slots};
 
 use circuit::Event;
 
@@ -100,7 +100,7 @@ impl Pace {
     /// let (pace, grant) = Pace::NEW.reserve(&settings, now, NonZeroU32::new(3).unwrap());
     /// let Grant::Slots(slots) = grant else { panic!("nothing is in the way") };
     /// let expected = [0, 100, 200].map(|millis| now.plus(Duration::from_millis(millis)));
-    /// assert!(slots.into_iter().eq(expected));
+    /// assert!(slots.moments().eq(expected));
     ///
     /// // The first call was refused, and all nodes pause as long as it asked for.
     /// let pace = pace.on_throttled(&settings, now, slots.first(), Some(Duration::from_secs(30)));

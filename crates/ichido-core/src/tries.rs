@@ -2,18 +2,22 @@
 //!
 //! Guarantee: whatever a client says is one of three, so that nobody can make a metric grow without bound.
 
+use crate::words;
+
 /// The field's name.
 pub const FIELD: &str = "ichido-try";
 
-/// What a server counts of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Try {
-    /// The first, or of a client that does not say.
-    First,
-    /// A later one, which the client made by itself.
-    Auto,
-    /// A later one, which a person asked for.
-    Manual,
+words! {
+    /// What a server counts of it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Try {
+        /// The first, or of a client that does not say.
+        First = "first",
+        /// A later one, which the client made by itself.
+        Auto = "auto",
+        /// A later one, which a person asked for.
+        Manual = "manual",
+    }
 }
 
 impl Try {
@@ -25,15 +29,6 @@ impl Try {
             Some((_, "auto")) => Self::Auto,
             Some((_, "manual")) => Self::Manual,
             Some(_) => Self::First,
-        }
-    }
-
-    /// Its name in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Auto => "auto",
-            Self::Manual => "manual",
         }
     }
 }

@@ -21,31 +21,25 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::time::Timestamp;
+use crate::words;
 
-/// What is known of the effect of a call, or of all the calls made for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// It is proved that nothing happened.
-    NotDone,
-    /// It is proved that the work was done.
-    Done,
-    /// Neither is proved.
-    Unknown,
+words! {
+    /// What is known of the effect of a call, or of all the calls made for a message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Effect {
+        /// It is proved that nothing happened.
+        NotDone = "not_done",
+        /// It is proved that the work was done.
+        Done = "done",
+        /// Neither is proved.
+        Unknown = "unknown",
+    }
 }
 
 impl Effect {
-    /// The stable name, as the API and the database have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotDone => "not_done",
-            Self::Done => "done",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// The effect of this name, or `None` for any other text.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::NotDone, Self::Done, Self::Unknown].into_iter().find(|effect| effect.as_str() == name)
+        Self::ALL.into_iter().find(|effect| effect.as_str() == name)
     }
 
     /// What is known after a further try: done once is done, and a doubt stays until something settles it.
@@ -59,55 +53,40 @@ impl Effect {
     }
 }
 
-/// Why a try failed, as metrics, dead letters and the API name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ErrorCode {
-    /// No answer, or the receiver says that time ran out (408, 425).
-    NetworkTimeout,
-    /// The receiver failed.
-    Broker5xx,
-    /// Too fast: the same call later is welcome.
-    RateLimited,
-    /// Something that no row knows.
-    Unknown,
-    /// The call is wrong as it stands.
-    BadRequest,
-    /// Not allowed, or not known who asks.
-    Unauthorized,
-    /// The receiver has processed this key before: a success.
-    ConflictProcessed,
-    /// The receiver is still at it under this key.
-    InProgress,
-    /// The money or the quota is spent; waiting a little does not help.
-    QuotaSpent,
-    /// An answer came, and is not what was asked for (a model's text that is no JSON).
-    AnswerUnusable,
-    /// The answer does not carry our key back though the receiver promised it, or carries another.
-    KeyNotEchoed,
-    /// The receiver says that our key was used for a different request.
-    KeyConflict,
-    /// The worker died with the message claimed.
-    WorkerDied,
+words! {
+    /// Why a try failed, as metrics, dead letters and the API name it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum ErrorCode {
+        /// No answer, or the receiver says that time ran out (408, 425).
+        NetworkTimeout = "NETWORK_TIMEOUT",
+        /// The receiver failed.
+        Broker5xx = "BROKER_5XX",
+        /// Too fast: the same call later is welcome.
+        RateLimited = "RATE_LIMITED",
+        /// Something that no row knows.
+        Unknown = "UNKNOWN",
+        /// The call is wrong as it stands.
+        BadRequest = "BAD_REQUEST",
+        /// Not allowed, or not known who asks.
+        Unauthorized = "UNAUTHORIZED",
+        /// The receiver has processed this key before: a success.
+        ConflictProcessed = "CONFLICT_PROCESSED",
+        /// The receiver is still at it under this key.
+        InProgress = "IN_PROGRESS",
+        /// The money or the quota is spent; waiting a little does not help.
+        QuotaSpent = "QUOTA_SPENT",
+        /// An answer came, and is not what was asked for (a model's text that is no JSON).
+        AnswerUnusable = "ANSWER_UNUSABLE",
+        /// The answer does not carry our key back though the receiver promised it, or carries another.
+        KeyNotEchoed = "KEY_NOT_ECHOED",
+        /// The receiver says that our key was used for a different request.
+        KeyConflict = "KEY_CONFLICT",
+        /// The worker died with the message claimed.
+        WorkerDied = "WORKER_DIED",
+    }
 }
 
 impl ErrorCode {
-    /// All of them.
-    pub const ALL: [Self; 13] = [
-        Self::NetworkTimeout,
-        Self::Broker5xx,
-        Self::RateLimited,
-        Self::Unknown,
-        Self::BadRequest,
-        Self::Unauthorized,
-        Self::ConflictProcessed,
-        Self::InProgress,
-        Self::QuotaSpent,
-        Self::AnswerUnusable,
-        Self::KeyNotEchoed,
-        Self::KeyConflict,
-        Self::WorkerDied,
-    ];
-
     /// The code of a name, however it is cased.
     ///
     /// ```
@@ -118,31 +97,6 @@ impl ErrorCode {
     /// ```
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str().eq_ignore_ascii_case(name))
-    }
-
-    /// The stable name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NetworkTimeout => "NETWORK_TIMEOUT",
-            Self::Broker5xx => "BROKER_5XX",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::Unknown => "UNKNOWN",
-            Self::BadRequest => "BAD_REQUEST",
-            Self::Unauthorized => "UNAUTHORIZED",
-            Self::ConflictProcessed => "CONFLICT_PROCESSED",
-            Self::InProgress => "IN_PROGRESS",
-            Self::QuotaSpent => "QUOTA_SPENT",
-            Self::AnswerUnusable => "ANSWER_UNUSABLE",
-            Self::KeyNotEchoed => "KEY_NOT_ECHOED",
-            Self::KeyConflict => "KEY_CONFLICT",
-            Self::WorkerDied => "WORKER_DIED",
-        }
-    }
-}
-
-impl std::fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -308,13 +262,10 @@ impl Table {
     /// ```
     pub fn judge(&self, seen: &Seen<'_>, now: Timestamp) -> Verdict {
         let names = seen.names();
-        let hint = match seen {
-            Seen::Answer(answer) => hint_of(answer.headers.iter().copied(), now),
-            Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => None,
-        };
+        let hint = seen.answer().and_then(|answer| hint_of(answer.headers.iter().copied(), now));
         // An idempotency layer's "still in flight" is never an outcome (SPEC C6), whatever a row says of its status.
         let base = [tables::IN_FLIGHT].into_iter().chain(self.base.iter().copied()).flatten();
-        let in_flight = matches!(seen, Seen::Answer(answer) if answer.says_in_flight());
+        let in_flight = seen.answer().is_some_and(Answer::says_in_flight);
         let own = self.own.iter().filter(|_| !in_flight);
         let row = own.chain(base).find(|row| row.when.fits(seen, &names, hint));
         // Every base table ends with `Anything`; this is what it would say if one did not.
@@ -327,10 +278,7 @@ impl Table {
 
     /// A success counts only when it is about our call (SPEC D7, D8).
     fn check_echo(&self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
-        let echo = match seen {
-            Seen::Answer(answer) => answer.echo,
-            Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => Echo::Absent,
-        };
+        let echo = seen.answer().map_or(Echo::Absent, |answer| answer.echo);
         match (verdict.advice, echo) {
             // An answer about another key says nothing of our call, neither that it was done nor that it was not.
             (_, Echo::Other) => verdict.doubted(Advice::AskAfter),
@@ -363,10 +311,7 @@ impl Verdict {
 
 impl When {
     fn fits(&self, seen: &Seen<'_>, names: &[Cow<'_, str>], hint: Option<Duration>) -> bool {
-        let status = match seen {
-            Seen::Answer(answer) => Some(answer.status),
-            Seen::Network(_) | Seen::Named(_) | Seen::UnusableAnswer => None,
-        };
+        let status = seen.answer().map(|answer| answer.status);
         let is_called = |name: &str| names.iter().any(|found| found == name);
         match self {
             Self::Status(wanted) => status == Some(*wanted),
@@ -374,7 +319,7 @@ impl When {
             Self::Name(name) => is_called(name),
             Self::StatusAndName(wanted, name) => status == Some(*wanted) && is_called(name),
             Self::StatusAndWait(wanted) => status == Some(*wanted) && hint.is_some(),
-            Self::InFlight => matches!(seen, Seen::Answer(answer) if answer.says_in_flight()),
+            Self::InFlight => seen.answer().is_some_and(Answer::says_in_flight),
             Self::NeverSent => matches!(seen, Seen::Network(fault) if !fault.may_have_arrived()),
             Self::Lost => matches!(seen, Seen::Network(fault) if fault.may_have_arrived()),
             Self::UnusableAnswer => matches!(seen, Seen::UnusableAnswer),

@@ -65,48 +65,23 @@ macro_rules! object {
 
 /// A closed set of words: an enum, and how each is spelled.
 macro_rules! words {
-    (
-        $(#[doc = $doc:literal])+
-        $name:ident { $( $(#[doc = $word_doc:literal])+ $variant:ident = $word:literal, )+ }
-    ) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $( $(#[doc = $word_doc])+ $variant, )+ }
-
-        impl $name {
-            /// The words, in order.
-            pub const WORDS: &'static [&'static str] = &[$( $word ),+];
-
-            /// The word as a file spells it.
-            pub const fn as_str(self) -> &'static str {
-                match self { $( Self::$variant => $word, )+ }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
+    ($(#[doc = $doc:literal])+ $name:ident $words:tt) => {
+        ichido_core::words! {
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            pub enum $name $words
         }
 
         impl $crate::member::Read for $name {
             fn shape() -> $crate::member::Shape {
-                $crate::member::Shape::OneOf(Self::WORDS)
+                $crate::member::Shape::OneOf(&Self::WORDS)
             }
 
             fn read(
                 at: $crate::member::At<'_>,
                 _: &mut $crate::member::Reading,
             ) -> Result<Self, $crate::member::Misfit> {
-                match at.text().as_deref() {
-                    $( Some($word) => Ok(Self::$variant), )+
-                    Some(other) => Err(at.wrong(format!(
-                        "expected one of {}, found \"{}\"",
-                        Self::WORDS.join(", "),
-                        other.chars().take(40).collect::<String>().escape_debug(),
-                    ))),
-                    None => Err(at.misfit(&format!("one of {}", Self::WORDS.join(", ")))),
-                }
+                at.one_of(&Self::ALL, Self::as_str)
             }
         }
     };

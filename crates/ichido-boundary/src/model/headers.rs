@@ -1,7 +1,7 @@
 //! Which headers cross a boundary.
 
 use super::{Members, Name, Party};
-use crate::member::{Named, escape, object};
+use crate::member::{Named, SHOWN_CHARS_MAX, escape, object};
 
 object! {
     /// Which headers pass in one direction.
@@ -108,9 +108,6 @@ pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
         Some((format!("{pointer}/{index}"), what))
     })
 }
-
-/// How much of a word that is no name is shown.
-const SHOWN_CHARS_MAX: usize = 40;
 
 /// Whether it is a token, the last `*` aside, which stands for any end.
 fn is_name(entry: &str) -> bool {

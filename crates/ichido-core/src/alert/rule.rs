@@ -2,36 +2,40 @@
 
 use std::time::Duration;
 
+use crate::words;
+
 /// The longest window: what is counted is kept for so long.
 pub const WINDOW_MAX: Duration = Duration::from_hours(2);
 /// The shortest window: counts are kept by the minute.
 pub const WINDOW_MIN: Duration = Duration::from_mins(2);
 
-/// An alert that is built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
-    /// Messages were moved to the dead letters (SPEC E5).
-    DeadLetter,
-    /// Many were, in an hour (SPEC A15).
-    DeadLetters,
-    /// Many more were than is usual (SPEC D19).
-    DeadSurge,
-    /// Retries fail (SPEC A15).
-    FailedRetries,
-    /// Most of what arrives has arrived before (SPEC A15).
-    Duplicates,
-    /// Messages take long from being put in to their end, on average (SPEC A15).
-    ProcessingDelay,
-    /// The slowest of twenty messages takes long (SPEC D19).
-    LagP95,
-    /// A message that could be sent waits long.
-    OldestWaiting,
-    /// Of messages nobody knows whether they took effect, and a person must decide (SPEC D8).
-    Parked,
-    /// A destination counts as down, and is left alone.
-    CircuitOpen,
-    /// The audit trail is not as it was sealed (SPEC F5).
-    AuditBroken,
+words! {
+    /// An alert that is built in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Rule {
+        /// Messages were moved to the dead letters (SPEC E5).
+        DeadLetter = "dead_letter",
+        /// Many were, in an hour (SPEC A15).
+        DeadLetters = "dead_letters",
+        /// Many more were than is usual (SPEC D19).
+        DeadSurge = "dead_surge",
+        /// Retries fail (SPEC A15).
+        FailedRetries = "failed_retries",
+        /// Most of what arrives has arrived before (SPEC A15).
+        Duplicates = "duplicates",
+        /// Messages take long from being put in to their end, on average (SPEC A15).
+        ProcessingDelay = "processing_delay",
+        /// The slowest of twenty messages takes long (SPEC D19).
+        LagP95 = "lag_p95",
+        /// A message that could be sent waits long.
+        OldestWaiting = "oldest_waiting",
+        /// Of messages nobody knows whether they took effect, and a person must decide (SPEC D8).
+        Parked = "parked",
+        /// A destination counts as down, and is left alone.
+        CircuitOpen = "circuit_open",
+        /// The audit trail is not as it was sealed (SPEC F5).
+        AuditBroken = "audit_broken",
+    }
 }
 
 /// On which terms an alert fires.
@@ -45,64 +49,22 @@ pub struct Terms {
     pub above: f64,
 }
 
-/// What a rule measures in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// How many.
-    Count,
-    /// A share, from 0 to 1.
-    Share,
-    /// Seconds.
-    Seconds,
-    /// How many times the usual.
-    Times,
-}
-
-impl Unit {
-    /// Its name, in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Share => "share",
-            Self::Seconds => "seconds",
-            Self::Times => "times",
-        }
+words! {
+    /// What a rule measures in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Unit {
+        /// How many.
+        Count = "count",
+        /// A share, from 0 to 1.
+        Share = "share",
+        /// Seconds.
+        Seconds = "seconds",
+        /// How many times the usual.
+        Times = "times",
     }
 }
 
 impl Rule {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::DeadLetter,
-        Self::DeadLetters,
-        Self::DeadSurge,
-        Self::FailedRetries,
-        Self::Duplicates,
-        Self::ProcessingDelay,
-        Self::LagP95,
-        Self::OldestWaiting,
-        Self::Parked,
-        Self::CircuitOpen,
-        Self::AuditBroken,
-    ];
-
-    /// Its name, in the store, the API and the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::DeadLetter => "dead_letter",
-            Self::DeadLetters => "dead_letters",
-            Self::DeadSurge => "dead_surge",
-            Self::FailedRetries => "failed_retries",
-            Self::Duplicates => "duplicates",
-            Self::ProcessingDelay => "processing_delay",
-            Self::LagP95 => "lag_p95",
-            Self::OldestWaiting => "oldest_waiting",
-            Self::Parked => "parked",
-            Self::CircuitOpen => "circuit_open",
-            Self::AuditBroken => "audit_broken",
-        }
-    }
-
     /// The rule of a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.as_str() == name)

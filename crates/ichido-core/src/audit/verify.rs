@@ -19,6 +19,7 @@ use super::request::RequestCodes;
 use super::seal::{Forgotten, Head, Seal};
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
+use crate::words;
 
 /// How many findings, and how many late entries, are listed.
 pub const LISTED_MAX: usize = 1000;
@@ -26,46 +27,30 @@ pub const LISTED_MAX: usize = 1000;
 /// An entry that is dated so long before one that was sealed earlier is worth a look: nobody writes for so long.
 pub const LATE_MIN: Duration = Duration::from_hours(1);
 
-/// What is wrong with an entry or a seal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// An entry says something else than when it was sealed.
-    Changed,
-    /// What a message asked for is something else than when its first entry was sealed.
-    RequestChanged,
-    /// An entry that was sealed is gone, and nothing says that it was forgotten.
-    Removed,
-    /// An entry lies in a span that was sealed without it.
-    Inserted,
-    /// An entry does not follow by the rules from the one before it, or from its message.
-    DoesNotFollow,
-    /// The row that holds a message where its last entry left it is gone.
-    StateRemoved,
-    /// The row that holds a message says something else than its last entry, or is one too many.
-    StateChanged,
-    /// A seal, or its list of entries, is not as it was made.
-    SealChanged,
-    /// Seals are missing.
-    SealRemoved,
-    /// A seal was made without the key.
-    SealUnkeyed,
-}
-
-impl Kind {
-    /// Its name in reports.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Changed => "changed",
-            Self::RequestChanged => "request_changed",
-            Self::Removed => "removed",
-            Self::Inserted => "inserted",
-            Self::DoesNotFollow => "does_not_follow",
-            Self::StateRemoved => "state_removed",
-            Self::StateChanged => "state_changed",
-            Self::SealChanged => "seal_changed",
-            Self::SealRemoved => "seal_removed",
-            Self::SealUnkeyed => "seal_unkeyed",
-        }
+words! {
+    /// What is wrong with an entry or a seal.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Kind {
+        /// An entry says something else than when it was sealed.
+        Changed = "changed",
+        /// What a message asked for is something else than when its first entry was sealed.
+        RequestChanged = "request_changed",
+        /// An entry that was sealed is gone, and nothing says that it was forgotten.
+        Removed = "removed",
+        /// An entry lies in a span that was sealed without it.
+        Inserted = "inserted",
+        /// An entry does not follow by the rules from the one before it, or from its message.
+        DoesNotFollow = "does_not_follow",
+        /// The row that holds a message where its last entry left it is gone.
+        StateRemoved = "state_removed",
+        /// The row that holds a message says something else than its last entry, or is one too many.
+        StateChanged = "state_changed",
+        /// A seal, or its list of entries, is not as it was made.
+        SealChanged = "seal_changed",
+        /// Seals are missing.
+        SealRemoved = "seal_removed",
+        /// A seal was made without the key.
+        SealUnkeyed = "seal_unkeyed",
     }
 }
 

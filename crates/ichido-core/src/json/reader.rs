@@ -51,23 +51,7 @@ impl Reader<'_> {
 
     fn array(&mut self, depth: usize) -> Result<(), JsonError> {
         let array = self.open(depth)?;
-        self.skip_space();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            self.tape.close_array(array);
-            return Ok(());
-        }
-        loop {
-            self.value(depth + 1)?;
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => break,
-                Some(_) => return Fault::ExpectedCommaOrBracket.at(self.at),
-                None => return Fault::UnexpectedEnd.at(self.at),
-            }
-        }
-        self.at += 1;
+        self.list(b']', Fault::ExpectedCommaOrBracket, |reader| reader.value(depth + 1))?;
         self.tape.close_array(array);
         Ok(())
     }
@@ -75,23 +59,7 @@ impl Reader<'_> {
     fn object(&mut self, depth: usize) -> Result<(), JsonError> {
         let object = self.open(depth)?;
         let names_start = self.names.len();
-        self.skip_space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            self.tape.close_object(object, &[]);
-            return Ok(());
-        }
-        loop {
-            self.member(depth)?;
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => break,
-                Some(_) => return Fault::ExpectedCommaOrBrace.at(self.at),
-                None => return Fault::UnexpectedEnd.at(self.at),
-            }
-        }
-        self.at += 1;
+        self.list(b'}', Fault::ExpectedCommaOrBrace, |reader| reader.member(depth))?;
         let names = &mut self.names[names_start..];
         if let Err(repeat) = names::sort(self.text, &self.tape, names) {
             return Fault::DuplicateMember.at(self.tape.position(repeat));
@@ -101,23 +69,51 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Reads what an opened bracket holds, and steps over the closing one; `fault` is what else follows an item.
+    fn list(
+        &mut self,
+        close: u8,
+        fault: Fault,
+        item: impl Fn(&mut Self) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        self.skip_space();
+        if self.peek() == Some(close) {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            item(self)?;
+            self.skip_space();
+            if self.peek() == Some(close) {
+                self.at += 1;
+                return Ok(());
+            }
+            self.expect(b',', fault)?;
+        }
+    }
+
     fn member(&mut self, depth: usize) -> Result<(), JsonError> {
         self.skip_space();
-        match self.peek() {
-            Some(b'"') => {
-                let name = self.string()?;
-                self.names.push(name);
-            }
-            Some(_) => return Fault::ExpectedName.at(self.at),
-            None => return Fault::UnexpectedEnd.at(self.at),
+        if self.peek() != Some(b'"') {
+            return self.expect(b'"', Fault::ExpectedName);
         }
+        let name = self.string()?;
+        self.names.push(name);
         self.skip_space();
-        match self.peek() {
-            Some(b':') => self.at += 1,
-            Some(_) => return Fault::ExpectedColon.at(self.at),
-            None => return Fault::UnexpectedEnd.at(self.at),
-        }
+        self.expect(b':', Fault::ExpectedColon)?;
         self.value(depth + 1)
+    }
+
+    /// Steps over this byte, or tells what is there instead.
+    fn expect(&mut self, byte: u8, fault: Fault) -> Result<(), JsonError> {
+        match self.peek() {
+            Some(found) if found == byte => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => fault.at(self.at),
+            None => Fault::UnexpectedEnd.at(self.at),
+        }
     }
 
     /// Steps over an opening bracket, and keeps a place on the tape for what it opens.

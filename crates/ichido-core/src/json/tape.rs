@@ -82,11 +82,10 @@ impl Tape {
 
     /// The string at `at`, without its quotes. Names are strings; anything else reads as the empty string.
     pub(super) fn string<'a>(&self, text: &'a str, at: u32) -> Text<'a> {
-        match self.node(at) {
-            Node::String { span, shape } => Text::new(span.of(text), shape),
-            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::Array { .. } | Node::Object { .. } => {
-                Text::default()
-            }
+        if let Node::String { span, shape } = self.node(at) {
+            Text::new(span.of(text), shape)
+        } else {
+            Text::default()
         }
     }
 

@@ -50,24 +50,12 @@ impl<'d, 'a> Value<'d, 'a> {
 
     /// The truth of a boolean.
     pub fn as_bool(self) -> Option<bool> {
-        match self.node() {
-            Node::Bool(truth) => Some(truth),
-            Node::Null
-            | Node::Number { .. }
-            | Node::String { .. }
-            | Node::Array { .. }
-            | Node::Object { .. } => None,
-        }
+        if let Node::Bool(truth) = self.node() { Some(truth) } else { None }
     }
 
     /// A number as it is written in the text.
     pub fn as_number_text(self) -> Option<&'a str> {
-        match self.node() {
-            Node::Number { span, .. } => Some(span.of(self.document.text)),
-            Node::Null | Node::Bool(_) | Node::String { .. } | Node::Array { .. } | Node::Object { .. } => {
-                None
-            }
-        }
+        if let Node::Number { span, .. } = self.node() { Some(span.of(self.document.text)) } else { None }
     }
 
     /// The member of an object by its unescaped name.
@@ -143,12 +131,7 @@ impl<'d, 'a> Value<'d, 'a> {
 
     /// The names of an object in canonical order; nothing for any other value.
     fn names(self) -> &'d [u32] {
-        match self.node() {
-            Node::Object { order, .. } => self.document.tape.names(order),
-            Node::Null | Node::Bool(_) | Node::Number { .. } | Node::String { .. } | Node::Array { .. } => {
-                &[]
-            }
-        }
+        if let Node::Object { order, .. } = self.node() { self.document.tape.names(order) } else { &[] }
     }
 
     /// The value of the member whose name is the node `name`.

@@ -41,7 +41,7 @@ pub mod limits {
 ///
 /// It does not say how the outcome becomes durable: whatever the class, an operation that declares no
 /// [`EffectMode`] counts as [`EffectMode::Opaque`], because unknown is never guessed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
     /// Changes nothing. Reads are not deduplicated (SPEC C11), so it has no policy.
     Read,
@@ -50,6 +50,7 @@ pub enum Class {
     /// Cannot be undone.
     Irreversible,
     /// Acts outside: an order, a message, a charge.
+    #[default]
     ExternalEffect,
 }
 
@@ -85,7 +86,7 @@ pub enum KeyNeed {
 }
 
 /// What somebody wishes for; what is `None` takes its default.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyDraft {
     /// What kind of work it is.
     pub class: Class,
@@ -121,22 +122,8 @@ pub struct PolicyDraft {
 impl PolicyDraft {
     /// All defaults. Of these the mode is [`EffectMode::Opaque`] for every class: an operation whose effect commits
     /// with its outcome, or whose upstream honours the key, says so.
-    pub const fn of(class: Class) -> Self {
-        Self {
-            class,
-            profile: Profile::Ichido,
-            mode: None,
-            on_unknown: None,
-            key: None,
-            ttl: None,
-            short_ttl_reason: None,
-            dedupe_window: None,
-            retry_horizon: None,
-            upstream_keeps_keys_for: None,
-            settles_within: None,
-            in_flight_wait: None,
-            lease: None,
-        }
+    pub fn of(class: Class) -> Self {
+        Self { class, ..Self::default() }
     }
 }
 
@@ -239,7 +226,8 @@ pub enum PolicyError {
 }
 
 /// Everything that is wrong with a draft. Shown one a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", lines(.0))]
 pub struct PolicyErrors(Vec<PolicyError>); // Invariant: not empty.
 
 impl std::ops::Deref for PolicyErrors {
@@ -250,28 +238,9 @@ impl std::ops::Deref for PolicyErrors {
     }
 }
 
-impl IntoIterator for PolicyErrors {
-    type Item = PolicyError;
-    type IntoIter = std::vec::IntoIter<PolicyError>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
+fn lines(errors: &[PolicyError]) -> String {
+    errors.iter().map(PolicyError::to_string).collect::<Vec<_>>().join("\n")
 }
-
-impl std::fmt::Display for PolicyErrors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, error) in self.iter().enumerate() {
-            if index != 0 {
-                f.write_str("\n")?;
-            }
-            error.fmt(f)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for PolicyErrors {}
 
 impl Policy {
     /// Fills in the defaults and finds every contradiction at once.

@@ -402,7 +402,7 @@ fn a_mode_that_bears_it_runs_again_unless_told_otherwise() {
 }
 
 fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
-    Policy::build(draft).unwrap_err().into_iter().collect()
+    Policy::build(draft).unwrap_err().to_vec()
 }
 
 #[test]

@@ -1,46 +1,30 @@
 //! Which state a message is in, without what the state holds.
 
-use std::fmt;
-
 use super::State;
+use crate::words;
 
-/// The name of a [`State`]: what is asked for in a filter, counted, and told of a transition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
-    /// [`State::Queued`].
-    Queued,
-    /// [`State::Sending`].
-    Sending,
-    /// [`State::Failed`].
-    Failed,
-    /// [`State::Parked`].
-    Parked,
-    /// [`State::Sent`].
-    Sent,
-    /// [`State::Dead`].
-    Dead,
-    /// [`State::Cancelled`].
-    Cancelled,
+words! {
+    /// The name of a [`State`]: what is asked for in a filter, counted, and told of a transition.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Stage {
+        /// [`State::Queued`].
+        Queued = "queued",
+        /// [`State::Sending`].
+        Sending = "sending",
+        /// [`State::Failed`].
+        Failed = "failed",
+        /// [`State::Parked`].
+        Parked = "parked",
+        /// [`State::Sent`].
+        Sent = "sent",
+        /// [`State::Dead`].
+        Dead = "dead",
+        /// [`State::Cancelled`].
+        Cancelled = "cancelled",
+    }
 }
 
 impl Stage {
-    /// All of them, in the order of a message's life.
-    pub const ALL: [Self; 7] =
-        [Self::Queued, Self::Sending, Self::Failed, Self::Parked, Self::Sent, Self::Dead, Self::Cancelled];
-
-    /// The stable name, as the API, the metrics and the database have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Failed => "failed",
-            Self::Parked => "parked",
-            Self::Sent => "sent",
-            Self::Dead => "dead",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// The stage of this name, or `None` when it is no name.
     ///
     /// ```
@@ -59,12 +43,6 @@ impl Stage {
             Self::Sent | Self::Dead | Self::Cancelled => true,
             Self::Queued | Self::Sending | Self::Failed | Self::Parked => false,
         }
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -68,33 +68,9 @@ impl Slots {
     pub const fn count(&self) -> u32 {
         self.left
     }
-}
 
-impl IntoIterator for Slots {
-    type Item = Timestamp;
-    type IntoIter = Moments;
-
-    fn into_iter(self) -> Moments {
-        Moments { slots: self, given: 0 }
-    }
-}
-
-/// The moments of some [`Slots`], in order.
-#[derive(Clone, Debug)]
-pub struct Moments {
-    slots: Slots,
-    given: u32,
-}
-
-impl Iterator for Moments {
-    type Item = Timestamp;
-
-    fn next(&mut self) -> Option<Timestamp> {
-        if self.slots.left <= self.given {
-            return None;
-        }
-        let moment = self.slots.next.plus(self.slots.spacing.saturating_mul(self.given));
-        self.given = self.given.saturating_add(1);
-        Some(moment)
+    /// The moments, in order.
+    pub fn moments(self) -> impl Iterator<Item = Timestamp> {
+        (0..self.left).map(move |given| self.next.plus(self.spacing.saturating_mul(given)))
     }
 }

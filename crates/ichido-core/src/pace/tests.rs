@@ -54,7 +54,7 @@ fn slots(grant: Grant) -> Slots {
 #[test]
 fn a_destination_never_refusing_is_not_held_back() {
     let (pace, grant) = Pace::NEW.reserve(&SETTINGS, NOW, count(1_000));
-    let moments: Vec<_> = slots(grant).into_iter().collect();
+    let moments: Vec<_> = slots(grant).moments().collect();
     assert_eq!(moments, vec![NOW; 1_000]);
     assert_eq!(slots(pace.reserve(&SETTINGS, NOW, count(1)).1).first(), NOW);
 }
@@ -63,7 +63,7 @@ fn a_destination_never_refusing_is_not_held_back() {
 fn a_maximum_rate_is_kept_and_reached() {
     let settings = Settings { rate_max: Some(PerSecond::clamped(10.0)), ..SETTINGS };
     let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
-    let moments: Vec<_> = slots(grant).into_iter().collect();
+    let moments: Vec<_> = slots(grant).moments().collect();
     assert_eq!(moments, [0, 100, 200, 300, 400, 500].map(after), "a slot each 100 ms, to the horizon");
     let (_, grant) = pace.reserve(&settings, NOW, count(1));
     assert_eq!(grant, Grant::Wait { until: after(600), why: Hold::Rate });
@@ -110,7 +110,8 @@ fn two_nodes_never_get_the_same_slot() {
     let (pace, first) = paced(10.0).reserve(&SETTINGS, NOW, count(2));
     let (pace, second) = pace.reserve(&SETTINGS, NOW, count(2));
     let (_, third) = pace.reserve(&SETTINGS, after(350), count(2));
-    let moments: Vec<_> = [first, second, third].into_iter().flat_map(slots).collect();
+    let moments: Vec<_> =
+        [first, second, third].into_iter().flat_map(|grant| slots(grant).moments()).collect();
     assert_eq!(moments, [0, 100, 200, 300, 400, 500].map(after));
 }
 
@@ -118,7 +119,7 @@ fn two_nodes_never_get_the_same_slot() {
 fn slots_nobody_took_are_not_saved_up_for_a_burst() {
     let (pace, _) = paced(10.0).reserve(&SETTINGS, NOW, count(1));
     let (_, grant) = pace.reserve(&SETTINGS, after(60_000), count(3));
-    let moments: Vec<_> = slots(grant).into_iter().collect();
+    let moments: Vec<_> = slots(grant).moments().collect();
     assert_eq!(moments, [60_000, 60_100, 60_200].map(after));
 }
 
@@ -245,7 +246,7 @@ fn after_a_pause_the_nodes_come_back_one_by_one() {
     assert_eq!((slots(third).first(), slots(third).count()), (after(31_000), 1), "and the next one asks");
     let pace = pace.on_success(&SETTINGS, after(30_300), count(1));
     let (_, others) = pace.reserve(&SETTINGS, after(30_300), count(2));
-    let moments: Vec<_> = slots(others).into_iter().map(Timestamp::as_millis).collect();
+    let moments: Vec<_> = slots(others).moments().map(Timestamp::as_millis).collect();
     assert_eq!(moments, [30_300, 30_442].map(|millis| after(millis).as_millis()), "at the lowered pace");
 }
 
@@ -495,7 +496,7 @@ proptest! {
             let (next, grant) = pace.reserve(&SETTINGS, now, count(wanted));
             pace = next;
             if let Grant::Slots(slots) = grant {
-                for slot in slots {
+                for slot in slots.moments() {
                     let apart = last.map_or(Duration::MAX, |last| slot.since(last));
                     prop_assert!(spacing <= apart, "{spacing:?} but {apart:?}");
                     last = Some(slot);

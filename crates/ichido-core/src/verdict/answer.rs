@@ -168,6 +168,13 @@ const fn report_of_name(code: Option<ErrorCode>) -> Option<PaceReport> {
 }
 
 impl<'a> Seen<'a> {
+    pub(super) const fn answer(&self) -> Option<&Answer<'a>> {
+        match self {
+            Self::Answer(answer) => Some(answer),
+            Self::Network(_) | Self::Named(_) | Self::UnusableAnswer => None,
+        }
+    }
+
     /// Every name that the error goes by.
     pub(super) fn names(&self) -> Vec<Cow<'a, str>> {
         match self {

@@ -354,7 +354,7 @@ fn tell(wanting: Vec<Wanting>, grant: Option<Grant>) {
     match grant {
         Some(Grant::Slots(slots)) => {
             let after = Slot::NotBefore(slots.last(), Hold::Rate);
-            let mut moments = slots.into_iter();
+            let mut moments = slots.moments();
             for wanting in wanting {
                 let _told = wanting.tell.send(moments.next().map_or(after, Slot::At));
             }

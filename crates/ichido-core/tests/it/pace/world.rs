@@ -152,7 +152,7 @@ impl World {
             Grant::Wait { until, .. } => self.wake(node, until.as_micros()),
             Grant::Slots(slots) => {
                 self.nodes[node].busy += slots.count();
-                for slot in slots {
+                for slot in slots.moments() {
                     self.at(slot.as_micros(), Event::Sends { node });
                 }
                 self.wake(node, slots.last().as_micros());
