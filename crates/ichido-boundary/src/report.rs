@@ -9,7 +9,6 @@ mod github;
 mod machine;
 mod people;
 mod sarif;
-mod writer;
 
 pub use drawing::mermaid;
 pub use github::github;
@@ -49,4 +48,9 @@ impl<'a> Findings<'a> {
         let errors = self.open.iter().filter(|finding| finding.rule.severity == Severity::Error).count();
         (errors, self.open.len() - errors)
     }
+}
+
+/// JSON for a file or a pipe: indented, with a line feed at its end.
+fn pretty(report: &serde_json::Value) -> String {
+    format!("{report:#}\n")
 }

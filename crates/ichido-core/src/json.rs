@@ -50,7 +50,6 @@ pub use error::{Fault, JsonError};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
 pub use place::LineColumn;
 pub use pointer::{Pointer, PointerError};
-pub use string::write as write_string;
 pub use value::{Kind, Value};
 
 use std::fmt;

@@ -1,40 +1,39 @@
 //! Findings as JSON.
 
-use super::writer::Json;
-use super::{Allowed, Findings};
+use serde_json::{Value, json};
+
+use super::{Allowed, Findings, pretty};
 use crate::Finding;
 
 /// An object with `files`, `errors`, `warnings`, `findings` and `allowed`; `files` is how many were checked. What is
 /// allowed has its `reason`, and does not count as an error or a warning.
 pub fn json(findings: &Findings<'_>, files: usize) -> String {
     let (errors, warnings) = findings.counts();
-    let open = findings.open.iter().map(|finding| Json::Object(members(finding)));
     let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {
-        let mut members = members(finding);
-        members.push(("reason", reason.as_str().into()));
-        Json::Object(members)
+        let mut shown = shown(finding);
+        shown["reason"] = reason.as_str().into();
+        shown
     });
-    Json::Object(vec![
-        ("files", files.into()),
-        ("errors", errors.into()),
-        ("warnings", warnings.into()),
-        ("findings", Json::List(open.collect())),
-        ("allowed", Json::List(allowed.collect())),
-    ])
-    .text()
+    pretty(&json!({
+        "files": files,
+        "errors": errors,
+        "warnings": warnings,
+        "findings": findings.open.iter().map(shown).collect::<Vec<_>>(),
+        "allowed": allowed.collect::<Vec<_>>(),
+    }))
 }
 
-fn members(Finding { rule, place, what, mend }: &Finding) -> Vec<(&'static str, Json)> {
-    vec![
-        ("rule", rule.id.into()),
-        ("severity", rule.severity.as_str().into()),
-        ("file", place.file.as_str().into()),
-        ("line", place.at.line.into()),
-        ("column", place.at.column.into()),
-        ("pointer", place.pointer.as_str().into()),
-        ("what", what.as_str().into()),
-        ("title", rule.title.into()),
-        ("why", rule.why.into()),
-        ("mend", mend.as_str().into()),
-    ]
+fn shown(Finding { rule, place, what, mend }: &Finding) -> Value {
+    json!({
+        "rule": rule.id,
+        "severity": rule.severity.as_str(),
+        "file": place.file,
+        "line": place.at.line,
+        "column": place.at.column,
+        "pointer": place.pointer,
+        "what": what,
+        "title": rule.title,
+        "why": rule.why,
+        "mend": mend,
+    })
 }

@@ -81,7 +81,7 @@ pub(super) fn nfc(text: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// Appends `text` to `out` as a JSON string in its canonical spelling, quotes included.
-pub fn write(text: &str, out: &mut Vec<u8>) {
+pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     let text = text.as_bytes();
     out.push(b'"');
     let mut at = 0;

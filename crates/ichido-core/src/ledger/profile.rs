@@ -45,31 +45,26 @@ impl Profile {
 
     /// The profile's numbers.
     pub const fn numbers(self) -> ProfileNumbers {
+        let ichido = ProfileNumbers {
+            mismatch_status: 409,
+            in_flight_status: 202,
+            in_flight_wait: Duration::from_secs(2),
+            unknown_status: 409,
+            not_kept_status: 409,
+            replay_marker: "Idempotency-Replayed",
+        };
+        let ietf = ProfileNumbers {
+            mismatch_status: 422,
+            in_flight_status: 409,
+            in_flight_wait: Duration::ZERO,
+            ..ichido
+        };
         match self {
-            Self::Ichido => ProfileNumbers {
-                mismatch_status: 409,
-                in_flight_status: 202,
-                in_flight_wait: Duration::from_secs(2),
-                unknown_status: 409,
-                not_kept_status: 409,
-                replay_marker: "Idempotency-Replayed",
-            },
-            Self::Ietf => ProfileNumbers {
-                mismatch_status: 422,
-                in_flight_status: 409,
-                in_flight_wait: Duration::ZERO,
-                unknown_status: 409,
-                not_kept_status: 409,
-                replay_marker: "Idempotency-Replayed",
-            },
-            Self::Stripe => ProfileNumbers {
-                mismatch_status: 400,
-                in_flight_status: 409,
-                in_flight_wait: Duration::ZERO,
-                unknown_status: 409,
-                not_kept_status: 409,
-                replay_marker: "Idempotent-Replayed",
-            },
+            Self::Ichido => ichido,
+            Self::Ietf => ietf,
+            Self::Stripe => {
+                ProfileNumbers { mismatch_status: 400, replay_marker: "Idempotent-Replayed", ..ietf }
+            }
         }
     }
 }
