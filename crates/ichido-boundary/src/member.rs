@@ -7,7 +7,7 @@ mod declare;
 mod spelling;
 mod values;
 
-pub(super) use declare::{members, object, plain, words};
+pub(super) use declare::{members, object, one_of, plain, words};
 pub use values::Named;
 
 use std::borrow::Cow;

@@ -70,24 +70,15 @@ ichido_core::words! {
 }
 
 impl Name {
+    // A boundary lies between two neighbours, and both enums go from the browser on.
     /// Who sends across this boundary.
     pub const fn sender(self) -> Party {
-        match self {
-            Self::BrowserToBff => Party::Browser,
-            Self::BffToGateway => Party::Bff,
-            Self::GatewayToAdapter => Party::Gateway,
-            Self::Adapter => Party::Adapter,
-        }
+        Party::ALL[self as usize]
     }
 
     /// Who receives across this boundary.
     pub const fn receiver(self) -> Party {
-        match self {
-            Self::BrowserToBff => Party::Bff,
-            Self::BffToGateway => Party::Gateway,
-            Self::GatewayToAdapter => Party::Adapter,
-            Self::Adapter => Party::Service,
-        }
+        Party::ALL[self as usize + 1]
     }
 }
 

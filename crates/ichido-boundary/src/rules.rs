@@ -18,9 +18,12 @@ mod time;
 
 pub(super) use key::SAFE_METHODS;
 
+use ichido_core::key::NAMES;
+
 use super::page::{Rule, Severity};
 use super::read::{Boundary, Place, Places, ReadError};
 use super::way::{Way, ways};
+use super::{Enabled, HOPS_HEADER, Traffic};
 
 /// A rule that is broken, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +51,18 @@ impl<'a> Found<'a> {
     }
 }
 
+/// What is found in what each owner promises: the place in it, and what is wrong there.
+fn in_promises<'a, P: std::fmt::Display, W: Into<String>, F: IntoIterator<Item = (P, W)>>(
+    way: &Way<'a>,
+    find: impl Fn(&'a Enabled) -> F,
+) -> Vec<Found<'a>> {
+    let found = |(file, promises, base): (&'a Boundary, &'a Enabled, &str)| {
+        let found = find(promises).into_iter();
+        found.map(|(place, what)| Found::at(file, format!("{base}/{place}"), what)).collect::<Vec<_>>()
+    };
+    way.owners().flat_map(found).collect()
+}
+
 /// Finds where a rule is broken.
 pub(super) type Check = for<'a> fn(&Way<'a>) -> Vec<Found<'a>>;
 
@@ -69,10 +84,10 @@ static RULES: [Rule; 58] = [
     rule!("ICH-B004", key::unsafe_methods_change_state),
     rule!("ICH-B005", key::safe_methods_do_not),
     rule!("ICH-B006", key::members_are_spelled_right),
-    rule!("ICH-B010", headers::key_passes_the_lists),
+    rule!("ICH-B010", |way| headers::stopped(way, Traffic::Requests, &NAMES)),
     rule!("ICH-B011", headers::key_passes_cors),
     rule!("ICH-B012", headers::one_spelling_passes_all),
-    rule!("ICH-B013", headers::hops_pass),
+    rule!("ICH-B013", |way| headers::stopped(way, Traffic::Requests, &[HOPS_HEADER])),
     rule!("ICH-B014", headers::trace_passes),
     rule!("ICH-B015", headers::lists_name_headers),
     rule!("ICH-B016", headers::answers::pass),

@@ -42,12 +42,12 @@ impl Fingerprint {
     /// Takes the fingerprint of a request.
     pub fn of(parts: &RequestParts<'_>) -> Self {
         let mut hasher = Hasher::new("ichido/fingerprint/1");
-        hasher.part(parts.operation.as_bytes());
-        hasher.part(parts.identity.as_bytes());
-        hasher.part(parts.method.as_bytes());
-        hasher.part(parts.path.as_bytes());
-        hasher.part(parts.query.as_bytes());
-        hasher.part(normal_media_type(parts.media_type).as_bytes());
+        let media_type = normal_media_type(parts.media_type);
+        for text in
+            [parts.operation, parts.identity, parts.method, parts.path, parts.query, media_type.as_str()]
+        {
+            hasher.part(text.as_bytes());
+        }
         hasher.part(parts.digest.as_bytes());
         // Without further inputs the hash is that of earlier releases, so stored fingerprints still match.
         if let Some(inputs) = &parts.inputs {

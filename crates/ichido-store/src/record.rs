@@ -143,19 +143,13 @@ fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, Store
 }
 
 fn mode(name: &str) -> Result<EffectMode, StoreError> {
-    [EffectMode::Transactional, EffectMode::Keyed, EffectMode::Opaque]
-        .into_iter()
-        .find(|mode| mode_name(*mode) == name)
-        .ok_or_else(|| corrupt("the mode is none that is known"))
+    let mode = EffectMode::ALL.into_iter().find(|mode| mode.as_str() == name);
+    mode.ok_or_else(|| corrupt("the mode is none that is known"))
 }
 
 /// The column's word for a mode.
 pub(crate) const fn mode_name(mode: EffectMode) -> &'static str {
-    match mode {
-        EffectMode::Transactional => "transactional",
-        EffectMode::Keyed => "keyed",
-        EffectMode::Opaque => "opaque",
-    }
+    mode.as_str()
 }
 
 /// The column's word for a phase.

@@ -2,7 +2,7 @@
 
 use ichido_core::ledger::Class;
 
-use super::said::{names, time};
+use super::said::{names, shorter, time};
 use super::{Loose, Pair, list, loose, lost};
 use crate::member::escape;
 use crate::{Effect, Identity, IdentitySource, Length, Named, Operation, OperationClass, Ttl};
@@ -67,13 +67,9 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
     }
     let ttl = |operation: &Operation, kept| operation.ttl.as_ref().map(Ttl::length).or(kept);
     // What is cut for all operations is said once, where it is cut.
-    if let (Some(was), Some(is)) = (ttl(old, pair.kept.0), ttl(new, pair.kept.1))
-        && is < was
-        && old.ttl != new.ttl
-    {
-        let what = format!("its outcomes are kept: was {}, is {}", time(was), time(is));
-        found.push(loose("ICH-B052", format!("{pointer}/ttl"), what));
-    }
+    let kept = shorter("its outcomes are kept", ttl(old, pair.kept.0), ttl(new, pair.kept.1));
+    let kept = kept.filter(|_| old.ttl != new.ttl);
+    found.extend(kept.map(|what| loose("ICH-B052", format!("{pointer}/ttl"), what)));
     let keeps = |operation: &Operation| operation.upstream_keeps_keys_for.as_ref().map(Length::length);
     if let (Some(was), Some(is)) = (keeps(old), keeps(new))
         && was < is

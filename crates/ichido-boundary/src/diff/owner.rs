@@ -2,7 +2,7 @@
 
 use ichido_core::json::{Numbers, Unicode};
 
-use super::said::time;
+use super::said::shorter;
 use super::{Loose, Pair, list, loose, lost, lost_names};
 use crate::{BodyHash, Boundary, Enabled, Mode};
 
@@ -21,12 +21,8 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loose> {
     }
     found.extend(form(old_hash, new_hash, &format!("{base}/fingerprint/body_hash")));
     found.extend(answers(old, new, base));
-    if let (Some(was), Some(is)) = (old.ttl(), new.ttl())
-        && is < was
-    {
-        let what = format!("outcomes are kept: was {}, is {}", time(was), time(is));
-        found.push(loose("ICH-B052", format!("{base}/storage/ttl"), what));
-    }
+    let kept = shorter("outcomes are kept", old.ttl(), new.ttl());
+    found.extend(kept.map(|what| loose("ICH-B052", format!("{base}/storage/ttl"), what)));
     found
 }
 
@@ -98,14 +94,9 @@ const fn unicode(unicode: Unicode) -> &'static str {
 
 /// What a duplicate is answered.
 fn answers(old: &Enabled, new: &Enabled, base: &str) -> Vec<Loose> {
-    let mut found = Vec::new();
-    if let (Some(was), Some(is)) = (old.in_flight_wait(), new.in_flight_wait())
-        && is < was
-    {
-        let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
-        let what = format!("a duplicate waits for the outcome: was {}, is {}", time(was), time(is));
-        found.push(loose("ICH-B042", pointer, what));
-    }
+    let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/wait_up_to_ms");
+    let wait = shorter("a duplicate waits for the outcome", old.in_flight_wait(), new.in_flight_wait());
+    let mut found: Vec<Loose> = wait.map(|what| loose("ICH-B042", pointer, what)).into_iter().collect();
     let statuses = [
         ("another request under a used key", "conflict_rule", old.conflict_status(), new.conflict_status()),
         ("a request in flight", "response_replay", old.in_flight_status(), new.in_flight_status()),

@@ -85,6 +85,12 @@ fn joined(open: char, inside: impl Iterator<Item = String>, close: char) -> Stri
     format!("{open}{}{close}", inside.collect::<Vec<_>>().join(", "))
 }
 
+/// `…: was …, is …` for a time that has become shorter.
+pub(super) fn shorter(what: &str, was: Option<Duration>, is: Option<Duration>) -> Option<String> {
+    let (was, is) = (was?, is?);
+    (is < was).then(|| format!("{what}: was {}, is {}", time(was), time(is)))
+}
+
 /// A time in the greatest unit that tells it exactly.
 pub(super) fn time(time: Duration) -> String {
     const UNITS: [(u128, &str); 4] =

@@ -71,7 +71,13 @@ macro_rules! words {
             #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
             pub enum $name $words
         }
+        $crate::member::one_of! { $name }
+    };
+}
 
+/// How an enum of words is read.
+macro_rules! one_of {
+    ($name:ty) => {
         impl $crate::member::Read for $name {
             fn shape() -> $crate::member::Shape {
                 $crate::member::Shape::OneOf(&Self::WORDS)
@@ -87,4 +93,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use {members, object, words};
+pub(crate) use {members, object, one_of, words};

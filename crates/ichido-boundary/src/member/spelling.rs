@@ -27,48 +27,30 @@ pub(super) fn meant(
 }
 
 /// The letters and digits, in lower case.
-fn bare(name: &str) -> Vec<char> {
+fn bare(name: &str) -> String {
     name.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-fn is_close(name: &[char], known: &[char]) -> bool {
+/// Whether few letters must be changed, added, taken away or swapped with their neighbour, or only the plural differs.
+fn is_close(name: &str, known: &str) -> bool {
     let allowed = match known.len() {
         0..CHARS_MIN => 0,
         CHARS_MIN..LONG_CHARS => 1,
         _ => 2,
     };
-    singular(name) == singular(known)
-        || (name.len().abs_diff(known.len()) <= allowed && distance(name, known) <= allowed)
+    singular(name) == singular(known) || strsim::osa_distance(name, known) <= allowed
 }
 
 /// The name without the end of a plural: `retries` is `retry`, `statuses` is `status`.
-fn singular(name: &[char]) -> Vec<char> {
-    match name {
-        [rest @ .., 'i', 'e', 's'] => [rest, &['y']].concat(),
-        [rest @ .., 's', 'e', 's'] => [rest, &['s']].concat(),
-        [rest @ .., one, 's'] if *one != 's' && *one != 'u' => [rest, &[*one]].concat(),
-        _ => name.to_vec(),
+fn singular(name: &str) -> String {
+    if let Some(rest) = name.strip_suffix("ies") {
+        return format!("{rest}y");
     }
-}
-
-/// How many letters must be changed, added, taken away or swapped with their neighbour.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, one) in a.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, other) in b.iter().enumerate() {
-            let changed = row[j] + usize::from(one != other);
-            let mut least = changed.min(row[j + 1] + 1).min(next[j] + 1);
-            let is_swap = 0 < i && 0 < j && a[i - 1] == *other && *one == b[j - 1];
-            if is_swap {
-                least = least.min(before[j - 1] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
+    if let Some(rest) = name.strip_suffix("ses") {
+        return format!("{rest}s");
     }
-    row.last().copied().unwrap_or_default()
+    let cut = name.strip_suffix('s').filter(|rest| !rest.is_empty() && !rest.ends_with(['s', 'u']));
+    cut.unwrap_or(name).to_owned()
 }
 
 #[cfg(test)]

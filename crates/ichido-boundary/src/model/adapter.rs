@@ -1,9 +1,10 @@
 //! What an adapter does: its operations, and who asks for them.
 
-use ichido_core::ledger::{Class, EffectMode, PolicyDraft};
+pub use ichido_core::ledger::EffectMode as Effect;
+use ichido_core::ledger::{Class, PolicyDraft};
 
 use super::{Enabled, IdentityNames, Length, Ttl};
-use crate::member::{object, words};
+use crate::member::{object, one_of, words};
 
 words! {
     /// What kind of work an operation does (SPEC C10).
@@ -21,17 +22,7 @@ words! {
     }
 }
 
-words! {
-    /// How an operation's outcome becomes durable.
-    Effect {
-        /// Effect and outcome commit in one transaction. Only the library can do this, not a proxy.
-        Transactional = "transactional",
-        /// The service honours the key.
-        Keyed = "keyed",
-        /// Neither.
-        Opaque = "opaque",
-    }
-}
+one_of! { Effect }
 
 words! {
     /// Where the caller's stable name comes from.
@@ -90,17 +81,6 @@ impl OperationClass {
     }
 }
 
-impl Effect {
-    /// The mode as the ledger knows it.
-    pub const fn mode(self) -> EffectMode {
-        match self {
-            Self::Transactional => EffectMode::Transactional,
-            Self::Keyed => EffectMode::Keyed,
-            Self::Opaque => EffectMode::Opaque,
-        }
-    }
-}
-
 impl Operation {
     /// What the file asks of the ledger for this operation; `promises` are those of the boundary that owns the outcome.
     ///
@@ -110,7 +90,7 @@ impl Operation {
         let ttl = self.ttl.as_ref().or(promises.storage.ttl.as_ref());
         PolicyDraft {
             profile: promises.profile().unwrap_or_default(),
-            mode: self.effect.map(Effect::mode),
+            mode: self.effect,
             ttl: ttl.map(Ttl::length),
             short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
             upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),

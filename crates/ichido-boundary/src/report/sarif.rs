@@ -10,9 +10,9 @@ use crate::{Finding, Rule, rules};
 
 /// One run with all rules and these findings; `version` is the program's. What is allowed is a result with a suppression.
 pub fn sarif(findings: &Findings<'_>, version: &str) -> String {
-    let open = findings.open.iter().map(|finding| result(finding, json!([])));
+    let open = findings.open.iter().map(|finding| result(finding, &json!([])));
     let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {
-        result(finding, json!([{ "kind": "external", "justification": visible(reason) }]))
+        result(finding, &json!([{ "kind": "external", "justification": visible(reason) }]))
     });
     let rules: Vec<Value> = rules().map(descriptor).collect();
     let run = json!({
@@ -39,7 +39,7 @@ fn descriptor(rule: &Rule) -> Value {
 }
 
 /// The suppressions are there even if there are none: the standard wants them with all results of a run or with no one.
-fn result(Finding { rule, place, what, mend }: &Finding, suppressions: Value) -> Value {
+fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -> Value {
     let mut location = json!({
         "physicalLocation": {
             "artifactLocation": { "uri": uri(&place.file) },

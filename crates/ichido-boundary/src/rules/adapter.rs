@@ -8,7 +8,7 @@ use super::Found;
 use crate::member::escape;
 use crate::{Boundary, Name, Named, Operation, Way};
 
-fn adapters<'a>(way: &Way<'a>) -> impl Iterator<Item = &'a Boundary> {
+pub(super) fn adapters<'a>(way: &Way<'a>) -> impl Iterator<Item = &'a Boundary> {
     way.files().filter(|file| file.name() == Name::Adapter)
 }
 

@@ -4,8 +4,8 @@ pub(super) mod input;
 
 use ichido_core::json::Numbers;
 
-use super::Found;
 use super::refusal::not_refused;
+use super::{Found, in_promises};
 use crate::{Enabled, FingerprintInput, Way};
 
 fn include(promises: &Enabled) -> impl Iterator<Item = &str> {
@@ -42,18 +42,16 @@ pub(super) fn inputs_are_there<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 }
 
 pub(super) fn inputs_are_stable<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
-        for (index, one) in include(promises).enumerate() {
+    in_promises(way, |promises| {
+        include(promises).enumerate().filter_map(|(index, one)| {
             let what = match () {
                 () if input::is_nameless(one) => format!("`{one}` names nothing, or all there is"),
                 () if input::changes(one) => format!("`{one}` differs from one try to the next"),
-                () => continue,
+                () => return None,
             };
-            found.push(Found::at(file, format!("{base}/fingerprint/include/{index}"), what));
-        }
-    }
-    found
+            Some((format!("fingerprint/include/{index}"), what))
+        })
+    })
 }
 
 pub(super) fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
@@ -74,16 +72,14 @@ pub(super) fn inputs_are_read<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 }
 
 pub(super) fn hash_is_strong<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.owners()
-        .filter_map(|(file, promises, base)| {
-            let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
-                Some(algorithm) if is_sha256(algorithm) => return None,
-                Some(algorithm) => format!("`{algorithm}` is not sha256"),
-                None => "`algorithm` is missing".to_owned(),
-            };
-            Some(Found::at(file, format!("{base}/fingerprint/body_hash/algorithm"), what))
-        })
-        .collect()
+    in_promises(way, |promises| {
+        let what = match promises.fingerprint.body_hash.algorithm.as_deref() {
+            Some(algorithm) if is_sha256(algorithm) => return None,
+            Some(algorithm) => format!("`{algorithm}` is not sha256"),
+            None => "`algorithm` is missing".to_owned(),
+        };
+        Some(("fingerprint/body_hash/algorithm", what))
+    })
 }
 
 fn is_sha256(algorithm: &str) -> bool {
@@ -91,30 +87,26 @@ fn is_sha256(algorithm: &str) -> bool {
 }
 
 pub(super) fn normal_form_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
+    in_promises(way, |promises| {
         let body_hash = &promises.fingerprint.body_hash;
-        let pointer = format!("{base}/fingerprint/body_hash/input");
         let encoding = &body_hash.input.encoding;
         let said = [
-            ("encoding/type", encoding.r#type.is_some()),
-            ("encoding/rules/object_member_order", encoding.rules.object_member_order.is_some()),
-            ("encoding/rules/number_representation", encoding.rules.number_representation.is_some()),
+            ("type", encoding.r#type.is_some()),
+            ("rules/object_member_order", encoding.rules.object_member_order.is_some()),
+            ("rules/number_representation", encoding.rules.number_representation.is_some()),
         ];
         // RFC 8785 settles the details itself.
         let is_whole = encoding.r#type.as_deref().is_some_and(is_jcs);
         let silent =
-            said.iter().filter(|(member, is_said)| !is_said && (*member == "encoding/type" || !is_whole));
-        found.extend(silent.map(|(member, _)| {
+            said.into_iter().filter(move |(member, is_said)| !is_said && (*member == "type" || !is_whole));
+        let silent = silent.map(|(member, _)| {
             let name = member.rsplit('/').next().unwrap_or(member);
-            Found::at(file, format!("{pointer}/{member}"), format!("`{name}` is missing"))
-        }));
-        if let Err(error) = body_hash.body_rules() {
-            let pointer = format!("{base}/fingerprint/body_hash/{}", error.member().replace('.', "/"));
-            found.push(Found::at(file, pointer, error.to_string()));
-        }
-    }
-    found
+            (format!("input/encoding/{member}"), format!("`{name}` is missing"))
+        });
+        let wrong = body_hash.body_rules().err();
+        let wrong = wrong.map(|error| (error.member().replace('.', "/"), error.to_string()));
+        silent.chain(wrong).map(|(member, what)| (format!("fingerprint/body_hash/{member}"), what))
+    })
 }
 
 fn is_jcs(encoding: &str) -> bool {
@@ -122,40 +114,31 @@ fn is_jcs(encoding: &str) -> bool {
 }
 
 pub(super) fn numbers_are_exact<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.owners()
-        .filter_map(|(file, promises, base)| {
-            let body_hash = &promises.fingerprint.body_hash;
-            let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
-            let numbers = body_hash.body_rules().ok()?.form.numbers;
-            let pointer = format!("{base}/fingerprint/body_hash/input/encoding/rules/number_representation");
-            let what = "integers beyond 2^53 that differ are taken for equal";
-            (numbers == Numbers::Double && !is_partners_form).then(|| Found::at(file, pointer, what))
-        })
-        .collect()
+    in_promises(way, |promises| {
+        let body_hash = &promises.fingerprint.body_hash;
+        let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
+        let numbers = body_hash.body_rules().ok()?.form.numbers;
+        let place = "fingerprint/body_hash/input/encoding/rules/number_representation";
+        let what = "integers beyond 2^53 that differ are taken for equal";
+        (numbers == Numbers::Double && !is_partners_form).then_some((place, what))
+    })
 }
 
 pub(super) fn large_bodies_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
+    in_promises(way, |promises| {
         let body_hash = &promises.fingerprint.body_hash;
-        let pointer = format!("{base}/fingerprint/body_hash");
-        match body_hash.max_body_bytes_to_hash {
-            None => found.push(Found::at(
-                file,
-                format!("{pointer}/max_body_bytes_to_hash"),
-                "`max_body_bytes_to_hash` is missing",
-            )),
-            Some(0) => {
-                found.push(Found::at(file, format!("{pointer}/max_body_bytes_to_hash"), "nothing is hashed"));
-            }
-            Some(_) => (),
-        }
-        let pointer = format!("{pointer}/on_body_too_large");
-        let what = match &body_hash.on_body_too_large {
+        let bound = match body_hash.max_body_bytes_to_hash {
+            None => Some("`max_body_bytes_to_hash` is missing".to_owned()),
+            Some(0) => Some("nothing is hashed".to_owned()),
+            Some(_) => None,
+        };
+        let reaction = match &body_hash.on_body_too_large {
             None => Some("`on_body_too_large` is missing".to_owned()),
             Some(reaction) => not_refused(reaction),
         };
-        found.extend(what.map(|what| Found::at(file, pointer, what)));
-    }
-    found
+        let wrong = [("max_body_bytes_to_hash", bound), ("on_body_too_large", reaction)];
+        wrong
+            .into_iter()
+            .filter_map(|(member, what)| Some((format!("fingerprint/body_hash/{member}"), what?)))
+    })
 }

@@ -6,10 +6,10 @@ use ichido_core::key::NAMES;
 
 use super::Found;
 use crate::member::escape;
-use crate::{HOPS_HEADER, HeaderLists, Name, Traceparent, Traffic, Way};
+use crate::{HeaderLists, Name, Traceparent, Traffic, Way};
 
 /// Finds the lists of this traffic that stop a header, given by its spellings.
-fn stopped<'a>(way: &Way<'a>, of: Traffic, spellings: &[&str]) -> Vec<Found<'a>> {
+pub(super) fn stopped<'a>(way: &Way<'a>, of: Traffic, spellings: &[&str]) -> Vec<Found<'a>> {
     way.lists(of)
         .filter(|(_, _, lists)| !spellings.iter().any(|header| lists.passes(header)))
         .map(|(file, direction, lists)| {
@@ -21,10 +21,6 @@ fn stopped<'a>(way: &Way<'a>, of: Traffic, spellings: &[&str]) -> Vec<Found<'a>>
             Found::at(file, pointer, format!("{header} {what}"))
         })
         .collect()
-}
-
-pub(super) fn key_passes_the_lists<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    stopped(way, Traffic::Requests, &NAMES)
 }
 
 pub(super) fn key_passes_cors<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
@@ -41,9 +37,8 @@ pub(super) fn one_spelling_passes_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         (file, format!("/headers/{}/allow", escape(direction)), NAMES.map(|header| lists.passes(header)))
     });
     let by_cors = way.files().filter_map(|file| {
-        let passes =
-            NAMES.map(|header| file.cors.as_ref().is_none_or(|cors| cors.allowed_headers.names(header)));
-        file.cors.as_ref().map(|_| (file, "/cors/allowed_headers/items".to_owned(), passes))
+        let allowed = &file.cors.as_ref()?.allowed_headers;
+        Some((file, "/cors/allowed_headers/items".to_owned(), NAMES.map(|header| allowed.names(header))))
     });
     let lists: Vec<_> = by_cors.chain(by_lists).filter(|(_, _, passes)| passes.contains(&true)).collect();
     let mut left = [true; NAMES.len()];
@@ -58,10 +53,6 @@ pub(super) fn one_spelling_passes_all<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
         left = still;
     }
     Vec::new()
-}
-
-pub(super) fn hops_pass<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    stopped(way, Traffic::Requests, &[HOPS_HEADER])
 }
 
 pub(super) fn trace_passes<'a>(way: &Way<'a>) -> Vec<Found<'a>> {

@@ -2,78 +2,61 @@
 
 use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
 
-use super::Found;
 use super::exchange::is_of_one_exchange;
 use super::refusal::not_refused;
-use crate::{InFlightLock, Reaction, Way};
+use super::{Found, in_promises};
+use crate::{Reaction, Way};
 
 pub(super) fn conflicts_are_refused<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.owners()
-        .filter_map(|(file, promises, base)| {
-            let what = match &promises.conflict_rule.same_key_different_fingerprint {
-                None => "`same_key_different_fingerprint` is missing".to_owned(),
-                Some(reaction) => not_refused(reaction)
-                    .or_else(|| reaction.status.is_none().then(|| "its `status` is missing".to_owned()))?,
-            };
-            let pointer = format!("{base}/conflict_rule/same_key_different_fingerprint");
-            Some(Found::at(file, pointer, what))
-        })
-        .collect()
+    in_promises(way, |promises| {
+        let what = match &promises.conflict_rule.same_key_different_fingerprint {
+            None => "`same_key_different_fingerprint` is missing".to_owned(),
+            Some(reaction) => not_refused(reaction)
+                .or_else(|| reaction.status.is_none().then(|| "its `status` is missing".to_owned()))?,
+        };
+        Some(("conflict_rule/same_key_different_fingerprint", what))
+    })
 }
 
 pub(super) fn duplicates_are_replayed<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.owners()
-        .filter_map(|(file, promises, base)| {
-            let what = match &promises.response_replay.on_duplicate_after_success {
-                None => "`on_duplicate_after_success` is missing".to_owned(),
-                Some(Reaction { action: None, .. }) => "its `action` is missing".to_owned(),
-                Some(reaction @ Reaction { action: Some(action), .. }) => match reaction.status {
-                    _ if !reaction.replays() => format!("`{action}` is not a replay"),
-                    Some(status) => format!("a replay has the first answer's status, not always {status}"),
-                    None => return None,
-                },
-            };
-            Some(Found::at(file, format!("{base}/response_replay/on_duplicate_after_success"), what))
-        })
-        .collect()
+    in_promises(way, |promises| {
+        let what = match &promises.response_replay.on_duplicate_after_success {
+            None => "`on_duplicate_after_success` is missing".to_owned(),
+            Some(Reaction { action: None, .. }) => "its `action` is missing".to_owned(),
+            Some(reaction @ Reaction { action: Some(action), .. }) => match reaction.status {
+                _ if !reaction.replays() => format!("`{action}` is not a replay"),
+                Some(status) => format!("a replay has the first answer's status, not always {status}"),
+                None => return None,
+            },
+        };
+        Some(("response_replay/on_duplicate_after_success", what))
+    })
 }
 
 pub(super) fn running_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
-        let pointer = format!("{base}/response_replay/on_duplicate_while_inflight");
-        let is_off = |lock: &InFlightLock| lock.enabled == Some(false);
-        let unheld = match &promises.inflight_lock {
-            None => Some((
-                "inflight_lock",
-                "`inflight_lock` is missing: nothing holds a key while its request runs",
-            )),
-            Some(lock) if is_off(lock) => {
-                Some(("inflight_lock/enabled", "nothing holds a key while its request runs"))
-            }
-            Some(_) => None,
-        };
-        found.extend(unheld.map(|(member, what)| Found::at(file, format!("{base}/{member}"), what)));
-        match promises.in_flight_wait() {
-            None => {
-                found.push(Found::at(file, format!("{pointer}/wait_up_to_ms"), "`wait_up_to_ms` is missing"));
-            }
-            Some(wait) if IN_FLIGHT_WAIT_MAX < wait => {
-                let what = format!(
-                    "a duplicate waits {} ms; the most is {}",
-                    wait.as_millis(),
-                    IN_FLIGHT_WAIT_MAX.as_millis()
-                );
-                found.push(Found::at(file, format!("{pointer}/wait_up_to_ms"), what));
+    const UNHELD: &str = "nothing holds a key while its request runs";
+    in_promises(way, |promises| {
+        let mut found = Vec::new();
+        match &promises.inflight_lock {
+            None => found.push(("inflight_lock", format!("`inflight_lock` is missing: {UNHELD}"))),
+            Some(lock) if lock.enabled == Some(false) => {
+                found.push(("inflight_lock/enabled", UNHELD.to_owned()));
             }
             Some(_) => (),
         }
+        let wait = match promises.in_flight_wait() {
+            None => Some("`wait_up_to_ms` is missing".to_owned()),
+            Some(wait) => (IN_FLIGHT_WAIT_MAX < wait).then(|| {
+                let (wait, most) = (wait.as_millis(), IN_FLIGHT_WAIT_MAX.as_millis());
+                format!("a duplicate waits {wait} ms; the most is {most}")
+            }),
+        };
+        found.extend(wait.map(|what| ("response_replay/on_duplicate_while_inflight/wait_up_to_ms", what)));
         let on_timeout = &promises.response_replay.on_duplicate_while_inflight.on_timeout;
-        if let Some(what) = not_told(on_timeout.as_ref()) {
-            found.push(Found::at(file, format!("{pointer}/on_timeout"), what));
-        }
-    }
-    found
+        let untold = not_told(on_timeout.as_ref());
+        found.extend(untold.map(|what| ("response_replay/on_duplicate_while_inflight/on_timeout", what)));
+        found
+    })
 }
 
 /// What is wrong with the answer to a duplicate that has waited in vain.
@@ -94,59 +77,47 @@ fn not_told(on_timeout: Option<&Reaction>) -> Option<String> {
 }
 
 pub(super) fn statuses_differ<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
-        let (Some(conflict), Some(running)) = (promises.conflict_status(), promises.in_flight_status())
-        else {
-            continue;
-        };
-        let on_lock = promises.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
+    in_promises(way, |promises| {
+        let (conflict, running) = (promises.conflict_status()?, promises.in_flight_status()?);
         if promises.profile().is_none() {
             let what =
                 format!("{conflict} for a conflict and {running} while it runs are no profile's statuses");
-            let pointer = format!("{base}/response_replay/on_duplicate_while_inflight/on_timeout");
-            found.push(Found::at(file, pointer, what));
-        } else if let Some(status) = on_lock.filter(|status| *status != running) {
-            let pointer = format!("{base}/inflight_lock/status_on_lock_conflict");
-            let what = if status == conflict {
-                format!("{status} is also the status of a conflict")
-            } else {
-                format!("{status} meets a running request, and {running} one that waited for it")
-            };
-            found.push(Found::at(file, pointer, what));
+            return Some(("response_replay/on_duplicate_while_inflight/on_timeout", what));
         }
-    }
-    found
+        let on_lock = promises.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
+        let status = on_lock.filter(|status| *status != running)?;
+        let what = if status == conflict {
+            format!("{status} is also the status of a conflict")
+        } else {
+            format!("{status} meets a running request, and {running} one that waited for it")
+        };
+        Some(("inflight_lock/status_on_lock_conflict", what))
+    })
 }
 
 pub(super) fn replayed_headers_are_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    way.owners()
-        .filter_map(|(file, promises, base)| {
-            let what = match &promises.response_replay.response_headers_subset_allowlist {
-                None => "`response_headers_subset_allowlist` is missing",
-                Some(list) if list.iter().any(|header| header.eq_ignore_ascii_case("content-type")) => {
-                    return None;
-                }
-                Some(_) => "content-type is not among them",
-            };
-            Some(Found::at(file, format!("{base}/response_replay/response_headers_subset_allowlist"), what))
-        })
-        .collect()
+    in_promises(way, |promises| {
+        let what = match &promises.response_replay.response_headers_subset_allowlist {
+            None => "`response_headers_subset_allowlist` is missing",
+            Some(list) if list.iter().any(|header| header.eq_ignore_ascii_case("content-type")) => {
+                return None;
+            }
+            Some(_) => "content-type is not among them",
+        };
+        Some(("response_replay/response_headers_subset_allowlist", what))
+    })
 }
 
 pub(super) fn replayed_headers_are_lasting<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
+    in_promises(way, |promises| {
         let list = promises.response_replay.response_headers_subset_allowlist.iter().flatten();
-        for (index, header) in list.enumerate() {
+        list.enumerate().filter_map(|(index, header)| {
             let what = match () {
                 () if header.contains('*') => format!("`{header}` stands for headers that nobody named"),
                 () if is_of_one_exchange(header) => format!("`{header}` belongs to the first exchange alone"),
-                () => continue,
+                () => return None,
             };
-            let pointer = format!("{base}/response_replay/response_headers_subset_allowlist/{index}");
-            found.push(Found::at(file, pointer, what));
-        }
-    }
-    found
+            Some((format!("response_replay/response_headers_subset_allowlist/{index}"), what))
+        })
+    })
 }

@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use ichido_core::ledger::{Class, Policy, PolicyDraft, PolicyError, client_horizon, limits};
 
-use super::Found;
+use super::{Found, in_promises};
 use crate::member::escape;
 use crate::{Boundary, Enabled, Name, Operation, OperationClass, Ttl, Way, timing};
 
 pub(super) fn ttl_is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
-    let mut found = Vec::new();
-    for (file, promises, base) in way.owners() {
-        if promises.storage.ttl.is_none() {
-            found.push(Found::at(file, format!("{base}/storage/ttl"), "`ttl` is missing"));
-        }
-    }
+    let mut found = in_promises(way, |promises| {
+        promises.storage.ttl.is_none().then_some(("storage/ttl", "`ttl` is missing"))
+    });
     for (file, pointer, ttl, _) in lengths(way) {
         if ttl.length().is_zero() || limits::TTL_MAX < ttl.length() {
             found.push(Found::at(

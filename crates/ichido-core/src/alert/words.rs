@@ -11,27 +11,24 @@ pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> Stri
     let value = amount(rule, reading.value);
     let above = amount(rule, terms.above);
     let window = terms.window.map(shown).unwrap_or_default();
+    let samples = reading.samples;
     let what = match rule {
         Rule::DeadLetter => format!("{value} moved to the dead letters within {window}"),
         Rule::DeadLetters => format!("{value} moved to the dead letters within {window}, more than {above}"),
         Rule::DeadSurge => format!(
-            "{} moved to the dead letters within {window}, {value} times the usual, more than {above} times",
-            reading.samples
+            "{samples} moved to the dead letters within {window}, {value} times the usual, more than {above} times"
         ),
         Rule::FailedRetries => {
-            format!("{value} of {} retries within {window} failed, more than {above}", reading.samples)
+            format!("{value} of {samples} retries within {window} failed, more than {above}")
         }
-        Rule::Duplicates => format!(
-            "{value} of {} requests within {window} had come before, more than {above}",
-            reading.samples
-        ),
+        Rule::Duplicates => {
+            format!("{value} of {samples} requests within {window} had come before, more than {above}")
+        }
         Rule::ProcessingDelay => format!(
-            "the {} messages that left within {window} took {value} on average, more than {above}",
-            reading.samples
+            "the {samples} messages that left within {window} took {value} on average, more than {above}"
         ),
         Rule::LagP95 => format!(
-            "one of twenty of the {} messages that left within {window} took {value} or longer, more than {above}",
-            reading.samples
+            "one of twenty of the {samples} messages that left within {window} took {value} or longer, more than {above}"
         ),
         Rule::OldestWaiting => {
             format!("the oldest message that could be sent has waited for {value}, more than {above}")

@@ -3,10 +3,9 @@
 //! Guarantee: two requests have the same code only when every field and every byte is the same. Whose it is, its key and its digest
 //! are not here: every entry says those itself.
 
-use sha2::{Digest as _, Sha256};
-
 use super::Code;
 use super::framing::Framing;
+use crate::digest::sha256;
 use crate::time::Timestamp;
 
 /// A request as the database holds it; of its bytes, which may be many, their hash.
@@ -40,7 +39,7 @@ pub struct RequestCodes {
 impl Request<'_> {
     /// The hash of a request's bytes.
     pub fn hash(bytes: &[u8]) -> [u8; 32] {
-        Sha256::digest(bytes).into()
+        sha256(bytes)
     }
 
     /// The code of all it says.

@@ -105,14 +105,10 @@ impl fmt::Display for Head {
 impl Head {
     /// Reads back what [`fmt::Display`] wrote; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.trim().split(':');
-        let parsed = match (parts.next()?, parts.next()?, parts.next()?, parts.next()?) {
-            (HEAD, number, total, mac) => {
-                Self { number: number.parse().ok()?, total: total.parse().ok()?, mac: Code::parse(mac)? }
-            }
-            _ => return None,
-        };
-        parts.next().is_none().then_some(parsed)
+        // One more than there are, so a longer text is told from a head.
+        let parts: Vec<&str> = text.trim().splitn(5, ':').collect();
+        let [HEAD, number, total, mac] = parts[..] else { return None };
+        Some(Self { number: number.parse().ok()?, total: total.parse().ok()?, mac: Code::parse(mac)? })
     }
 }
 

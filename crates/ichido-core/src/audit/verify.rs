@@ -162,7 +162,7 @@ pub struct Checked {
 
 /// Judges a trail: each seal in order by [`Verifier::seal`], then its entries by [`Verifier::entries`], and at last
 /// [`Verifier::finish`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Verifier<'k> {
     key: Option<&'k AuditKey>,
     head: Option<Head>,
@@ -180,17 +180,7 @@ impl<'k> Verifier<'k> {
     /// `head` is what was kept of an earlier last seal.
     pub fn new(key: Option<&'k AuditKey>, head: Option<Head>) -> Self {
         let report = Report { key_given: key.is_some(), ..Report::default() };
-        Self {
-            key,
-            head,
-            head_met: false,
-            last: None,
-            last_keyed: 0,
-            latest: None,
-            walking: None,
-            told: HashSet::new(),
-            report,
-        }
+        Self { key, head, report, ..Self::default() }
     }
 
     /// Judges a seal by itself and by the one before; answers the leaves that its entries are to be compared with.
@@ -288,16 +278,16 @@ impl<'k> Verifier<'k> {
         if seal.number != number {
             self.tell_seal(Kind::SealRemoved, number, "seals are missing from here on");
         } else if seal.previous != previous {
-            self.tell_seal(Kind::SealChanged, seal.number, "it does not follow the seal before it");
+            self.seal_changed(seal, "it does not follow the seal before it");
         }
         if seal.number == number
             && (seal.total != total + u64::from(seal.count) || since.is_some_and(|since| since != seal.since))
         {
-            self.tell_seal(Kind::SealChanged, seal.number, "it does not go on where the seal before it ends");
+            self.seal_changed(seal, "it does not go on where the seal before it ends");
         }
         if self.judges(seal) && seal.mac != seal.expected(self.key_of(seal)) {
             let why = "its code does not fit: it was changed or made without the key, or this is not the key";
-            self.tell_seal(Kind::SealChanged, seal.number, why);
+            self.seal_changed(seal, why);
         }
         if seal.keyed {
             self.report.seals_keyed += 1;
@@ -326,16 +316,12 @@ impl<'k> Verifier<'k> {
     /// Whether the list of a seal's entries is the one that was sealed; what can be read of it.
     fn list(&mut self, seal: &Seal, bytes: &[u8]) -> Option<Checked> {
         let Some(leaves) = leaf::read(bytes) else {
-            self.tell_seal(Kind::SealChanged, seal.number, "its list of entries cannot be read");
+            self.seal_changed(seal, "its list of entries cannot be read");
             return None;
         };
         let mut told = HashSet::new();
         if u64::from(seal.count) != leaves.len() as u64 || seal.root != leaf::root(&leaves) {
-            self.tell_seal(
-                Kind::SealChanged,
-                seal.number,
-                "its list of entries is not the one that was sealed",
-            );
+            self.seal_changed(seal, "its list of entries is not the one that was sealed");
             if self.judges(seal) {
                 told = self.places(seal, &leaves);
             }
@@ -355,12 +341,7 @@ impl<'k> Verifier<'k> {
             match gap {
                 Some(gap) => {
                     if 0 < gap {
-                        self.tell(
-                            Kind::Removed,
-                            seal,
-                            leaf,
-                            "what came before it is gone from the seal's list",
-                        );
+                        self.removed(seal, leaf, "what came before it is gone from the seal's list");
                     }
                     missing -= gap;
                     place += gap + 1;
@@ -404,20 +385,14 @@ impl<'k> Verifier<'k> {
 
     fn missing(&mut self, seal: &Seal, leaf: &Leaf, forgotten: Option<&Forgotten>) {
         let Some(forgotten) = forgotten else {
-            return self.tell(
-                Kind::Removed,
-                seal,
-                leaf,
-                "it is gone, and nothing says that its message was forgotten",
-            );
+            return self.removed(seal, leaf, "it is gone, and nothing says that its message was forgotten");
         };
         // Before there was a key, messages were forgotten without one.
         let keyless = self.key.is_none() || !seal.keyed && forgotten.mac == forgotten.expected(None);
         if keyless || forgotten.mac == forgotten.expected(self.key) {
             self.report.forgotten += 1;
         } else {
-            self.tell(
-                Kind::Removed,
+            self.removed(
                 seal,
                 leaf,
                 "it is gone, and that its message was forgotten was said without the key",
@@ -431,17 +406,21 @@ impl<'k> Verifier<'k> {
         if keyless || fits(self.key) || !seal.keyed && fits(None) {
             self.report.forgotten += u64::from(seal.count);
         } else {
-            self.tell_seal(
-                Kind::SealChanged,
-                seal.number,
-                "its list of entries is gone, and nothing says that they were forgotten",
-            );
+            self.seal_changed(seal, "its list of entries is gone, and nothing says that they were forgotten");
         }
     }
 
     fn tell(&mut self, kind: Kind, seal: &Seal, leaf: &Leaf, why: &'static str) {
         let (seal, entry, at) = (Some(seal.number), Some(leaf.id), Some(leaf.at));
         self.add(Finding { kind, seal, message: Some(leaf.id.message), entry, at, why });
+    }
+
+    fn removed(&mut self, seal: &Seal, leaf: &Leaf, why: &'static str) {
+        self.tell(Kind::Removed, seal, leaf, why);
+    }
+
+    fn seal_changed(&mut self, seal: &Seal, why: &'static str) {
+        self.tell_seal(Kind::SealChanged, seal.number, why);
     }
 
     fn tell_seal(&mut self, kind: Kind, seal: u64, why: &'static str) {

@@ -128,15 +128,11 @@ impl Writer<'_, '_> {
     fn number(&mut self, span: Span, normal: bool) -> Result<(), JsonError> {
         let text = span.of(self.document.text);
         let position = span.start as usize;
+        if normal && (self.form.numbers != Numbers::Double || number::is_short_integer(text)) {
+            self.out.extend_from_slice(text.as_bytes());
+            return Ok(());
+        }
         match self.form.numbers {
-            Numbers::Exact | Numbers::ExactNoExponent if normal => {
-                self.out.extend_from_slice(text.as_bytes());
-                return Ok(());
-            }
-            Numbers::Double if normal && number::is_short_integer(text) => {
-                self.out.extend_from_slice(text.as_bytes());
-                return Ok(());
-            }
             Numbers::Exact => number::write_exact(text, position, &mut self.out)?,
             Numbers::ExactNoExponent => {
                 number::refuse_exponent(text, position)?;

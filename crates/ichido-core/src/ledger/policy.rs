@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::key::{IdempotencyKey, KeyError};
 use crate::retry::Retry;
+use crate::words;
 
 use super::profile::Profile;
 
@@ -54,15 +55,17 @@ pub enum Class {
     ExternalEffect,
 }
 
-/// How an operation's outcome becomes durable. In order: the later one lets less be run again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EffectMode {
-    /// The effect and its outcome commit in one transaction: an outcome that is not there did not happen.
-    Transactional,
-    /// The upstream honours the key: a lost outcome is had by asking again with the same key.
-    Keyed,
-    /// Neither: a lost outcome is unknown. This is assumed where nothing is declared.
-    Opaque,
+words! {
+    /// How an operation's outcome becomes durable. In order: the later one lets less be run again.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EffectMode {
+        /// The effect and its outcome commit in one transaction: an outcome that is not there did not happen.
+        Transactional = "transactional",
+        /// The upstream honours the key: a lost outcome is had by asking again with the same key.
+        Keyed = "keyed",
+        /// Neither: a lost outcome is unknown. This is assumed where nothing is declared.
+        Opaque = "opaque",
+    }
 }
 
 /// What to do about an outcome that nobody knows.

@@ -29,14 +29,8 @@ impl Fields {
     }
 
     pub(super) fn limits(&self, now: Timestamp) -> Limits {
-        let openai = |what: &str| {
-            let name = |part: &str| format!("x-ratelimit-{part}-{what}");
-            self.counter(&name("limit"), &name("remaining"), &name("reset"), now)
-        };
-        let anthropic = |what: &str| {
-            let name = |part: &str| format!("anthropic-ratelimit-{what}-{part}");
-            self.counter(&name("limit"), &name("remaining"), &name("reset"), now)
-        };
+        let openai = |what: &str| self.counter(|part| format!("x-ratelimit-{part}-{what}"), now);
+        let anthropic = |what: &str| self.counter(|part| format!("anthropic-ratelimit-{what}-{part}"), now);
         Limits {
             requests: tightest([openai("requests"), anthropic("requests"), self.draft("requests", now)]),
             tokens: tightest([openai("tokens"), anthropic("tokens"), self.draft("tokens", now)]),
@@ -46,9 +40,10 @@ impl Fields {
     }
 
     /// A counter of three fields. Without one of them nothing is known: some send -1 or 0 for what they do not count.
-    fn counter(&self, limit: &str, remaining: &str, reset: &str, now: Timestamp) -> Option<Counter> {
-        let reset = moment(self.value(reset)?, now)?;
-        Counter::new(self.value(limit)?.parse().ok()?, self.value(remaining)?.parse().ok()?, reset, now)
+    fn counter(&self, name: impl Fn(&str) -> String, now: Timestamp) -> Option<Counter> {
+        let value = |part: &str| self.value(&name(part));
+        let reset = moment(value("reset")?, now)?;
+        Counter::new(value("limit")?.parse().ok()?, value("remaining")?.parse().ok()?, reset, now)
     }
 
     fn value(&self, name: &str) -> Option<&str> {

@@ -114,8 +114,8 @@ impl NetworkFault {
     }
 }
 
-impl Answer<'_> {
-    fn header(&self, name: &str) -> Option<&[u8]> {
+impl<'a> Answer<'a> {
+    fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
 
@@ -197,8 +197,7 @@ impl<'a> Answer<'a> {
 
     fn names(&self) -> Vec<Cow<'a, str>> {
         let mut names = Vec::new();
-        let in_header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-amzn-errortype"));
-        if let Some(Ok(name)) = in_header.map(|(_, value)| std::str::from_utf8(value)) {
+        if let Some(Ok(name)) = self.header("x-amzn-errortype").map(std::str::from_utf8) {
             names.push(Cow::Borrowed(bare_name(name)));
         }
         // A body that is no JSON, or too large, simply names nothing: the status still speaks.

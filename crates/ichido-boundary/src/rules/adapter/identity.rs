@@ -46,7 +46,7 @@ pub(in crate::rules) fn is_said<'a>(way: &Way<'a>) -> Vec<Found<'a>> {
 }
 
 /// Every identity of an adapter's file, and where it stands.
-fn identities(file: &Boundary) -> impl Iterator<Item = (String, &Identity)> {
+pub(in crate::rules) fn identities(file: &Boundary) -> impl Iterator<Item = (String, &Identity)> {
     let of_file = file.identity.iter().map(|identity| ("/identity".to_owned(), identity));
     let of_operations = operations(file).filter_map(|(pointer, _, operation)| {
         Some((format!("{pointer}/identity"), operation.identity.as_ref()?))

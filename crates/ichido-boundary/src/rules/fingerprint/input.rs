@@ -1,6 +1,7 @@
 //! The inputs of a fingerprint: what they name, and whether that stays the same from one try to the next.
 
-use crate::rules::adapter::identity::stopping;
+use crate::rules::adapter::adapters;
+use crate::rules::adapter::identity::{self, stopping};
 use crate::{
     Boundary, ClaimPath, Crossing, FingerprintInput, Identity, IdentityRule, Name, Named, OperationClass,
     Party, Traffic, Way,
@@ -176,10 +177,5 @@ fn tokenless<'a>(way: &Way<'a>) -> Option<(&'a Boundary, String)> {
 }
 
 fn identities<'a>(way: &Way<'a>) -> impl Iterator<Item = (&'a Boundary, &'a Identity)> {
-    let files = way.files().filter(|file| file.name() == Name::Adapter);
-    files.flat_map(|file| {
-        let of_operations =
-            file.operations.iter().flat_map(Named::iter).filter_map(|(_, one)| one.identity.as_ref());
-        file.identity.iter().chain(of_operations).map(move |identity| (file, identity))
-    })
+    adapters(way).flat_map(|file| identity::identities(file).map(move |(_, identity)| (file, identity)))
 }
